@@ -51,6 +51,7 @@ def llvm(subject: DoctorContext) -> Iterator[Finding]:
         text = f"the LLVM no longer exists: {failure.why or failure.what}"
         yield error(text, prefix, affects="Triton cannot be built", **mend)
         return
+    # An env with `--llvm-dir` never ran setup-mlir: only the build's own receipt tells which LLVM it had.
     was = _text(receipt, "commit") if receipt else _text(built, "llvm_commit")
     if was and not llvm_tree.same_commit(tree.commit, was):
         text = f"set up at {_short(was)}, now at {_short(tree.commit)}"
@@ -87,6 +88,7 @@ def triton(subject: DoctorContext) -> Iterator[Finding]:
         yield warning(
             difference, source, affects="the code that runs is not the code in the checkout", **mend
         )
+    # The commit is the same, and the pin is not: the pin file is edited and not committed.
     elif tree.pin and not llvm_tree.same_commit(tree.pin.commit, pin):
         difference = f"{text} was built for LLVM {_short(pin)}, the checkout pins {_short(tree.pin.commit)}"
         yield warning(difference, source, affects="the next build may not compile", **mend)
@@ -158,6 +160,8 @@ def cmake_paths(subject: DoctorContext) -> Iterator[Finding]:
 
 
 def _gone(cache: CmakeCache, gone: list[tuple[str, Path]]) -> Finding:
+    # With build isolation, pip installs CMake and Ninja in a temporary environment and deletes it after the
+    # build, while CMake's cache goes on naming them.
     isolated = any("pip-build-env" in str(path) for _, path in gone)
     name, path = gone[0]
     more = f", and {len(gone) - 1} more" if len(gone) > 1 else ""
@@ -201,6 +205,7 @@ def _other_llvm(cache: CmakeCache, prefix: Path) -> Iterator[Finding]:
 
 def _below(path: Path, prefix: Path) -> bool:
     """Report whether a path lies below a prefix, by name or after links are followed."""
+    # CMake records some paths with links followed, and others as given.
     return path.is_relative_to(prefix) or path.resolve().is_relative_to(prefix.resolve())
 
 

@@ -50,6 +50,8 @@ def size(subject: DoctorContext) -> Iterator[Finding]:
     limits = _limits()
     total = sum(content.total for content in contents)
     about = sum(_whole_size(content) for content in contents)
+    # Of the entries looked at only: with more than the limit allows, an older one
+    # may exist, as `part` says.
     oldest = formats.age(time.time() - min(entry.changed for entry in entries) / _NANOSECONDS)
     part = _part(entries, total)
     many = "1 cache" if len(contents) == 1 else f"{len(contents)} caches"
@@ -143,6 +145,7 @@ def dangling(subject: DoctorContext) -> Iterator[Finding]:
     # Since 3.0 an index names absolute paths, which dangle once the cache is moved, copied or swept.
     broken = [(entry, gone[0]) for entry in entries if (gone := triton_cache.dangling_stages(entry))]
     others = len(everything) - len(kernels)
+    # Groups and autotuner results have no index, so they are not among what could have been checked.
     part = _part(entries, sum(content.total for content in contents) - others)
     if not broken:
         yield ok(f"all files of {len(entries)} kernels exist{part}")
@@ -201,6 +204,7 @@ def inductor(subject: DoctorContext) -> Iterator[Finding]:
         return
     kernels = sum(content.total for content in subject.caches if content.root.kind == "inductor")
     text = f"including {formats.entries(kernels)} of Triton's"
+    # TorchInductor sets TRITON_CACHE_DIR to a folder of its own unless the user has set it.
     if kernels and subject.environ.get("TRITON_CACHE_DIR"):
         yield note(
             f"{text}, none in use: TRITON_CACHE_DIR is set, and TorchInductor follows it",

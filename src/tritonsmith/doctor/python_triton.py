@@ -100,10 +100,12 @@ def _pair(
         pairs.Owner(owner.name, owner.version, package_owners.commit_in(owner.version)) for owner in owners
     )
     release = pairs.release_of(at_hand.version)
+    # One rule for both: `invoke pins --installed` must not disagree with the doctor.
     agrees, reasons = pairs.judge(pairs.Torch(at_hand.version, "", requires), beside, release)
     text, where = "; ".join(reasons), str(at_hand.info)
     if agrees is not False:
         return Finding("ok" if agrees else "note", text, where)
+    # Whoever works on Triton has one that no torch requires, and knows it: a note is enough.
     own = any(owner.editable for owner in owners)
     return Finding(
         "note" if own else "warning",
@@ -121,6 +123,8 @@ def _wanted(requires: str, subject: DoctorContext) -> tuple[str, ...]:
     """Return the command that installs the Triton that a torch requires."""
     if not subject.python:
         return (command("env-triton", env=subject.named),) if requires else ()
+    # Without the marker (`; platform_system == "Linux"`), which pip has already judged
+    # true for this interpreter.
     plain = requires.partition(";")[0].strip()
     return (shlex.join((str(subject.python), "-m", "pip", "install", plain)),) if plain else ()
 
@@ -136,6 +140,8 @@ def packages(subject: DoctorContext) -> Iterator[Finding]:
         if owner.name in relevant:
             continue
         for line, requirement in package_owners.requirements(owner, python.minor):
+            # What is missing altogether is pip's affair (`pip check`); here only what is there
+            # in a wrong version counts.
             installed = there.get(package_owners.normalised(requirement.name))
             if installed is None or installed.name not in relevant or not installed.version:
                 continue
@@ -190,6 +196,7 @@ def _library(library: Libtriton, python: PythonEnv, subject: DoctorContext) -> F
     if not library.llvm_version:
         return note("cannot read which LLVM it contains", where)
     text = f"LLVM {library.llvm_version}, {library.llvm_commit or 'commit not recorded'}"
+    # A wrong LLVM inside the library shows nowhere else: the version of the wheel is that of the sources.
     expected, whose = _wanted_llvm(python, subject)
     if library.llvm_commit and expected and not llvm_tree.same_commit(library.llvm_commit, expected):
         return warning(
@@ -267,6 +274,8 @@ def _imported(name: str, python: PythonEnv) -> Finding:
     if verdict == "version":
         return ok(f"import {name}: {rest}, {took:.1f} s", python.executable)
     if output is None:
+        # `capture` returns None for a process that a signal ended and for one that hung: only
+        # the time tells them apart.
         rest = f"no answer in {_PATIENCE:.0f} s" if took >= _PATIENCE else "the process crashed"
     return error(
         f"import {name}: {rest}",
@@ -357,6 +366,8 @@ def triton_kernels(subject: DoctorContext) -> Iterator[Finding]:
 
 def _installed(python: PythonEnv) -> Iterator[Path]:
     """Yield copies that an import may find: the first on the path or of a finder, and of each vendor."""
+    # An editable install leaves no folder on the path, but a finder, a module that setuptools writes into
+    # site-packages, with the mapping of names to folders in its text.
     finders = (
         hook for site in python.sites for hook in sorted(site.glob(f"__editable___{_NAME}_*_finder.py"))
     )
@@ -375,6 +386,8 @@ def _fits(folder: Path, triton: Path, python: PythonEnv, subject: DoctorContext)
     title = _title(folder, python)
     if not missing:
         return ok(f"{title} uses only names that Triton {version} has", folder)
+    # A name used at the top of a module fails at import, for every user; one used inside a
+    # function fails for who calls it.
     failing = tuple(use for use in missing if not use.function)
     names = ", ".join(dict.fromkeys(use.name for use in failing or missing))
     remedy, commands = _remedy(folder, python, version)
@@ -429,6 +442,7 @@ def _remedy(folder: Path, python: PythonEnv, version: str) -> tuple[str, tuple[s
         package = folder.parent.parent.name
         advice = f"install the Triton that this {package} requires, or a {package} for this Triton"
         return advice, (command("pins", package=package),)
+    # No tag before 3.4 has the folder, so no pip command could install a match.
     if version_key(version)[:2] < _FIRST:
         return f"remove it: {_NAME} needs Triton 3.4 or later", ()
     tag = version.partition("+")[0]
@@ -459,6 +473,7 @@ def compiles(subject: DoctorContext) -> Iterator[Finding]:
             plan = smoke_test.plan(place, python, requested, triton_python.locate_programs(subject.space))
             subject.space.run(plan, "doctor", quiet=True, log=place / "log", environ=subject.environ)
         except CommandFailedError as failure:
+            # The last line of a traceback is the exception; what precedes it is in the log.
             last = [line for line in failure.output if line.strip()][-1:]
             yield error(
                 f"Triton {version} does not compile vector-add for {requested[0]}: {' '.join(last)}",

@@ -69,6 +69,7 @@ def read(path: Path) -> SavedReport:
     if not isinstance(document, dict) or not isinstance(document.get("findings"), list):
         raise _no_report(path, "it has no list `findings`")
     setup = document.get("setup")
+    # `"setup": null` is a damaged report; a missing key, one of a version that wrote none.
     if setup is None and "setup" not in document:
         origin = (
             f"made by tritonsmith {document['tritonsmith']}"
@@ -104,6 +105,7 @@ def _statuses(findings: list[Any]) -> dict[str, Status]:
     worst: dict[str, Status] = {}
     for row in filter(lambda row: isinstance(row, dict), findings):
         check, word = row.get("id"), row.get("status")
+        # The word comes from a file: only one of the known words becomes a Status.
         status = next((known for known in GRAVITY if known == word), None)
         if isinstance(check, str) and status:
             worst[check] = max(worst.get(check, status), status, key=GRAVITY.index)

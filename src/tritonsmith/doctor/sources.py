@@ -46,6 +46,8 @@ def checkout(subject: DoctorContext) -> Iterator[Finding]:
     parts = [f"Triton {tree.version} (builds like {eras.release(tree.version).version})"]
     parts.append(f"commit {tree.commit[:12]}" if tree.commit else "not under git")
     parts += ["changed"] if tree.dirty else []
+    # Since 2.35.2 git refuses repositories of other users, the usual case in a container that
+    # mounts the host's folder.
     if tree.git_problem:
         yield warning(
             f"{parts[0]}; git fails: {tree.git_problem}",

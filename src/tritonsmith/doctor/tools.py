@@ -80,6 +80,8 @@ def _asked(name: str, subject: DoctorContext) -> str:
 @check("tools.cmake-on-path", "the CMake on PATH, which a plain pip build runs")
 def cmake_on_path(subject: DoctorContext) -> Iterator[Finding]:
     """Check the `cmake` on PATH, which upstream's setup.py runs; tritonsmith runs its own."""
+    # tritonsmith calls its own CMake, from the pinned build requirements; setup.py
+    # takes what PATH has first.
     program = tools.find("cmake")
     if program is None:
         raise NotApplicableError("no cmake on PATH; tritonsmith brings its own")
@@ -116,6 +118,7 @@ def ccache_size(subject: DoctorContext) -> Iterator[Finding]:
     statistics = _ccache(subject)
     need = configs.load("resources")["ccache"]
     receipt = subject.receipt("setup-mlir") or {}
+    # An LLVM that was downloaded compiles nothing, and needs no room in the cache.
     from_source = receipt.get("provider") == "source" or receipt.get("kind") == "built"
     needed = need["triton"] + (need["llvm"][subject.settings.llvm.build_type] if from_source else 0.0)
     limit = f"of {statistics.limit_gib:.1f} GiB used" if statistics.limit_gib else "GiB used, no limit"
@@ -144,6 +147,7 @@ def ccache_hits(subject: DoctorContext) -> Iterator[Finding]:
     statistics = _ccache(subject)
     table = configs.load("resources")["ccache"]
     compiles = statistics.hits + statistics.misses
+    # The first build of a fresh cache misses throughout, which is no fault.
     if statistics.hit_rate is None or compiles < table["enough-compiles"]:
         yield ok(f"{compiles} compiles so far: too few for a hit rate", statistics.folder)
         return
@@ -266,6 +270,7 @@ def remote(subject: DoctorContext) -> Iterator[Finding]:
         yield of_error(failure)
         return
     answer = ccache.ask_storage(cache.remote, write=cache.remote_write, timeout=_PATIENCE)
+    # ccache gives up on a storage that takes longer to connect, and compiles.
     limit = configs.load("resources")["ccache"]["remote-connect"]
     if answer.trouble:
         yield warning(
@@ -300,6 +305,7 @@ def headers(subject: DoctorContext) -> Iterator[Finding]:
     cache, mode = subject.settings.cache, subject.settings.llvm.precompiled_headers
     if not _compiles(subject) or cache.launcher != "ccache":
         raise NotApplicableError("this environment compiles nothing through ccache")
+    # A remote storage in the user's ccache.conf, which the env file does not know.
     outside = not cache.remote and subject.ccache is not None and subject.ccache.remote
     if not (cache.remote or cache.distribute or outside):
         yield skipped("compiles are not shared with other machines")
@@ -345,6 +351,8 @@ def folders(subject: DoctorContext) -> Iterator[Finding]:
     """Compare `CMAKE_CXX_COMPILER_LAUNCHER` with the env file and the disk."""
     cache = cmake_cache.read(subject.env.build)
     words = cache.get("CMAKE_CXX_COMPILER_LAUNCHER").split(";") if cache else []
+    # The launcher in CMake's cache is `env;NAME=VALUE;...;ccache`: the values are
+    # those of the last configure.
     stored = dict(word.split("=", 1) for word in words if word.startswith("CCACHE_") and "=" in word)
     base = stored.get("CCACHE_BASEDIR")
     if not base:
@@ -382,6 +390,7 @@ def icecc(subject: DoctorContext) -> Iterator[Finding]:
         )
         return
     named = subject.environ.get("ICECC_TEST_SOCKET")
+    # The file of a socket outlives a killed daemon: only a connection shows that one listens.
     sockets = [Path(name).expanduser() for name in ((named,) if named else _SOCKETS)]
     if any(ccache.listens(path, timeout=_PATIENCE) for path in sockets if path.exists()):
         yield ok(f"icecc {program.version}, and its daemon answers".replace("  ", " "), program.path)

@@ -176,6 +176,8 @@ def _unknown(subject: DoctorContext, name: str) -> Finding:
 @check("variables.empty", "empty variables, where empty differs from unset")
 def empty(subject: DoctorContext) -> Iterator[Finding]:
     """Find empty variables that differ from unset ones: `export NAME=` is not `unset NAME`."""
+    # setup.py up to 3.6 tests whether LLVM_SYSPATH exists, not whether it has a value: an empty
+    # one suppresses the download.
     names = [name for name, value in subject.environ.items() if not value]
     effects = {name: variables.empty(name, subject.triton_version) for name in sorted(names)}
     harmful = {name: effect for name, effect in effects.items() if effect and not effect.good}
@@ -223,6 +225,7 @@ def paths(subject: DoctorContext) -> Iterator[Finding]:
 def _wrong_paths(subject: DoctorContext) -> Iterator[Finding]:
     for row, value in given_variables(subject):
         separator = {"files": ":", "folders": ";"}.get(row.kind)
+        # PATH-like variables use `:`, and lists that go to CMake `;`, which is CMake's own separator.
         for part in value.split(separator) if separator else [value]:
             why = _path_problem(row, part) if part else ""
             if why:
@@ -388,6 +391,8 @@ def _offline(subject: DoctorContext) -> Iterator[Finding]:
 def _build_dir(subject: DoctorContext) -> Iterator[Finding]:
     named = subject.environ.get("TRITON_BUILD_DIR", "")
     cache = cmake_cache.read(Path(named)) if named and subject.checkout else None
+    # setup.py uses TRITON_BUILD_DIR as it stands for every checkout, while CMake refuses
+    # a folder of other sources.
     source = cache.get("CMAKE_HOME_DIRECTORY") if cache else ""
     if cache and source and subject.checkout and Path(source) != subject.checkout.root:
         yield warning(
@@ -400,6 +405,7 @@ def _build_dir(subject: DoctorContext) -> Iterator[Finding]:
 
 
 def _llvm_debug(subject: DoctorContext) -> Iterator[Finding]:
+    # LLVM compiles its debug output only with assertions: both LLVM and Triton must have them.
     names = [name for name in variables_on(subject) if "LLVM_DEBUG" in name]
     built = (subject.receipt("build-triton") or {}).get("build_type", "")
     reasons = []

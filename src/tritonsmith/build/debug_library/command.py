@@ -150,6 +150,7 @@ def _merged(*selections: Objects) -> Objects:
     merged: Objects = {}
     for name, objects in (item for selection in selections for item in selection.items()):
         before = merged.get(name, objects)
+        # No objects means the whole library, which includes any of its files.
         merged[name] = tuple(sorted({*before, *objects})) if before and objects else ()
     return merged
 
@@ -183,6 +184,8 @@ def operate(
     """
     table = bench(inputs, tree, jobs)
     fresh, explanations, places = _named(wanted, table)
+    # A named file is debugged in one program, and each link with debug information takes long; whoever
+    # names libraries or targets has decided otherwise.
     if places and wanted.narrow and not (wanted.libraries or wanted.whole or inputs.settings.triton.targets):
         inputs = _narrowed(inputs, places, table.sources.path)
     operations = _operations(fresh, table)
@@ -254,6 +257,8 @@ def undo(wanted: LibraryRequest, inputs: Inputs, tree: SourceTree | None = None)
     if table:
         chosen, explanations, _ = _named(wanted, table)
     linked = relink.read(env, inputs.llvm)
+    # What was built and is not linked counts, too: an interrupted run leaves it
+    # behind, and `--undo` removes it.
     present = tuple(dict.fromkeys((*linked, *relink.made(env))))
     operations = []
     for name, objects in chosen.items():
@@ -270,6 +275,7 @@ def undo(wanted: LibraryRequest, inputs: Inputs, tree: SourceTree | None = None)
             f"the env file lists {', '.join(kept)} in debug-libraries",
             hints=["remove them from debug-libraries under [llvm]"],
         )
+    # A library from which only files were removed stays, with the others.
     gone = tuple(name for name in chosen or present if name not in (*listed, *narrowed))
     left = {name: replacement for name, replacement in linked.items() if name not in gone} | narrowed
     steps = [step for operation in operations for step in operation.steps]
@@ -308,6 +314,8 @@ def with_listed(prepared: PreparedBuild) -> PreparedBuild:
     if inputs is None or not inputs.settings.llvm.debug_libraries:
         return prepared
     tree = resolve.sources_of(inputs)
+    # `build-triton` does not fetch a repository of gigabytes for an option in the env file;
+    # it says which command does.
     if tree.steps:
         raise FactError(
             "LLVM's sources, which debug-libraries under [llvm] needs, are not fetched yet",

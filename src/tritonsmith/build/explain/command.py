@@ -117,6 +117,8 @@ def of_folder(ninja: Path, build: Path, targets: Sequence[str], source: Path | N
         return Explanation(build, (), (), (), RebuildTotals(0, 0, 0, 0.0, 0))
     run = dry_run.dry_run(ninja, build, targets)
     outputs = {reason.output for reason in run.reasons if reason.kind == "command"}
+    # Ninja says only that a command changed: the graph of the last build, which was kept, has the words to
+    # compare with. Reading a graph takes long, and is left out if no command changed.
     before = ninja_graph.commands(build / cmake.BUILT_FOLDER, outputs) if outputs else {}
     after = ninja_graph.commands(build, outputs) if outputs else {}
     now, short = time.time(), reasons.shortener(build, source)
@@ -155,6 +157,7 @@ def _own_steps(
         if stamp.path.name == cmake.STAMP_FILE:
             yield from _configure(stamp, changes)
         elif stamp.path.name == cmake.ABOUT_FILE:
+            # Without this log of Ninja nothing was compiled yet, so nothing is compiled again.
             if (env.build / ".ninja_deps").exists():
                 yield (
                     "everything is recompiled, through the compiler cache: the LLVM or the compiler "
@@ -198,12 +201,16 @@ def _flags_matter(settings: Settings, bare: Settings) -> Iterator[str]:
     """Yield one sentence for each setting that differs without the flags of the last build."""
     alone = {key: value for key, value, _ in keys_of(bare)}
     for key, value, _ in keys_of(settings):
+        # `build-triton` without those flags may configure anew, which surprises who
+        # only repeats the command.
         if alone[key] != value:
             yield f"settings of the last build: {key} = {value!r}; without flags, the value is {alone[key]!r}"
 
 
 def _built_before(build: Path) -> tuple[str, ...]:
     """Return the libraries and programs that Ninja built here and that are still in its graph."""
+    # The log of durations also has outputs that a later configure dropped; Ninja
+    # would refuse them as targets.
     names = {
         name
         for name in ninja_graph.durations(build)

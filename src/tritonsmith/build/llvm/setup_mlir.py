@@ -50,6 +50,7 @@ def prepare(
     inputs = ProviderInputs(
         workspace=space,
         means=means,
+        # A named LLVM is the only one offered: none that happens to be installed stands in for it.
         installed=(llvm_tree.read(Path(named)),) if named else llvm_tree.installed(),
         source=source.locate(settings.llvm.source),
         reachable=download.reachable,
@@ -154,6 +155,7 @@ def _request(settings: Settings, located: TritonSource) -> LlvmRequest:
     if located.root.is_dir():
         return request_for(settings, checkouts.read(located.root))
     request = request_for_revision(settings)
+    # Only releases have their pin in the table; that of a branch is in its files.
     if request is None:
         raise FactError(
             f"cannot determine the LLVM pin of Triton {settings.triton.revision!r} without its sources",
@@ -173,6 +175,8 @@ def _consumer(
         return None
     checkout, env = checkouts.read(located.root), space.env(settings.name)
 
+    # Triton is configured against the LLVM's CMake package before LLVM is compiled, in a folder of its own:
+    # its build.ninja then tells which libraries and tools it needs.
     def configure(tree: LlvmTree) -> tuple[tuple[Step, ...], Path]:
         inputs = Inputs(
             settings=settings,

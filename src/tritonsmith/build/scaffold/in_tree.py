@@ -28,6 +28,7 @@ _DECLARED = re.compile(r"^#define GEN_PASS_DECL$", re.MULTILINE)
 _REGISTERED = re.compile(r"^#define GEN_PASS_REGISTRATION$", re.MULTILINE)
 _MAKER = re.compile(r"^std::unique_ptr<(?:mlir::)?Pass>\s+create\w+\([^;]*\);\n", re.MULTILINE)
 _SOURCE = re.compile(r"^ *([\w/]+\.cpp)\n", re.MULTILINE)
+# Comments are matched first, so that braces and `namespace` inside them do not count.
 _SCOPE = re.compile(r"//[^\n]*|/\*.*?\*/|\bnamespace\s+([\w:]*)\s*\{|(\{)|(\})", re.DOTALL)
 _WIDTH = 80  # columns, as in the checkout's clang-format configuration
 
@@ -147,6 +148,8 @@ class _Design:
             hints = [f"it has: {', '.join(have)}"] if have else ["give a checkout: --source PATH"]
             raise FactError(f"this checkout has no family {label}", where=tree.root / family.td, hints=hints)
         self._header = self._text(family.header)
+        # With GEN_PASS_DECL, MLIR's TableGen declares the constructors itself; older
+        # headers declare each by hand.
         declared = _DECLARED.search(self._header)
         self._by_hand = None if declared else self._last(_MAKER, family.header, "the declaration of a pass")
         at = declared.start() if declared else self._last(_MAKER, family.header, "").start()
@@ -224,6 +227,7 @@ class _Design:
 
     def _entry(self, passes: list[Definition], values: dict[str, str]) -> str:
         lines = self._text(self._family.td).split("\n")
+        # After the last pass: the end of the file may hold an #endif of the include guard.
         at = max(definition.end for definition in passes)
         new = render_template("entry.td", values).removesuffix("\n").split("\n")
         return "\n".join((*lines[:at], *new, *lines[at:]))
@@ -231,6 +235,8 @@ class _Design:
     def _cmake(self) -> str:
         name = f"{self._family.lib}/CMakeLists.txt"
         text = self._text(name)
+        # Files of subfolders are listed by their path, and would break the
+        # alphabetical order of the others.
         sources = [match for match in _SOURCE.finditer(text) if "/" not in match[1]]
         if not sources:
             raise FactError("this file names no C++ sources", where=self._tree.root / name)
@@ -245,6 +251,8 @@ class _Design:
         bound = [binding for definition in passes for binding in native.of_pass(known, definition)]
         if not bound:
             raise FactError("no pass of this family is bound to Python", where=self._tree.root)
+        # A family's passes may be bound in several files, as with common passes: the
+        # new one goes where most are.
         groups = Counter((binding.place.file, binding.words) for binding in bound)
         (file, words), _ = groups.most_common(1)[0]
         last = max(
@@ -272,6 +280,8 @@ class _Design:
                 f"             self.addPass({maker}());",
                 "           })",
             ]
+        # Each era binds in its own way: methods of the pass manager, lambdas in a module, or a macro. The
+        # new line imitates its neighbour, which is known to compile.
         elif "ADD_PASS_WRAPPER_0" in anchor.body or any("ADD_PASS_WRAPPER_0" in line for line in lines):
             single = f'  ADD_PASS_WRAPPER_0("{name}", {maker});'
             broken = [f'  ADD_PASS_WRAPPER_0("{name}",', f"{' ' * 21}{maker});"]
@@ -289,6 +299,8 @@ class _Design:
         text = self._text(_TOOL)
         begin = _REGISTERED.search(self._header)
         space = namespace_at(self._header, begin.start()) if begin else "mlir"
+        # triton-opt either registers a family in one call, which includes the new
+        # pass, or each pass by name.
         single = re.compile(rf"^ *{space}::register(\w+)\(\);\n", re.MULTILINE)
         mine = [match for match in single.finditer(text) if match[1] in records]
         if mine:
@@ -314,6 +326,8 @@ class _Design:
             text = untrusted.read_bytes(path).decode()
         except (OSError, UnicodeDecodeError) as error:
             raise FactError("a new pass changes this file", where=path, why=str(error)) from error
+        # A patch has LF, and would give the file mixed line ends; behind a link is another tree
+        # than the one that was named.
         if not path.resolve().is_relative_to(self._tree.root.resolve()) or "\r" in text:
             why = "lines end in CR LF" if "\r" in text else f"a link to {path.resolve()}"
             raise FactError("this file of the checkout is not changed", where=path, why=why)

@@ -229,12 +229,14 @@ def parse_table(seen: Any) -> StoreManifest:
     Raises:
         ValueError: the data is not a manifest, or has an unknown schema.
     """
+    # The store is shared between versions of the tool: another schema is refused, and never guessed at.
     if not isinstance(seen, dict) or seen.get("schema") != SCHEMA:
         raise ValueError(f"not a manifest of schema {SCHEMA}")
     try:
         manifest: StoreManifest = untrusted.typed(StoreManifest, seen)
     except ValueError as error:
         raise ValueError(f"a damaged manifest: {error}") from error
+    # The name becomes a path below the store, and manifests are also imported from other machines.
     if not is_name(manifest.name):
         raise ValueError(f"a damaged manifest: invalid name {manifest.name[:80]!r}")
     return manifest

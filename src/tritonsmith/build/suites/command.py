@@ -135,10 +135,12 @@ def find(env: str) -> TestedBuild:
     space = workspace.default()
     place = space.env(chosen.name)
     hints = [tool_command("build-triton", env=env, for_="tests")]
+    # CMake writes lit's site file when it configures the tests: without it the build has none.
     if not (place.build / LIT / checkout.LIT_SITE).is_file():
         what = f"environment {chosen.name!r} has no build of Triton with tests"
         raise FactError(what, where=place.build, hints=hints)
     cache = cmake_cache.read(place.build)
+    # The checkout that was built, which need not be the one around the current folder.
     root = Path(cache.get("CMAKE_HOME_DIRECTORY") if cache else "")
     if cache is None or not root.is_dir():
         raise FactError("the checkout of this build is gone", where=root, hints=hints)
@@ -156,6 +158,7 @@ def prepare_build(tested: TestedBuild, selection: SuiteSelection, googletest: Pa
     triton, root = tested.settings.triton, tested.root
     targets: list[str] = []
     if selection.lit:
+        # Not the env's own targets: lit calls every program that a test names, whatever was built last.
         targets += recipe.resolve_targets(replace(triton, targets=(), for_="tests"), root)
     if selection.gpu_less or selection.interpreter:
         targets += recipe.resolve_targets(replace(triton, targets=(), for_="python"), root)
@@ -294,6 +297,8 @@ def packages(tested: TestedBuild, selection: SuiteSelection, given: Path | None)
     needed = ("pytest", "torch", "numpy") if torch else ("pytest",)
     if given:
         return (packages_of(given, tested, needed),)
+    # Imported and not looked up: a torch for another Python or with a missing library
+    # is there and does not load.
     if all(_has(tested, (), name) for name in needed):
         return ()
     if not torch:
@@ -317,6 +322,7 @@ def packages_of(given: Path, tested: TestedBuild, needed: Sequence[str]) -> Path
     Raises:
         UsageError: the environment's Python cannot use them.
     """
+    # Asked of the interpreter: Debian and conda have folders of their own.
     asks = "import sysconfig; print(sysconfig.get_path('purelib'))"
     answer = process.capture((str(given), "-c", asks))
     if not answer:
@@ -347,6 +353,7 @@ def check(selection: SuiteSelection, tests: Sequence[SuiteTest], log: Path) -> N
     Raises:
         NothingRunError: a suite has no result but skips, so nothing is known of it.
     """
+    # A suite whose tests are all skipped exits with 0, as if all was well.
     ran = {test.suite for test in tests if test.word != "skipped"}
     if empty := [suite for suite in selection.suites if suite not in ran]:
         skipped = sorted({test.why for test in tests if test.suite in empty and test.why})

@@ -68,6 +68,7 @@ def of_command(
         source: checkout; None for the one around the current folder.
         space: the workspace.
     """
+    # The command is the user's, and tells nothing of what it reads: the whole tree around it is watched.
     here = source or checkout.enclosing(Path.cwd())
     chosen = settings.load(env)
     folder = space.env(chosen.name).build
@@ -109,9 +110,12 @@ def _build_of_task(name: str, values: Mapping[str, Any], space: Workspace) -> Wa
     opt, env, python = (_value(values, argument) for argument in ("triton_opt", "env", "python"))
     chosen = settings.load(env or "dev")
     if opt:
+        # BUILD/bin/triton-opt, whatever link it was named by.
         return command.build_of(Path(opt).resolve().parent.parent, "opt", chosen, space)
     if env and not python:
         folder = space.env(chosen.name).build
+        # Passes are replayed by triton-opt if the build has one, else by the Python
+        # module: only that is rebuilt.
         replays = group == "passes" and (folder / "bin" / _OPT).is_file()
         return command.build_of(folder, "opt" if replays else "python", chosen, space)
     return _build_of_python(python or _python_of_dump(values), chosen, space)
@@ -167,8 +171,11 @@ def _texts(value: object) -> Iterator[str]:
 
 def _file(text: str) -> Path | None:
     """Return the file of FILE or FILE:KERNEL; None for a program or a file without a suffix."""
+    # The whole text first: a file's own name may contain a colon.
     for name in (text, text.rpartition(":")[0]):
         path = Path(name).expanduser().absolute() if name else None
+        # An interpreter or compiler among the arguments has no suffix, and does not
+        # change while one watches.
         if path and path.is_file() and path.suffix:
             return path
     return None

@@ -89,6 +89,7 @@ class Grid:
     across: bool = False
 
     def __rich_console__(self, _: Console, options: ConsoleOptions) -> Iterator[Text]:
+        # Another process draws: the width of its screen is not known here.
         if recording.on():
             yield Text(recording.record("table", self.as_json()), no_wrap=True, overflow="ignore")
             return
@@ -133,6 +134,7 @@ class Grid:
         chosen = list(range(len(self.columns)))
         if width is None:
             return self._drawn(chosen, self._extents(chosen, _TEXT)[1]), ()
+        # Empty columns go first, because nothing is lost with them.
         if not self._fits(chosen, self._extents(chosen, _TEXT)[0], width):
             chosen = [
                 index
@@ -164,6 +166,8 @@ class Grid:
         room = width - len(_GAP) * (len(chosen) - 1)
         least, most = self._extents(chosen, _TEXT)
         if sum(least) > room:
+            # From the gentlest way to the harshest: shorten what may be cut, then break words; only then
+            # are columns split into bands.
             least = self._squeezed(chosen, self._extents(chosen, 0)[0], room)
         if sum(least) > room:
             least = self._broken_words(chosen, self._extents(chosen, _TEXT)[0], room)
@@ -211,6 +215,7 @@ class Grid:
             column, cells = self.columns[number], [row[number] for row in self.rows]
             head = _longest_head(column)
             natural = max(_natural([column.head]), _natural(cells))
+            # A number is never broken or wrapped: half of one reads as another number.
             if column.right:
                 floor = max(head, _natural(cells))
             elif column.cut:
@@ -247,6 +252,7 @@ class Grid:
         labels, corner = self._labels()
         first = max(_natural(labels.values()), _natural([corner]))
         if width is not None:
+            # Labels take half of the screen at most, or no value would fit beside them.
             first = min(first, max(_longest_word([*labels.values(), corner]), width // 2))
         room = None if width is None else max(_SHORTEST, width - first - len(_GAP))
         widths = [

@@ -77,6 +77,7 @@ def make(
     """
     contents = tuple(triton_cache.scan(root) for root in roots)
     chosen = filters.choose((e for content in contents for e in content.entries), wanted, installed, now)
+    # Cut before metadata are read: a cache of 100,000 entries is listed as fast as one of 100.
     newest = sorted(chosen.entries, key=lambda entry: -entry.changed)[: limit or None]
     rows = tuple(
         CacheRow(entry, triton_cache.read_metadata(entry), triton_cache.entry_stages(entry))
@@ -117,6 +118,8 @@ def as_json(listing: CacheListing) -> dict[str, Any]:
 def _in_short(stages: tuple[str, ...]) -> str:
     """Shorten stages to `to cubin` if none before it is missing."""
     for way in _WAYS:
+        # An entry with a gap, or of a backend with other stages, is spelled out: that
+        # is what one wants to see.
         if set(way) <= set(stages) <= {*way, "source"}:
             return f"to {way[-1]}"
     return " ".join(stages)
@@ -191,6 +194,8 @@ def entry(text: str, roots: Iterable[Root]) -> Path:
     """
     path, roots = Path(text).expanduser(), tuple(roots)
     if "/" in text and path.is_dir():
+        # A copied entry, as from a colleague's bug report, is in no cache; files of stages
+        # make it one all the same.
         inside = untrusted.real(path).parent in [untrusted.real(root.path) for root in roots]
         if not inside and not any(file.what for file in files(path)):
             hints = [f"{command('cache.list')} lists the entries"]
@@ -198,6 +203,7 @@ def entry(text: str, roots: Iterable[Root]) -> Path:
         return path.absolute()
     entries = [cache_entry for root in roots for cache_entry in triton_cache.scan(root).entries]
     matches = [Path(cache_entry.path) for cache_entry in entries if cache_entry.name.startswith(text)]
+    # A whole name may also be the beginning of another entry's.
     exact = [match for match in matches if match.name == text]
     if len(matches) == 1 or exact:
         return (exact or matches)[0]

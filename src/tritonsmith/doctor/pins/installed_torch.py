@@ -140,6 +140,7 @@ def judge(
     """Decide whether the owners of `triton/` match a torch and its row of the table, if any, and why."""
     judgements = tuple(_judged(torch, owners, release))
     verdicts = {agrees for agrees, _ in judgements}
+    # One contradiction decides; a doubt only prevents a yes.
     doubtful = None if None in verdicts else True
     return (False if False in verdicts else doubtful), tuple(reason for _, reason in judgements)
 
@@ -158,6 +159,7 @@ def _judged(
     else:
         yield None, "this torch requires no Triton, as CPU builds and builds from sources do not"
     for owner in owners:
+        # The version alone proves little: many commits were built as 3.0.0.
         if release is not None and owner.commit:
             yield _commit_fits(owner, release)
     if release is None:

@@ -126,7 +126,13 @@ def _commit(name: str, clone: Repo, main: str) -> str:
     if match := _PULL_REQUEST.fullmatch(name):
         where = (main,) if main else ("--all",)
         merged = clone.git.log(
-            "--no-show-signature", "-E", f"--grep=\\(#{match[1]}\\)$", "--format=%H %s", *where
+            # GitHub's squash merge ends the subject with `(#NUMBER)`. `--grep` also matches lines of the
+            # body, for example those of a cherry-pick: `own_number` reads the subject only.
+            "--no-show-signature",
+            "-E",
+            f"--grep=\\(#{match[1]}\\)$",
+            "--format=%H %s",
+            *where,
         )
         lines = (line.split(" ", 1) for line in str(merged).splitlines())
         return next((commit for commit, subject in lines if git_history.own_number(subject) == match[1]), "")
@@ -196,12 +202,14 @@ class _Asked:
             return Standing("at")
         if pin not in self._graph:
             return Standing("undecided", "this clone lacks the pin")
+        # The pin is an ancestor of the commit, so it cannot contain the commit nor a copy of it.
         if pin in self._older:
             return Standing("before")
         held = self._ancestors(pin)
         copies = [copy for copy in (self._commit, *self._picks, *self._same) if copy in held]
         if copies:
             return self._in_effect(tuple(dict.fromkeys(copies)), held)
+        # No copy is known by message or by changes; what both histories share cannot be one, either.
         return self._apart(held - self._older)
 
     def _in_effect(self, copies: tuple[str, ...], held: set[str]) -> Standing:
@@ -307,6 +315,8 @@ class _Asked:
             if (
                 revert != commit
                 and (named or (copy and revert in self._reverse))
+                # A revert that does not follow the commit reverts an earlier landing
+                # of the same pull request.
                 and commit in self._ancestors(revert)
                 and not self._reverted_by(revert, held)
             ):
@@ -344,6 +354,8 @@ class _Commit:
 def _graph(clone: Repo, tips: Iterable[str]) -> dict[str, _Commit]:
     """Return the commits of the clone that are reachable from those tips."""
     form = f"--format=%H{_FIELD}%P{_FIELD}%at{_FIELD}%ct{_FIELD}%s"
+    # A clone lacks some pins, as those of forks: they stay undecided instead of ending the whole question.
+    # With log.showSignature in the user's settings, git would print signatures between the records.
     log = clone.git.log("--ignore-missing", "--no-show-signature", form, *tips)
     rows = (line.split(_FIELD, 4) for line in str(log).split("\n") if line)
     return {
@@ -364,6 +376,7 @@ def _bodies(clone: Repo, tips: Iterable[str]) -> dict[str, str]:
 
 def _files(clone: Repo, commits: Iterable[str]) -> dict[str, set[str]]:
     """Return the files that each commit changes."""
+    # `--no-walk`: these commits only, not their ancestors.
     options = "--no-show-signature", "--no-walk", "--no-renames", "--name-only", f"--format={_RECORD}%H"
     log = str(clone.git.log(*options, *commits))
     rows = (record.split("\n") for record in log.split(_RECORD) if record)
@@ -404,9 +417,11 @@ def _same_changes(
     names = [name for name in files.split("\0") if name]
     if not names:
         return frozenset(), frozenset()
+    # A copy can only be outside of what the commit itself stands on, which leaves out most of the history.
     parents = (f"^{parent}" for parent in str(repository.git.rev_parse(f"{commit}^@")).split())
     span = ("--ignore-missing", "--full-history", "--no-merges", *sorted(tips), *parents, "--", *names)
     others = repository.git.rev_list(*span, as_process=True)
+    # Piped from process to process: the diffs of years of commits are not held in memory.
     known = _ids(
         repository, repository.git.diff_tree("--stdin", *_DIFF, istream=others.stdout, as_process=True)
     )
