@@ -218,6 +218,10 @@ def test_a_reduction_that_is_killed_again_and_again_asks_for_nothing_twice(
     while done.returncode == -signal.SIGKILL:
         runs += 1
         known += killed.tested()
+        status = json.loads(killed.run(*words[:-3], "--status", *words[-3:], killed=False).stdout)
+        assert not status["ended"]
+        assert status["tests"]
+        assert not killed.tested(), "--status tests nothing"
         done = killed.run(*words)
     assert done.returncode == 0, done.stderr
     known += killed.tested()

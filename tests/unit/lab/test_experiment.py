@@ -470,3 +470,34 @@ def test_a_journal_that_begins_has_what_is_known_and_what_could_not_be_tested_if
     again = journal.read(path)
     assert again is not None
     assert [*again.seen] == ["a"]
+
+
+def test_a_fact_that_differs_from_test_to_test_is_a_skip() -> None:
+    """Their verdicts agree: both compile."""
+    codes = iter(["c0de", "c0de", "beef", "c0de"])
+
+    def test(changes: Sequence[Step]) -> Iterator[Observation]:
+        yield from (Observation(Verdict.GOOD, code=next(codes)) for _ in changes)
+
+    def two() -> Search[Step, list[Observation]]:
+        return list((yield [Step("a"), Step("b")]))
+
+    notes = Journal(confirm=2)
+    steady = experiment.steady(test, notes, lambda seen: seen.code)
+    flaky, same = experiment.run(two(), steady, notes, lambda _name, _seen: None)
+    assert flaky.verdict is Verdict.SKIP
+    assert flaky.why == "flaky: another result, then another result"
+    assert (same.verdict, same.code) == (Verdict.GOOD, "c0de")
+    assert experiment.ruled_out(flaky)
+    assert experiment.ruled_out(experiment.BY_HAND)
+    assert not experiment.ruled_out(Observation(Verdict.SKIP, why="no network"))
+
+
+def test_journals_of_several_experiments_are_told_apart_by_their_names() -> None:
+    first, second = Journal(skipped={"b"}, answer="left", ended=True), Journal()
+    first.add("a", WRONG)
+    second.add("a", Observation(Verdict.GOOD))
+    both = journal.merged({"k": first, "l": second})
+    assert list(both.seen) == ["k: a", "l: a"]
+    assert (both.skipped, both.answer, both.ended) == ({"b"}, "left", False)
+    assert list(journal.merged({"k": first}).seen) == ["a"]

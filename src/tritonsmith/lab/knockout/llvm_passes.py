@@ -117,17 +117,18 @@ def execute(
 def _judged(
     named: list[tuple[str, str]], base: ResourceRow, observations: Sequence[Observation]
 ) -> Iterator[LlvmPassRun]:
-    before = ""
+    before: str | None = None  # unknown where the compile with one pass less was not tested
     for number, ((name, unit), observation) in enumerate(zip(named, observations, strict=True)):
         code = observation.code
-        # A limit that was not tested leaves `before` as it is: the next one then shows both runs' effect.
         row = replace(base, values=observation.metrics, error=observation.why)
-        if experiment.ruled_out(observation):
-            yield LlvmPassRun(number, name, unit, "not tested", row)
-            continue
         effect: Effect = "no effect" if code == before or not number else "changes the code"
-        yield LlvmPassRun(number, name, unit, effect if code else "does not compile", row)
-        before = code
+        tested = not experiment.ruled_out(observation)
+        if not tested or (before is None and number):
+            effect = "not tested"
+        if tested and not code:
+            effect = "does not compile"
+        yield LlvmPassRun(number, name, unit, effect, row)
+        before = code if tested else None
 
 
 def _runs(point: Point) -> list[tuple[str, str]]:

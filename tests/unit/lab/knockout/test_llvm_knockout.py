@@ -16,6 +16,7 @@ from tritonsmith.compiler.manifest import Manifest, Status
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, SmithError
+from tritonsmith.lab.experiment import Rules
 from tritonsmith.lab.knockout import knockout, llvm_passes
 from tritonsmith.lab.knockout.llvm_passes import LlvmKnockout
 from tritonsmith.worker import llvm_options
@@ -29,7 +30,13 @@ BISECT: running pass (3) instcombine on loop %<unnamed loop> in function k
 CODES = {0: "a", 1: "a", 2: "b", 3: "c", -1: "c"}  # machine code by the limit
 
 
-def result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: str = LOG, fails: int = 9) -> LlvmKnockout:
+def result(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    log: str = LOG,
+    fails: int = 9,
+    skip: tuple[str, ...] = (),
+) -> LlvmKnockout:
     """Of a compiler that makes these codes; it fails at one limit."""
 
     def compile_all(asked: CompileRequest, _where: Interpreter, out: Path, **_: Any) -> Manifest:
@@ -47,7 +54,7 @@ def result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: str = LOG, fail
     monkeypatch.setattr(run, "compile_all", compile_all)
     asked = CompileRequest(tmp_path / "k.py", "k", "*fp32", targets.parse_all(("sm_90",)))
     where = Interpreter(Path(sys.executable), workspace.default(), tmp_path, jobs=1, timeout=60)
-    (found,), _ = llvm_passes.execute(asked, where, tmp_path / "out")
+    (found,), _ = llvm_passes.execute(asked, where, tmp_path / "out", Rules(skip=skip))
     return found
 
 
@@ -68,6 +75,15 @@ def test_a_limit_at_which_nothing_compiles(tmp_path: Path, monkeypatch: pytest.M
         "changes the code",
         "changes the code",
     ]
+
+
+def test_a_limit_that_is_skipped_hides_what_its_run_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = result(tmp_path / "whole", monkeypatch)
+    found = result(tmp_path, monkeypatch, skip=("cuda-90-32--1 to 1",))
+    assert [one.effect for one in whole.runs] == ["no effect", "no effect", *["changes the code"] * 2]
+    assert [one.effect for one in found.runs] == ["no effect", "not tested", "not tested", "changes the code"]
 
 
 @pytest.mark.parametrize("log", ["", "BISECT: running pass (2) sroa on function (k)"])
