@@ -139,11 +139,13 @@ def look(term: Term, pair: Compared) -> TermReading:
     if not in_b:
         return TermReading(applies=False)
     if term.change:
+        # `registers` of two vendors are two quantities: their difference says nothing.
         same = metrics.keys_of(term.metric, first) == metrics.keys_of(term.metric, second)
         if not in_a or not same:
             return TermReading(applies=False)
     needed = (a, b) if term.change else (b,)
     numbers = [value for value in needed if isinstance(value, (int, float))]
+    # A value that exists and is not known neither keeps nor breaks the term: the caller says what that means.
     if len(numbers) < len(needed):
         return TermReading(any(value is not None for value in needed), unknown=True, a=a, b=b)
     figures = f"{term.metric} {numbers[-1]:g}"
@@ -160,6 +162,7 @@ def _search(term: TextTerm, pair: Compared) -> TermReading:
 
 
 def _parse(text: str, flag: str) -> tuple[Term, ...]:
+    # Before the commas: the text that is searched for may have some.
     if match := _CONTAINS.fullmatch(text):
         if match["stage"] not in TEXTS:
             hints = did_you_mean(match["stage"], TEXTS)

@@ -128,10 +128,12 @@ class Compared:
         if not self.measured:
             return
         listed: set[str] = set()
+        # Of two vendors, the quantities that each has under a key of its own are shown beside each other.
         for name in () if self.pair.one_vendor else metrics.side_by_side():
             listed.update(*(metrics.keys_of(name, backend) for backend in self.backends))
             yield self.in_short(name)
         for key in dict.fromkeys((*self.a, *self.b)):
+            # What one side lacks is a change only if the other's value is not zero.
             both = key in self.a and key in self.b
             if key not in listed and (both or self.a.get(key) or self.b.get(key)):
                 yield MetricChange(metrics.metric(key), self.a.get(key), self.b.get(key), both)
@@ -212,6 +214,7 @@ def _with_texts(compared: Compared) -> Compared:
     for stage in TEXTS:
         if stage in ours and stage in theirs:
             diffs[stage] = Diff(stage, 0, 0, ())
+            # Equal checksums spare reading and normalizing both texts.
             if ours[stage].sha256 != theirs[stage].sha256:
                 before, after = (
                     show_stage.text(member.manifest, member.point, stage) for member in (pair.a, pair.b)

@@ -241,7 +241,7 @@ class WorseThanBaseline:
         if worse:
             figures = (row.message if row.threshold is None else row.limit for row in worse)
             return product.observation(points, Verdict.BAD, "; ".join(dict.fromkeys(figures)))
-        if fails:
+        if fails:  # by the baseline, too: that is no regression, and no good result either
             return product.observation(points, Verdict.OTHER)
         unknown = ", ".join(f"{row.metric}: {terms.UNKNOWN}" for row in violations)
         return product.observation(points, Verdict.SKIP if unknown else Verdict.GOOD, why=unknown)

@@ -167,6 +167,7 @@ def prepare(
                 if not history and not (folder / entry.file).exists():
                     hints = [*error.hints, "kernels of a repository: --source CLONE"]
                     raise FactError(error.what, where=error.where, why=error.why, hints=hints) from None
+                # A wrong list is wrong for every version; a file of one version may just lack the kernel.
                 if not history or isinstance(error, ConfigError):
                     raise
                 why = f"not compiled: {error.what}"
@@ -242,6 +243,7 @@ def execute(
         journal.end(f"{failed} of {len(results)} points did not compile")
     kernels = list(dict.fromkeys(result.row.kernel for result in results))
     targets = list(dict.fromkeys(result.row.target for result in results))
+    # Lines of the tables keep the order of the list of kernels; versions go from left to right.
     results.sort(
         key=lambda result: (
             kernels.index(result.row.kernel),
