@@ -46,9 +46,8 @@ def _with_triton(request: ProfileRequest, run: Callable[[], None], _triton: type
                 refused.append(f"{name}: {error}")
                 continue
             session = candidate
-            getattr(
-                module, "flags", module
-            ).command_line = True  # a session of the program's would end this one
+            # Otherwise a session of the program's would end this one.
+            getattr(module, "flags", module).command_line = True
             atexit.register(profiler.finalize)
             break
     with open(f"{place}.json", "w", encoding="utf-8") as file:

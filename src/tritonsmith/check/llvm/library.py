@@ -24,7 +24,7 @@ _IN_FP64: dict[str, Callable[..., Any]] = {
     "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "fabs": np.abs,
     "rsqrt": lambda value: 1 / np.sqrt(value), "erf": np.vectorize(math.erf, otypes=[np.float64]),
     "ex2.approx": np.exp2, "ex2.approx.ftz": np.exp2, "div.full": np.divide, "sqrt.rn": np.sqrt,
-    "div.rn": np.divide, "fma": lambda one, other, more: one * other + more, "maxnum": np.fmax,
+    "div.rn": np.divide, "fma": lambda factor, times, plus: factor * times + plus, "maxnum": np.fmax,
     "minnum": np.fmin, "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh, "atan2": np.arctan2,
     "hypot": np.hypot, "fmod": np.fmod, "copysign": np.copysign, "log10": np.log10, "cbrt": np.cbrt,
     "exp10": lambda value: np.power(10.0, value), "erfc": np.vectorize(math.erfc, otypes=[np.float64]),
