@@ -325,7 +325,7 @@ def test_readme_is_a_script(with_wheel: Smith, tmp_path: Path) -> None:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=3 * smith.patience,  # real kernels, not small ones
+            timeout=smith.patience,
             check=False,
         )
         foreseen = (0, 1) if line.startswith("invoke doctor") else (0,)  # what it says of this machine
