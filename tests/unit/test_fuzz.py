@@ -46,7 +46,8 @@ from tritonsmith.facts import checkout, cmake_cache, git, installed_tritons, llv
 
 COUNT = int(os.environ.get("TRITONSMITH_FUZZ", "0"))
 SEED = int(os.environ.get("TRITONSMITH_FUZZ_SEED", "0"))
-SECONDS = 20  # that one may take, on a busy machine; most take a few thousandths
+SECONDS = 20  # of CPU that one may take; most take a few thousandths
+_WAITS = 600  # seconds that one may wait; a busy machine gives a process little
 
 
 def chances(few: int) -> Iterator[random.Random]:
@@ -58,14 +59,21 @@ def chances(few: int) -> Iterator[random.Random]:
 
 @contextmanager
 def timed() -> Iterator[None]:
-    """What takes for ever fails."""
-    old = signal.signal(signal.SIGALRM, signal.default_int_handler)
-    signal.alarm(SECONDS)
+    """Fail what takes or waits for ever; a KeyboardInterrupt would end the run of all tests."""
+
+    def too_long(*_: object) -> None:
+        pytest.fail(f"it takes more than {SECONDS} s of CPU, or waits")  # no `except Exception` takes that
+
+    limits = ((signal.ITIMER_PROF, signal.SIGPROF, SECONDS), (signal.ITIMER_REAL, signal.SIGALRM, _WAITS))
+    old = {number: signal.signal(number, too_long) for _, number, _ in limits}
+    for timer, _, seconds in limits:
+        signal.setitimer(timer, seconds)
     try:
         yield
     finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, old)
+        for timer, number, _ in limits:
+            signal.setitimer(timer, 0)
+            signal.signal(number, old[number])
 
 
 def refused(body: Callable[..., object], *arguments: object, number: object = "") -> str:
