@@ -155,11 +155,6 @@ class CompiledKernels:
                     self.manifests[folder] = manifest
                     self.kept += 1
 
-    def points(self, cell: Cell) -> tuple[Point, ...]:
-        """Return the compiles of a cell; none if it was not compiled."""
-        manifest = self.manifests.get(cell.job.out) if cell.job else None
-        return tuple(point for point in manifest.points if point.target == cell.target) if manifest else ()
-
     def manifest(self, job: CompileJob, targets: Sequence[str]) -> Manifest | None:
         """Return the manifest of a job with the points of these targets; None if it was not compiled.
 
