@@ -22,7 +22,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith.build.explain import dry_run
+from tritonsmith.build.explain import ninja_dry_run
 from tritonsmith.build.triton import recipe
 from tritonsmith.core.envs import receipts, workspace
 from tritonsmith.core.envs.schema import Purpose, TritonSettings
@@ -142,7 +142,7 @@ def sampled(
     """
     with change(one):
         targets = one.targets("tests")
-        steps = dry_run.dry_run(Path(NINJA), one.build, targets).steps
+        steps = ninja_dry_run.dry_run(Path(NINJA), one.build, targets).steps
         made = sorted(step.removeprefix(COMPILE) for step in steps if step.startswith(COMPILE))
         objects = [name for name in made if "tritonsmith_pch" not in name]
         chosen = random.Random(1).sample(objects, count)  # noqa: S311 - the same on both sides

@@ -15,8 +15,8 @@ from typing import Any
 import msgpack
 
 from tritonsmith.core.errors import FactError
-from tritonsmith.ir import elf as elves
-from tritonsmith.ir.elf import Elf
+from tritonsmith.ir import gpu_elf as elves
+from tritonsmith.ir.gpu_elf import Elf
 
 _HEAD = struct.Struct("<BBH")  # format, attribute, value or size
 _SIZED = 4  # EIFMT_SVAL: as many bytes follow as the value says

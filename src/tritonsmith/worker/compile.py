@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, TextIO
 
 from .border import EXIT_REFUSED, RequestRefusedError, read_request, refusal_text, text_of
 from .compile_point import attempt, target_name
+from .compile_pool import CompileGroup, CompilePool, CompileProcess, can_fork
 from .file_context import FileSurroundings, prepare, surroundings
 from .load import LoadedKernel, content_of, load_checked
 from .messages import CompiledRow, CompileHead, PointRequest, PointsRequest, ServedRow
-from .pool import CompileGroup, CompilePool, CompileProcess, can_fork
 from .processes import die_with_parent, ignore_interrupts, in_child, interrupt_with_parent
-from .ptxas import listen, read_tail
+from .ptxas_remarks import listen, read_tail
 
 if TYPE_CHECKING:
     from .load import Loader

@@ -20,7 +20,7 @@ from .border import RequestRefusedError
 from .file_context import FileSurroundings, disassembled
 from .load import LoadedKernel, content_of
 from .messages import CompiledRow, PointRequest, PointsRequest, StageFile
-from .ptxas import ASSEMBLED, check_gpu, remarks
+from .ptxas_remarks import ASSEMBLED, check_gpu, remarks
 from .stubs import UnknownError
 from .values import decoded, encoded, nested
 

@@ -16,7 +16,7 @@ from .border import EXIT_REFUSED, WorkerRefusal, refusal_text, request_of, text_
 from .libtriton import context_of
 from .messages import LayoutRequest, LayoutRow
 from .processes import in_child, interrupt_with_parent
-from .ptxas import read_tail
+from .ptxas_remarks import read_tail
 
 if TYPE_CHECKING:
     from .border import Table

@@ -18,7 +18,7 @@ from typing import Any
 from .border import RequestRefusedError
 from .libtriton import library
 from .processes import in_child
-from .ptxas import LONGEST_TAIL
+from .ptxas_remarks import LONGEST_TAIL
 
 # llvm::cl::ParseCommandLineOptions(int, const char *const *, StringRef, ...): all arguments after these have
 # zero as their default, and one more of them does no harm (there are three or four).

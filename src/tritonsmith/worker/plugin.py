@@ -16,7 +16,7 @@ from .border import request_of, text_of
 from .libtriton import context_of
 from .messages import LoadPluginRequest, PluginStepRow, TriedPluginRow
 from .processes import adopt, end_adopted, in_child, interrupt_with_parent, limit_memory
-from .ptxas import read_tail
+from .ptxas_remarks import read_tail
 
 if TYPE_CHECKING:
     from collections.abc import Callable

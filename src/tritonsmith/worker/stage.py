@@ -15,7 +15,7 @@ from .border import read_request, text_of
 from .load import content_of
 from .messages import StageRequest, StageRow
 from .processes import interrupt_with_parent
-from .ptxas import read_tail
+from .ptxas_remarks import read_tail
 from .stub_finder import StubFinder
 from .stubs import Ledger
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from tritonsmith.build import cmake
 from tritonsmith.build.cmake import CMakeChange
-from tritonsmith.build.explain import dry_run, reasons
+from tritonsmith.build.explain import ninja_dry_run, reasons
 from tritonsmith.build.explain.reasons import RebuildReason, RebuildTotals
 from tritonsmith.build.triton import commands, recipe
 from tritonsmith.build.triton.source import TritonSource, pin_notes
@@ -115,7 +115,7 @@ def of_folder(ninja: Path, build: Path, targets: Sequence[str], source: Path | N
     """
     if not (build / ninja_graph.GRAPH).is_file():
         return Explanation(build, (), (), (), RebuildTotals(0, 0, 0, 0.0, 0))
-    run = dry_run.dry_run(ninja, build, targets)
+    run = ninja_dry_run.dry_run(ninja, build, targets)
     outputs = {reason.output for reason in run.reasons if reason.kind == "command"}
     # Ninja says only that a command changed: the graph of the last build, which was kept, has the words to
     # compare with. Reading a graph takes long, and is left out if no command changed.

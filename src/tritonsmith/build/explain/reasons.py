@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith.build.explain.dry_run import DryRun, Reason
+from tritonsmith.build.explain.ninja_dry_run import DryRun, Reason
 from tritonsmith.core.errors import FactError
 from tritonsmith.core.ui import diff
 from tritonsmith.core.ui.units import age

@@ -9,7 +9,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from tritonsmith.build.explain import dry_run
+from tritonsmith.build.explain import ninja_dry_run
 from tritonsmith.build.store import describe_tree
 from tritonsmith.build.store.describe_tree import Known
 from tritonsmith.build.store.entry import StoreEntry, StoreManifest, is_name
@@ -93,7 +93,7 @@ def _why_a_part(build: Path) -> str:
     if ninja is None:
         return "no Ninja to check what is built"
     try:
-        left = dry_run.dry_run(ninja.path, build, ("all",))
+        left = ninja_dry_run.dry_run(ninja.path, build, ("all",))
     except FactError as error:
         return f"Ninja cannot check the build ({error.why or error.what})"
     if left.regeneration:

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from tritonsmith.compiler.manifest import Manifest, Point, package
-from tritonsmith.compiler.resources import occupancy, ptxas
+from tritonsmith.compiler.resources import occupancy, ptxas_report
 from tritonsmith.compiler.resources.table import ResourceRow, Value
 from tritonsmith.core import configs, untrusted
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError
-from tritonsmith.ir import elf, gpu_binary, instructions
+from tritonsmith.ir import gpu_binary, gpu_elf, instructions
 
 BINARIES = {"cubin": "sass", "hsaco": "amd"}  # stage to the language of its disassembly
 _NAMED = 5  # points that a note names
@@ -134,7 +134,7 @@ def values(binary: Path, arch: str, metadata: Mapping[str, Any], ptx: Path | Non
     dynamic = metadata.get("shared")
     shared = dynamic if isinstance(dynamic, int) else 0
     try:
-        content = elf.load(binary)
+        content = gpu_elf.load(binary)
         # Machine code does not distinguish spills from arrays that the PTX keeps in local memory, so with
         # such arrays the spills are None.
         if content.backend == "cuda":
@@ -161,9 +161,9 @@ def _of_point(manifest: Manifest, point: Point, axes: tuple[str, ...]) -> tuple[
     # Only ptxas tells spills and arrays apart, in its -v output, which was not kept: it runs once more.
     if stage == "cubin" and measured["spill_store_bytes"] is None and ptx:
         origin = package(manifest, workspace.default())
-        ptxas_report = ptxas.again(ptx, gpu_binary.read_cubin(elf.load(binary)), origin, point.metadata)
-        if ptxas_report:
-            measured |= {"spill_store_bytes": ptxas_report.stores, "spill_load_bytes": ptxas_report.loads}
+        spills = ptxas_report.again(ptx, gpu_binary.read_cubin(gpu_elf.load(binary)), origin, point.metadata)
+        if spills:
+            measured |= {"spill_store_bytes": spills.stores, "spill_load_bytes": spills.loads}
         else:
             why = "no available ptxas reproduces this cubin from its PTX"
             if origin is None:
@@ -186,7 +186,7 @@ def _of_point(manifest: Manifest, point: Point, axes: tuple[str, ...]) -> tuple[
 def _nvidia(
     kernel: gpu_binary.Cubin, arch: str, dynamic: int, metadata: Mapping[str, Any], ptx: Path | None
 ) -> dict[str, Value]:
-    arrays = bool(kernel.frame) and ptx is not None and ptxas.has_arrays(_text(ptx))
+    arrays = bool(kernel.frame) and ptx is not None and ptxas_report.has_arrays(_text(ptx))
     fits = occupancy.nvidia(
         arch,
         registers=kernel.registers,

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from tritonsmith.compiler.resources import occupancy, ptxas
+from tritonsmith.compiler.resources import occupancy, ptxas_report
 from tritonsmith.compiler.resources.occupancy import Occupancy
 from tritonsmith.core import configs
 from tritonsmith.inspect.lint import loops
@@ -306,7 +306,7 @@ def spill_in_loop(compiled: CompiledPoint) -> Iterator[LintFinding]:
 def _sass(compiled: CompiledPoint) -> Iterator[tuple[StageLine, int, bool]]:
     if not (compiled.row.values.get("stack_bytes") or 0):
         return
-    if any(ptxas.has_arrays(line) for line in compiled.raw("ptx")):
+    if any(ptxas_report.has_arrays(line) for line in compiled.raw("ptx")):
         raise NotCheckedError("the PTX has arrays in local memory, which code cannot tell from spills")
     lines = compiled.raw("sass")
     inside = loops.of_sass(lines)

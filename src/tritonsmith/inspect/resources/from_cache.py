@@ -22,7 +22,7 @@ from tritonsmith.core.plan import MakeDir, Plan, Write, digest
 from tritonsmith.facts import cache_roots, machine, triton_cache
 from tritonsmith.facts.cache_roots import Root
 from tritonsmith.facts.triton_cache import CacheEntry
-from tritonsmith.ir import elf
+from tritonsmith.ir import gpu_elf
 
 ALL = "all"
 _KINDS = ("jit", "env", "inductor", "named")  # the others hold no cubins that run
@@ -101,7 +101,7 @@ def _read(entry: CacheEntry) -> Known:
             raise FactError("the entry has neither a cubin nor an hsaco")  # noqa: TRY301 - told like the others
         about = untrusted.read_json(folder / f"{entry.kernel}.json")
         backend, _, arch = metadata.target.partition(":")
-        if backend not in elf.MACHINES.values():
+        if backend not in gpu_elf.MACHINES.values():
             raise FactError("its metadata does not record the target")  # noqa: TRY301
         ptx = folder / f"{entry.kernel}.ptx"
         arch = arch.partition(":")[0]

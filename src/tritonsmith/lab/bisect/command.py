@@ -24,7 +24,7 @@ from tritonsmith.lab import experiment
 from tritonsmith.lab import terms as language
 from tritonsmith.lab.bisect import (
     checkout_test,
-    culprit,
+    diverging_pass,
     llc,
     llvm_range,
     nightlies,
@@ -35,7 +35,7 @@ from tritonsmith.lab.bisect import (
 from tritonsmith.lab.bisect.build import CommitBuilds
 from tritonsmith.lab.bisect.candidates import BisectSubject, TritonTests
 from tritonsmith.lab.bisect.checkout_test import CheckoutTests, TestFile
-from tritonsmith.lab.bisect.culprit import PartingPass
+from tritonsmith.lab.bisect.diverging_pass import PartingPass
 from tritonsmith.lab.bisect.kernels import (
     KernelCompiles,
     WrongResultTests,
@@ -219,7 +219,7 @@ def _parted(
         checkout = None
     good, bad = (bisect.search.triton(name) for name in (answer.step.good, answer.step.bad))
     out = bisect.session.folder / "passes"
-    return culprit.parting(kernels[0].asked, good, bad, out, checkout, silent=silent)
+    return diverging_pass.parting(kernels[0].asked, good, bad, out, checkout, silent=silent)
 
 
 def _in_llvm(

@@ -20,7 +20,7 @@ from tritonsmith.core.versions import version_key
 from tritonsmith.facts.triton_history import TritonCommit
 from tritonsmith.ir.normalize import diff as normalize_diff
 from tritonsmith.lab.bisect import report
-from tritonsmith.lab.bisect.culprit import PartingPass
+from tritonsmith.lab.bisect.diverging_pass import PartingPass
 from tritonsmith.lab.bisect.session import BisectSession
 from tritonsmith.lab.bisect.stages import BisectAnswer
 from tritonsmith.lab.model import Observation, Verdict

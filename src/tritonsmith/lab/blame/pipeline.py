@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 
 from tritonsmith.compiler import call, interpreter
 from tritonsmith.compiler.manifest import Manifest, Point
-from tritonsmith.compiler.resources import measure, ptxas
+from tritonsmith.compiler.resources import measure, ptxas_report
 from tritonsmith.core import configs, untrusted
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError
@@ -354,6 +354,6 @@ def _figures_of_ptx(ptx: Path, program: Path, flags: Sequence[str], out: Path, p
         raise FactError("ptxas rejects this PTX", where=program, why=why)
     values = measure.values(out, point.arch, point.metadata, ptx)
     if values["spill_store_bytes"] is None:  # of a cubin without that note, ptxas itself tells
-        report = ptxas.parse(answer.err + answer.out)
+        report = ptxas_report.parse(answer.err + answer.out)
         values |= {"spill_store_bytes": report.stores, "spill_load_bytes": report.loads}
     return summary(values, "cuda")

@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tritonsmith.build.explain import reasons as explain_reasons
-from tritonsmith.build.explain.dry_run import DryRun, Reason
+from tritonsmith.build.explain.ninja_dry_run import DryRun, Reason
 
 FLAGS = ["clang++", "-g", "-c"]
 

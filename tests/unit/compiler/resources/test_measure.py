@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from tests.unit.compiler.resources import elf_maker
-from tests.unit.compiler.resources.test_ptxas import PTX
+from tests.unit.compiler.resources.test_ptxas_report import PTX
 from tests.unit.ir.test_instructions import AMD, SASS
 from tritonsmith.compiler.manifest import Manifest, Point, Stage, record
 from tritonsmith.compiler.resources import measure

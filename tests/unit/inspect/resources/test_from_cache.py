@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.unit.compiler.resources import elf_maker
-from tests.unit.compiler.resources.test_ptxas import PTX
+from tests.unit.compiler.resources.test_ptxas_report import PTX
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError
 from tritonsmith.inspect.resources import from_cache

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.unit.lab.bisect.findings import CULPRIT, MLIR
 from tritonsmith.lab.bisect import page
-from tritonsmith.lab.bisect.culprit import Level, PartingPass
+from tritonsmith.lab.bisect.diverging_pass import Level, PartingPass
 from tritonsmith.lab.bisect.session import BisectQuestion, BisectSession
 from tritonsmith.lab.bisect.stages import BisectAnswer, BisectStep
 from tritonsmith.lab.journal import Journal
