@@ -89,11 +89,11 @@ def isolate(
         output.plan(plan)
         return
     space.run(plan, "passes.isolate", quiet=True)
-    tests.write_page(notes, "isolate", report.summary(isolated).splitlines(), failing_pass.WORDS)
     if json:
         output.json(report.as_json(isolated, reduced, to), indent=None)
     else:
         _tell(isolated, reduced, to)
+    tests.write_page(notes, "isolate", report.summary(isolated).splitlines(), failing_pass.WORDS)
     if not isolated.same:
         raise _different(isolated, chosen, to)
 
@@ -166,7 +166,7 @@ def _first_with(
     json: bool,
 ) -> None:
     """Find the first pass, or stage after the passes, in whose output a text is."""
-    from tritonsmith.core.errors import SmithError
+    from tritonsmith.core.errors import SmithError, UndecidedError
     from tritonsmith.core.ui import console
     from tritonsmith.lab.isolate import first_pass_with
 
@@ -184,13 +184,15 @@ def _first_with(
         silent=json,
     )
     sentence = first_pass_with.sentence(answer, text)
-    tests.write_page(notes, "isolate", [sentence], first_pass_with.WORDS)
     if json:
         output.json(first_pass_with.as_json(answer, text), indent=None)
-    elif answer is None:
-        raise SmithError(sentence, where=dump.folder)
-    else:
+    elif answer and not answer.unsearched:
         console.out().print(sentence, markup=False)
+    tests.write_page(notes, "isolate", [sentence], first_pass_with.WORDS)
+    if answer and answer.unsearched:
+        raise UndecidedError(sentence, where=dump.folder, hints=["search them, too: omit --skip"])
+    if answer is None and not json:
+        raise SmithError(sentence, where=dump.folder)
 
 
 def _limited(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -50,10 +50,13 @@ class FirstOccurrence:
 
     Attributes:
         dump: of the pass after which it does; None if a step after the passes did it, or nothing.
-        step: what that step is called; empty if it was a pass.
+        step: what that step is called; empty if it was a pass, or nothing.
         before: how often before it, or the value then.
         after: how often after it.
         first: it holds before the first pass already.
+        name: of the text that has it, as in the journal; empty if none has.
+        unsearched: names of the texts between the last one without it and this one: it may be in any of
+            them, as nobody searched them.
     """
 
     dump: Dump | None
@@ -61,6 +64,8 @@ class FirstOccurrence:
     before: int
     after: Value
     first: bool = False
+    name: str = ""
+    unsearched: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -87,24 +92,43 @@ def search(
         stages: names of the stages after the passes, in order, and what reads them.
 
     Returns:
-        The first pass after which it occurs; None if it never does.
+        The first pass after which it occurs; None if it never does. Where texts before it were not searched,
+        they are with it.
     """
     counts: dict[str, int] = {}
     previous: Dump | None = None
+    skipped: list[Dump] = []  # since the last text without the pattern
+    unsearched: list[str] = []  # names of all that were not searched
     for dump in index.of(kernel):
         if dump.sha256 not in counts:  # a pass that changed nothing has the text of the one before
-            (test,) = yield [
-                SearchedText(f"{dump.number} {dump.label} of {dump.stage}", partial(_text, index, dump))
-            ]
+            (test,) = yield [SearchedText(_name(dump), partial(_text, index, dump))]
+            if test.verdict is Verdict.SKIP:
+                # Nothing is known of the text: the next pass, though it may have the same one, is searched.
+                skipped.append(dump)
+                unsearched.append(_name(dump))
+                continue
             counts[dump.sha256] = _count(test)
         if counts[dump.sha256]:
-            return _found(index, dump, previous, counts)
-        previous = dump
+            texts = [*(earlier.sha256 for earlier in skipped), dump.sha256]
+            alike = texts.index(dump.sha256)
+            maker = [*skipped, dump][alike]  # a skipped pass with this very text
+            occurrence = _found(index, maker, previous, counts)
+            return replace(occurrence, name=_name(maker), unsearched=tuple(map(_name, skipped[:alike])))
+        previous, skipped = dump, []
+    open_names = [_name(dump) for dump in skipped]
     for name, read in stages.items():
         (test,) = yield [SearchedText(f"stage {name}", read)]
-        if count := _count(test):
-            return FirstOccurrence(None, STEPS.get(name, name), 0, count)
-    return None
+        if test.verdict is Verdict.SKIP:
+            open_names.append(f"stage {name}")
+            unsearched.append(f"stage {name}")
+        elif count := _count(test):
+            step = STEPS.get(name, name)
+            return FirstOccurrence(None, step, 0, count, name=f"stage {name}", unsearched=tuple(open_names))
+    return FirstOccurrence(None, "", 0, 0, unsearched=tuple(unsearched)) if unsearched else None
+
+
+def _name(dump: Dump) -> str:
+    return f"{dump.number} {dump.label} of {dump.stage}"
 
 
 def counted(pattern: re.Pattern[str], searched: Sequence[SearchedText]) -> Iterator[Observation]:
@@ -263,6 +287,13 @@ def sentence(held: FirstOccurrence | None, pattern: str) -> str:
     """Return the answer in words."""
     if held is None:
         return f"{pattern} does not occur in any dump, nor in any stage after the passes"
+    if held.unsearched:
+        skipped = ", ".join(held.unsearched)
+        if not held.name:
+            return f"{pattern} does not occur in any text that was searched; not searched: {skipped}"
+        return (
+            f"{pattern}: one of {skipped}, {held.name}: {held.after} after the last, the others not searched"
+        )
     if held.first:
         return f"{pattern} occurs before the first pass: {held.after} times"
     if held.dump is None:
@@ -278,6 +309,9 @@ def as_json(held: FirstOccurrence | None, pattern: str) -> dict[str, Any]:
     """Return the answer as JSON data."""
     if held is None:
         return {"schema": 1, "pattern": pattern, "found": False}
+    if held.unsearched:
+        names = [*held.unsearched, *filter(None, [held.name])]
+        return {"schema": 1, "pattern": pattern, "found": False, "one_of": names}
     dump = held.dump
     return {
         "schema": 1,

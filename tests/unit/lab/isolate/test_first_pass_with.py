@@ -22,8 +22,12 @@ pytestmark = pytest.mark.unit
 
 @pytest.fixture
 def index(tmp_path: Path) -> DumpIndex:
+    return dumped(tmp_path, "a\n", 'a b b loc("c")\n', "a b\n")
+
+
+def dumped(tmp_path: Path, *texts: str) -> DumpIndex:
+    """Write a dump whose passes have these texts before them."""
     made = []
-    texts = ["a\n", 'a b b loc("c")\n', "a b\n"]
     for number, text in enumerate(texts):
         against = number + 1 if number + 1 < len(texts) else None
         one = replace(
@@ -35,12 +39,14 @@ def index(tmp_path: Path) -> DumpIndex:
     return DumpIndex(tmp_path, "", "", "", 0, (), tuple(made))
 
 
-def said(index: DumpIndex, text: str, *stages: tuple[str, str]) -> str:
+def said(index: DumpIndex, text: str, *stages: tuple[str, str], skip: tuple[str, ...] = ()) -> str:
+    """Search, and return the answer."""
     pattern = first_pass_with.compiled_pattern(text, regex=False)
     texts = {name: partial(str, content) for name, content in stages}
     search = first_pass_with.search(index, "k", texts)
     counted = partial(first_pass_with.counted, pattern)
-    answer = experiment.run(search, counted, Journal(), lambda _name, _observation: None)
+    notes = Journal(skipped=set(skip))
+    answer = experiment.run(search, counted, notes, lambda _name, _observation: None)
     return first_pass_with.sentence(answer, text)
 
 
@@ -58,6 +64,31 @@ def test_steps_after_the_passes(index: DumpIndex) -> None:
     assert said(index, "ld", *stages) == "ld: LLVM's backend, from llir to ptx: 0 before, 1 after"
     assert said(index, "LDG", *stages) == "LDG: ptxas, from ptx to machine code: 0 before, 1 after"
     assert "does not occur" in said(index, "ST", *stages)
+
+
+def test_a_text_that_was_not_searched_may_have_it_too(tmp_path: Path) -> None:
+    """It does not count as a text without the pattern, nor does the next pass with the same text."""
+    index = dumped(tmp_path, "a\n", "b b\n", "b b\n", "b b b\n")
+    assert said(index, "b") == "b: pass 0 pass0 of ttgir: 0 before, 2 after"
+    # Pass 2 has the very text of pass 1, so that the skip withholds nothing.
+    assert said(index, "b", skip=("1 pass1 of ttgir",)) == "b: pass 0 pass0 of ttgir: 0 before, 2 after"
+    both = said(index, "b", skip=("1 pass1 of ttgir", "2 pass2 of ttgir"))
+    assert both == (
+        "b: one of 1 pass1 of ttgir, 2 pass2 of ttgir, 3 pass3 of ttgir: "
+        "3 after the last, the others not searched"
+    )
+    stage = said(index, "LDG", ("ptx", "ld"), ("sass", "LDG"), skip=("3 pass3 of ttgir", "stage ptx"))
+    assert stage == (
+        "LDG: one of 3 pass3 of ttgir, stage ptx, stage sass: 1 after the last, the others not searched"
+    )
+    nowhere = said(index, "c", skip=("0 pass0 of ttgir",))
+    assert nowhere == "c does not occur in any text that was searched; not searched: 0 pass0 of ttgir"
+
+
+def test_an_open_answer_is_none_in_json() -> None:
+    answer = first_pass_with.FirstOccurrence(None, "", 0, 3, name="4 d", unsearched=("2 b", "3 c"))
+    data = first_pass_with.as_json(answer, "x")
+    assert (data["found"], data["one_of"]) == (False, ["2 b", "3 c", "4 d"])
 
 
 def test_patterns_that_are_none() -> None:
