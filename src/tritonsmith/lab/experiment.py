@@ -13,7 +13,15 @@ from typing import Protocol, TypeVar
 import tritonsmith
 from tritonsmith.compiler import output_folder
 from tritonsmith.core.envs.workspace import Workspace
-from tritonsmith.core.errors import InterruptedRunError, SmithError, StepError, UsageError, did_you_mean
+from tritonsmith.core.errors import (
+    DownloadError,
+    InterruptedRunError,
+    LockedError,
+    SmithError,
+    StepError,
+    UsageError,
+    did_you_mean,
+)
 from tritonsmith.core.plan import Plan, Remove, digest
 from tritonsmith.core.ui import console
 from tritonsmith.lab import inputs, journal
@@ -179,7 +187,7 @@ def begun(
 
     An unchanged input does not prove an unchanged world: so the baseline is tested once more before a
     journal is taken up. The body of the `with` calls `Journal.end` with the answer. An error that would come
-    again ends the journal, too; ^C does not.
+    again ends the journal, too; ^C, a full disk, a lock and a failed download do not.
 
     Args:
         folder: of the experiment, which is locked.
@@ -233,17 +241,17 @@ def recorded(
 
 @contextmanager
 def _governed(notes: Journal, rules: Rules) -> Iterator[None]:
-    """Apply the rules to a journal, and end it with an error that would come again; ^C ends nothing."""
+    """Apply the rules to a journal, and end it with an error that would come again."""
     notes.confirm = rules.confirm
     for name in rules.skip:
         notes.skip(name)
     try:
         yield
         _check_names(rules.skip, notes.asked)
-    except InterruptedRunError:
-        raise
+    except (InterruptedRunError, LockedError, DownloadError, StepError):
+        raise  # these pass: the next run goes on with what is known, after hours of tests perhaps
     except SmithError as error:
-        with suppress(StepError):  # a disk that is full, perhaps by the very error
+        with suppress(StepError):  # the disk may be full
             notes.end(error.what)
         raise
 

@@ -11,7 +11,15 @@ from typing import Any
 import pytest
 
 from tritonsmith.core.envs.workspace import Workspace
-from tritonsmith.core.errors import FactError, InterruptedRunError, StepError, UsageError
+from tritonsmith.core.errors import (
+    DownloadError,
+    FactError,
+    InterruptedRunError,
+    LockedError,
+    SmithError,
+    StepError,
+    UsageError,
+)
 from tritonsmith.core.ui import console
 from tritonsmith.lab import experiment, journal
 from tritonsmith.lab.experiment import BASELINE, Rules, Search, emptied
@@ -373,6 +381,19 @@ def test_what_ended_by_an_error_begins_anew(begun: Begun) -> None:
     begun.run()
     assert begun.baselines == 0
     assert begun.notes == []
+
+
+@pytest.mark.parametrize(
+    "error", [StepError("no space left"), LockedError("another build"), DownloadError("no network")]
+)
+def test_what_an_error_stopped_that_may_pass_goes_on(begun: Begun, error: SmithError) -> None:
+    begun.stopped(error)
+    known = journal.read(begun.folder / journal.FILE)
+    assert known is not None
+    assert not known.ended
+    begun.run()
+    assert begun.baselines == 1
+    assert begun.notes[0].startswith("2 tests of a run that was stopped are known")
 
 
 def test_a_name_to_skip_that_no_change_has_is_reported(begun: Begun, monkeypatch: pytest.MonkeyPatch) -> None:
