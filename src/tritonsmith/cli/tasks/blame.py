@@ -60,13 +60,13 @@ def blame(
         for answer in answers
         for verdict in answer.verdicts
     ]
-    tests.write_page(journal, "blame", [text for text, _ in sentences] or [report.NOTHING], WORDS)
     if json:
         output.json(report.as_json(request, answers))
     for answer in answers:
         for block in () if json else report.blocks(request, answer):
             console.out().print(block)
         output.notes(dict.fromkeys((*answer.notes, *report.failures(answer))))
+    tests.write_page(journal, "blame", [text for text, _ in sentences] or [report.NOTHING], WORDS)
     if unsure := [text for text, decided in sentences if not decided]:
         hints = ["--json has every figure and message", f"all texts are in {request.out}"]
         raise FactError(

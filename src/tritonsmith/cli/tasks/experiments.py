@@ -34,10 +34,17 @@ class ExperimentOptions:
         """The rules by which the loop tests.
 
         Raises:
-            UsageError: `--skip` names the test with nothing changed.
+            UsageError: `--skip` names the test with nothing changed, or `--page` cannot be written.
         """
+        from tritonsmith.core.errors import UsageError
+        from tritonsmith.facts import machine
         from tritonsmith.lab.experiment import Rules
 
+        if self.page:  # before anything is tested: a page that fails after hours of tests comes too late
+            path = self.page.path("page.html")  # in a folder, the name depends on the command
+            why = "it is a folder" if path.is_dir() else machine.why_not_writable(path.parent)
+            if why:
+                raise UsageError("--page cannot be written", where=path, why=why, hints=["--page FILE.html"])
         return Rules(self.confirm or 1, self.skip)
 
     def show_status(

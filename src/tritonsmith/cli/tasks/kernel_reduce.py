@@ -81,13 +81,13 @@ def reduce_(
         subject = _subject(asked, file, when, triton, env, python, jobs, timeout)
         reduced = reduce_kernel.by_compile(subject, file, report.progress(), tests.rules, silent=json)
     answer = [reduced.expected, report.summary(reduced)]
-    tests.write_page(reduced.journal, "reduce", answer, SYMPTOM)
     if json:
         output.json(report.as_json(reduced), indent=None)
     else:
         console.out().print(report.sizes(reduced))
         console.out().print(report.summary(reduced), markup=False)
         console.write(reduced.file)
+    tests.write_page(reduced.journal, "reduce", answer, SYMPTOM)
     if reduced.interrupted:
         raise InterruptedRunError("interrupted; the best so far is kept", where=reduced.file)
 

@@ -84,12 +84,12 @@ def study(
         return
     options = BatchOptions(scheduler, jobs, timeout, resume=True, silent=json or csv)
     cells, journal, doubts = use_case.execute(prepared, options, tests.rules)
-    tests.write_page(journal, "study", [journal.answer], use_case.WORDS)
     for doubt in doubts:
         console.warn(doubt)
     if site:
         console.note(f"the site is {study_page.write(cells, site)}")
     _print(cells, folder, plot, json=json, csv=csv)
+    tests.write_page(journal, "study", [journal.answer], use_case.WORDS)
 
 
 def _entries(kernel: str, what: KernelOptions) -> tuple[list[ListedKernel], Path]:

@@ -70,15 +70,15 @@ def knockout(
         return
     if llvm:
         limited, notes = _each(llvm_passes.execute, requests, where, out, tests, json=json)
-        tests.write_page(notes, "knockout", [notes.answer], passes_knockout.WORDS)
         _print(report.llvm_as_json(limited), report.tables_of_llvm(limited), json=json)
+        tests.write_page(notes, "knockout", [notes.answer], passes_knockout.WORDS)
         return
     knockouts, notes = _each(passes_knockout.execute, requests, where, out, tests, json=json)
-    tests.write_page(notes, "knockout", [notes.answer], passes_knockout.WORDS)
     tables = itertools.chain(
         report.tables_of(knockouts), [report.summary(knockouts)] if len(requests) > 1 else []
     )
     _print(report.as_json(knockouts), tables, json=json)
+    tests.write_page(notes, "knockout", [notes.answer], passes_knockout.WORDS)
     if not json:
         console.note(
             "whether the code without a pass is right, only a run on its GPU tells: -- python script.py"
@@ -149,11 +149,11 @@ def _of_program(
     ):
         found = program_knockout.run(subject, journal, tell)
         journal.end("")
-    tests.write_page(journal, "knockout", [f"each of {len(found.passes)} passes left out in turn"])
     if json:
         output.json(program_knockout.as_json(found, check=bool(check)))
     else:
         console.out().print(program_knockout.table(found, check=bool(check)))
+    tests.write_page(journal, "knockout", [f"each of {len(found.passes)} passes left out in turn"])
 
 
 def _print(made: dict[str, Any], tables: Iterable[Grid], *, json: bool) -> None:

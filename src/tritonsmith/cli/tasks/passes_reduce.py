@@ -64,8 +64,8 @@ def reduce_(
     text = files.headed(reduced.text, way.pipeline) if way.pipeline else reduced.text
     space.run(Plan("keep", (Write(to, text, phase="keep"),)), "passes.reduce", quiet=True)
     answer = [str(reduced.failure), report.summary(reduced)]
-    tests.write_page(reduced.journal, "reduce", answer, reduce_ir.WORDS)
     _print(reduced, to, json=json)
+    tests.write_page(reduced.journal, "reduce", answer, reduce_ir.WORDS)
     if reduced.why == reduce_ir.INTERRUPTED:
         raise InterruptedRunError("interrupted; the best so far is kept", where=to)
 

@@ -90,7 +90,6 @@ def triage(
         evidence = Write(subject.out / "triage.json", dumps(answer, indent=2) + "\n", phase="triage")
         space.run(Plan("triage", (evidence,)), "triage", quiet=True)
         journal.end(found.text)
-    tests.write_page(journal, "triage", [f"verdict: {found.text}", *found.reasons, *found.next], SYMPTOM)
     if json:
         output.json(answer)
     else:
@@ -98,6 +97,7 @@ def triage(
         for line in report.lines(found):
             console.out().print(line, markup=False)
         console.out().print(f"  evidence: {subject.out}", markup=False)
+    tests.write_page(journal, "triage", [f"verdict: {found.text}", *found.reasons, *found.next], SYMPTOM)
     if not found.decided:
         raise UndecidedError(found.text, hints=["the table above says what was tried", str(subject.out)])
 
