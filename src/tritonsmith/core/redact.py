@@ -2,6 +2,8 @@
 
 A secret is recognized by its context (the login of a URL, a query such as `?token=`, a header), by the
 name of its variable, key or option, or by its form (`ghp_...`, a JWT, a private key). A hash is not one.
+
+Control characters that a terminal would act on are taken out here, too: `printable`.
 """
 
 from __future__ import annotations
@@ -151,3 +153,23 @@ def _set(match: re.Match[str]) -> str:
 def _keyed(match: re.Match[str]) -> str:
     quote, name, between, other, value = match.groups()
     return f"{quote}{name}{quote}{between}{other}{MARK}{other}" if _hides(name, value) else match[0]
+
+
+# Control characters but for line ends and tabs, and what turns the direction of writing around. A surrogate
+# is a byte of a file's name that is no UTF-8.
+_HARMFUL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_BYTES = range(0xDC80, 0xDD00)  # surrogates that stand for bytes: PEP 383
+_LATIN = 0x100
+
+
+def printable(text: str) -> str:
+    r"""Return the text with `\x1b` for an escape character, and the like."""
+    # A name in an archive may hold sequences that clear the screen, retitle the window or type an answer.
+    return _HARMFUL.sub(_shown, text)
+
+
+def _shown(harmful: re.Match[str]) -> str:
+    code = ord(harmful[0])
+    if code in _BYTES:
+        code -= 0xDC00
+    return f"\\x{code:02x}" if code < _LATIN else f"\\u{code:04x}"

@@ -20,8 +20,8 @@ from tritonsmith.core.errors import (
     SmithError,
     UsageError,
 )
+from tritonsmith.core.redact import printable
 from tritonsmith.core.ui import console
-from tritonsmith.core.ui.console import printable
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _REFUSED = frozenset(  # by the machine, whatever we do

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from tritonsmith.cli.tasks.options import ENV
 from tritonsmith.core import redact
 from tritonsmith.core.errors import SmithError
+from tritonsmith.core.redact import printable
 from tritonsmith.core.ui import console
-from tritonsmith.core.ui.console import printable
 
 if TYPE_CHECKING:
     from tritonsmith.build.llvm.providers import ProviderChoice

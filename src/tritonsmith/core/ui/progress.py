@@ -7,8 +7,9 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from tritonsmith.core.redact import printable
 from tritonsmith.core.ui import recording
-from tritonsmith.core.ui.console import err, printable
+from tritonsmith.core.ui.console import err
 from tritonsmith.core.ui.units import duration
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook,
 from rich.segment import Segment
 
 from tritonsmith.core import redact
-from tritonsmith.core.ui.console import printable
+from tritonsmith.core.redact import printable
 
 _OF_OURS = "\r"  # a line that is written again and again ends with it
 

@@ -18,8 +18,8 @@ from rich.console import Console, ConsoleOptions
 from rich.text import Text
 
 from tritonsmith.core import redact
+from tritonsmith.core.redact import printable
 from tritonsmith.core.ui import recording
-from tritonsmith.core.ui.console import printable
 from tritonsmith.core.ui.units import duration
 
 STATUS_STYLES = {

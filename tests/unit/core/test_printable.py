@@ -8,8 +8,8 @@ import sys
 import pytest
 from rich.text import Text
 
+from tritonsmith.core.redact import printable
 from tritonsmith.core.ui import console
-from tritonsmith.core.ui.console import printable
 from tritonsmith.core.ui.progress import PhaseProgress
 from tritonsmith.core.ui.screen import Screen
 
