@@ -88,7 +88,7 @@ class TritonBisect:
     tell: Callable[[str], None] = field(default=print)
 
     def run(self) -> BisectAnswer:
-        """Search, and note the answer in the session, which is held.
+        """Search; the session is held. The answer does not end its journal yet: what explains it is to come.
 
         Raises:
             NotReproducedError: an end is not what it was said to be.
@@ -98,12 +98,10 @@ class TritonBisect:
         self.search.known = [*journal.seen, *journal.skipped]
         subject = BisectSubject(self.tests.outcomes, self.builds, self.jobs)
         try:
-            answer = experiment.run(self.search.run(), subject.test, journal, self._note)
+            return experiment.run(self.search.run(), subject.test, journal, self._note)
         except NotReproducedError as error:
             journal.end(error.what)
             raise
-        journal.end(answer.line)
-        return answer
 
     @cached_property
     def search(self) -> StagedSearch:
@@ -192,12 +190,25 @@ def run(bisect: TritonBisect, kernels: tuple[ComparedKernel, ...], *, silent: bo
         if count := len(session.tested):
             console.note(f"{count} outcomes are known already: {session.folder.name}")
         try:
-            answer = bisect.run()
-        except KeyboardInterrupt:
+            result = _explained(bisect, bisect.run(), kernels, silent=silent)
+        except (KeyboardInterrupt, InterruptedRunError) as error:
+            where = error.where if isinstance(error, InterruptedRunError) else None
             hints = [f"{command('bisect --resume', session.folder.name)} goes on from there"]
-            raise InterruptedRunError("interrupted; what was tested is kept", hints=hints) from None
-        parted = _parted(bisect, answer, kernels, silent=silent)
-        answer, llvm = _in_llvm(bisect, answer, parted)
+            raise InterruptedRunError(
+                "interrupted; what was tested is kept", where=where, hints=hints
+            ) from None
+        # Last: a journal that has ended is emptied by the same command, and LLVM's builds may take hours.
+        session.journal.end(result.answer.line)
+    return result
+
+
+def _explained(
+    bisect: TritonBisect, answer: BisectAnswer, kernels: tuple[ComparedKernel, ...], *, silent: bool
+) -> BisectResult:
+    """Look into the culprit, and write the page."""
+    session = bisect.session
+    parted = _parted(bisect, answer, kernels, silent=silent)
+    answer, llvm = _in_llvm(bisect, answer, parted)
     compiles = None
     if parted:
         sides = [bisect.search.triton(name) for name in (answer.step.good, answer.step.bad)]

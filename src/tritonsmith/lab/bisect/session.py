@@ -20,6 +20,7 @@ from tritonsmith.core.errors import FactError, UsageError, did_you_mean
 from tritonsmith.core.plan import Plan, Remove, digest, files, locks
 from tritonsmith.facts import git_history
 from tritonsmith.lab import journal as journals
+from tritonsmith.lab.bisect.cost import LACKS, LLVM, TOOLS
 from tritonsmith.lab.experiment import BY_HAND, agreed
 from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict
@@ -35,7 +36,9 @@ _TRITON = re.compile(r"\w[\w.+!-]*", re.ASCII)
 _CLONE = re.compile(r"bisect-[0-9a-f]{8}")  # an env that a user named bisect-mine is theirs
 _ENV = re.compile(rf"{_CLONE.pattern}-([0-9a-f]{{8}}|unpinned)|bisect-pytest")
 _VALUE = re.compile(r"([^-\x00-\x1f\x7f][^\x00-\x1f\x7f]*)?")
-_LLVM_TEST = re.compile(r"(llc|opt and llc) (good|bad) [0-9a-f]{40}", re.ASCII)
+# Kinds of tests of a commit of LLVM: by its programs, on the llir of a side of the step.
+_LLVM_TESTS = ("llc good", "llc bad", "opt and llc good", "opt and llc bad")
+_LLVM_TEST = re.compile(rf"({'|'.join(_LLVM_TESTS)}) [0-9a-f]{{40}}", re.ASCII)
 _WHOLE = re.compile(r"[0-9a-f]{40}|\d+\.\d+\.\d+(?:\.dev\d+)?(?:\+[\w.]+)?", re.ASCII)
 
 
@@ -168,12 +171,24 @@ class BisectSession:
             # Read again: another process may have added to it, and a last line that was cut off goes.
             path, is_there = self.folder / journals.FILE, (self.folder / FILE).is_file()
             on_disk = _journal(path, _TRITON, self.question) if is_there else None
-            if on_disk is None or (self.anew and on_disk.ended):
+            if on_disk is None:
+                self.saved()
+            elif self.anew and on_disk.ended:
+                # "One of ..., since others were skipped" may be why it begins anew: one more skip, by hand.
+                self.journal.skipped |= on_disk.skipped
+                self._begin_llvm_anew()  # before `saved`: after a kill between both, it begins anew once more
                 self.saved()
             else:
                 self.journal = on_disk
                 self._save_question()  # of a resume with a clone of LLVM, which it did not have
             yield
+
+    def _begin_llvm_anew(self) -> None:
+        """Forget what was tested of LLVM, but not what a person has skipped."""
+        for pins in _llvm_ranges(self.folder):
+            journal = llvm_journal(self, pins)
+            journal.seen.clear()
+            journal.begin()
 
 
 def tested(journal: Journal) -> dict[str, Observation]:
@@ -261,15 +276,21 @@ def llvm_journal(session: BisectSession, pins: str) -> Journal:
     folder = session.folder / _LLVM / pins
     question = replace(session.question, confirm=1)
     if (folder / journals.FILE).is_file():
-        return _journal(folder / journals.FILE, _LLVM_TEST, question)
+        known = _journal(folder / journals.FILE, _LLVM_TEST, question)
+        # By now a network may be back, or a program installed; an error of the compiler stays the same.
+        for name, tests in [*known.seen.items()]:
+            known.seen[name] = [test for test in tests if test.metrics.get(LACKS) not in (TOOLS, LLVM)]
+            if not known.seen[name]:
+                del known.seen[name]
+        return known
     journal = _new_journal(folder, question)
-    for by, prefix in (("llc", ""), ("opt and llc", "opt-")):
-        for side in ("good", "bad"):
-            old = folder.with_name(f"{prefix}{side}-{pins}")
-            if (old / _OLD_FILE).is_file():
-                part = _read_old(old).journal
-                journal.seen.update({f"{by} {side} {name}": tests for name, tests in part.seen.items()})
-                journal.skipped |= {f"{by} {side} {name}" for name in part.skipped}
+    for kind in _LLVM_TESTS:
+        by, _, side = kind.rpartition(" ")
+        old = folder.with_name(f"{'opt-' if by != 'llc' else ''}{side}-{pins}")
+        if (old / _OLD_FILE).is_file():
+            part = _read_old(old).journal
+            journal.seen.update({f"{kind} {name}": tests for name, tests in part.seen.items()})
+            journal.skipped |= {f"{kind} {name}" for name in part.skipped}
     journal.begin()
     return journal
 
@@ -292,8 +313,8 @@ def skip_in_llvm(session: BisectSession, commit: str) -> None:
     """Skip a commit in each search over LLVM that has begun."""
     for pins in _llvm_ranges(session.folder):
         journal = llvm_journal(session, pins)
-        for test in {name.rpartition(" ")[0] for name in (*journal.seen, *journal.skipped)}:
-            journal.skip(f"{test} {commit}")
+        for kind in _LLVM_TESTS:  # not only what has a test: a search that was just begun has none
+            journal.skip(f"{kind} {commit}")
 
 
 def _llvm_ranges(folder: Path) -> set[str]:

@@ -13,12 +13,13 @@ import pytest
 
 from tritonsmith.compiler import tritons
 from tritonsmith.compiler.tritons import Triton
-from tritonsmith.core.errors import FactError, UsageError
+from tritonsmith.core.errors import FactError, InterruptedRunError, SmithError, UsageError
 from tritonsmith.core.versions import version_key
 from tritonsmith.lab import journal
-from tritonsmith.lab.bisect import history, report, session
+from tritonsmith.lab.bisect import command, history, report, session
 from tritonsmith.lab.bisect.candidates import Outcomes, one_by_one
 from tritonsmith.lab.bisect.command import TritonBisect
+from tritonsmith.lab.bisect.cost import LACKS, LLVM, NATIVE_TREE, TOOLS
 from tritonsmith.lab.bisect.session import BisectQuestion, BisectSession
 from tritonsmith.lab.bisect.stages import BisectAnswer, NotReproducedError
 from tritonsmith.lab.model import Observation, Verdict
@@ -72,10 +73,9 @@ def bisect(
     told: list[str] = []
     good, bad = (tritons.parse_end(text, "--good") for text in (question.good, question.bad))
     one = TritonBisect(session.begin(question), tests, good, bad, jobs=jobs, tell=told.append)
-    with one.session.held():
-        answer = one.run()
+    result = command.run(one, (), silent=True)
     assert len(told) == len(tests.asked)
-    return answer, one.session
+    return result.answer, one.session
 
 
 RELEASES = history.releases_between("3.0.0", "3.9.0")
@@ -147,7 +147,7 @@ def test_where_only_skips_are_left_the_answer_is_a_set() -> None:
 @pytest.mark.parametrize("stops", range(6))
 def test_what_was_stopped_goes_on_and_tests_nothing_again(stops: int) -> None:
     first = FakeTests("3.5.0", stops=stops)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(InterruptedRunError, match="bisect --resume"):
         bisect(first)
     again = FakeTests("3.5.0")
     answer, made = bisect(again)
@@ -158,8 +158,47 @@ def test_what_was_stopped_goes_on_and_tests_nothing_again(stops: int) -> None:
     assert session.read(made.folder).outcomes == made.outcomes
 
 
+@pytest.mark.parametrize("stop", [KeyboardInterrupt(), InterruptedRunError("a build"), SmithError("no disk")])
+def test_what_stops_in_the_part_about_llvm_goes_on_there(
+    monkeypatch: pytest.MonkeyPatch, stop: BaseException
+) -> None:
+    """Whole builds of LLVM take hours, after the last Triton was tested."""
+
+    def stops(*_: object) -> None:
+        raise stop
+
+    with monkeypatch.context() as patch:
+        patch.setattr(command, "_in_llvm", stops)
+        with pytest.raises(SmithError) as error:
+            bisect(FakeTests("3.5.0"))
+    found = session.find()
+    if not isinstance(stop, SmithError) or isinstance(stop, InterruptedRunError):
+        assert any(f"bisect --resume {found.folder.name}" in hint for hint in error.value.hints)
+    assert found.answer == ""
+    assert found.tested
+    again = FakeTests("3.5.0")
+    answer, made = bisect(again)
+    assert again.asked == []
+    assert (answer.step.bad, made.answer) == ("3.5.0", "first bad: 3.5.0")
+    assert session.read(made.folder).answer == made.answer
+
+
+def test_a_skip_by_hand_after_an_answer_is_not_forgotten() -> None:
+    bisect(FakeTests("3.5.0", {"3.4.0": SKIP}))
+    found = session.find()
+    assert found.answer == "one of: 3.4.0, 3.5.0"
+    with found.held():
+        session.skip(found, "3.6.0")
+    again = FakeTests("3.6.0")
+    answer, made = bisect(again)
+    assert "3.6.0" not in again.asked
+    assert again.asked[:2] == ["3.0.0", "3.9.0"]  # its outcomes are not those of the finished one
+    assert answer.step.suspects == ("3.6.0", "3.7.0")
+    assert made.outcomes["3.6.0"].why == "skipped by hand"
+
+
 def test_a_skip_by_hand_counts_and_the_log_has_it() -> None:
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(InterruptedRunError, match="bisect --resume"):
         bisect(FakeTests("3.5.0", stops=2))
     found = session.find()
     assert [one.triton for one in found.tested] == ["3.0.0", "3.9.0"]
@@ -231,7 +270,7 @@ def test_a_flaky_test_is_a_skip(verdicts: list[Verdict], expected: Verdict) -> N
 def test_a_kill_between_tests_that_confirm_each_other_loses_none(stops: int) -> None:
     question = replace(QUESTION, confirm=3)
     first, again, whole = FakeTests("3.5.0", stops=stops), FakeTests("3.5.0"), FakeTests("3.5.0")
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(InterruptedRunError, match="bisect --resume"):
         bisect(first, question)
     answer, _ = bisect(again, question)
     bisect(whole, question)
@@ -319,9 +358,44 @@ def test_a_search_over_llvm_that_the_previous_version_began_is_read_and_skipped_
     assert {name: (seen.verdict, seen.seconds) for name, seen in kept.items()} == {
         f"llc good {commit}": (BAD, 7.0),
         f"opt and llc bad {commit}": (SKIP, 0.0),
-        f"llc good {other}": (SKIP, 0.0),
-        f"opt and llc bad {other}": (SKIP, 0.0),
+        **{f"{kind} {other}": (SKIP, 0.0) for kind in LLVM_TESTS},
     }
+
+
+LLVM_TESTS = ("llc good", "llc bad", "opt and llc good", "opt and llc bad")
+PINS = f"{'a' * 12}-{'b' * 12}"
+
+
+def test_a_commit_of_llvm_is_skipped_in_a_search_that_has_tested_nothing_yet() -> None:
+    begun, commit = session.begin(QUESTION).saved(), "c" * 40
+    session.llvm_journal(begun, PINS)
+    session.skip_in_llvm(begun, commit)
+    assert session.llvm_journal(begun, PINS).skipped == {f"{kind} {commit}" for kind in LLVM_TESTS}
+
+
+def test_a_commit_of_llvm_is_built_again_where_a_program_was_missing() -> None:
+    begun, name = session.begin(QUESTION).saved(), f"llc good {'c' * 40}"
+    first = session.llvm_journal(begun, PINS)
+    for number, lacks in enumerate((TOOLS, LLVM, NATIVE_TREE)):
+        first.add(f"llc good {number:040}", Observation(SKIP, why="no", metrics={LACKS: lacks}))
+    first.add(name, Observation(SKIP, why="no", metrics={LACKS: TOOLS}))
+    first.add(name, Observation(BAD))
+    known = session.llvm_journal(begun, PINS)
+    assert session.tested(known).keys() == {f"llc good {2:040}", name}
+    assert known.seen[name] == [Observation(BAD)]
+
+
+def test_a_bisect_that_begins_anew_tests_llvm_anew_but_for_skips_by_hand() -> None:
+    _, made = bisect(FakeTests("3.5.0"))
+    kept = session.llvm_journal(made, PINS)
+    kept.add(f"llc good {'c' * 40}", Observation(BAD))
+    session.skip_in_llvm(made, "d" * 40)
+    with session.find().held():  # a resume: nothing is forgotten
+        assert session.llvm_journal(made, PINS).seen
+    bisect(FakeTests("3.5.0"))
+    again = session.llvm_journal(made, PINS)
+    assert not again.seen
+    assert again.skipped == {f"{kind} {'d' * 40}" for kind in LLVM_TESTS}
 
 
 def make_folder(path: Path) -> Path:
@@ -339,7 +413,7 @@ def test_a_bisect_that_begins_anew_does_not_replace_one_that_began_meanwhile() -
 
 
 def test_a_journal_whose_last_line_was_cut_off_goes_on() -> None:
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(InterruptedRunError, match="bisect --resume"):
         bisect(FakeTests("3.5.0", stops=3))
     file = session.find().folder / journal.FILE
     file.write_text(file.read_text()[:-20])

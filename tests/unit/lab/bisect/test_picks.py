@@ -14,7 +14,7 @@ from tritonsmith.compiler import tritons
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import FactError
 from tritonsmith.facts.triton_history import TritonCommit
-from tritonsmith.lab.bisect import history, nightlies, report, session
+from tritonsmith.lab.bisect import command, history, nightlies, report, session
 from tritonsmith.lab.bisect.candidates import Outcomes, one_by_one
 from tritonsmith.lab.bisect.command import TritonBisect
 from tritonsmith.lab.bisect.cost import LlvmState
@@ -81,9 +81,7 @@ class Branches:
     commits: dict[str, str]
 
     def bisect(self, good: str, bad: str, nightlies: str = "") -> BisectAnswer:
-        bisect = self.begun(good, bad, nightlies)
-        with bisect.session.held():
-            return bisect.run()
+        return command.run(self.begun(good, bad, nightlies), (), silent=True).answer
 
     def begun(self, good: str, bad: str, nightlies: str = "") -> TritonBisect:
         one, other = (tritons.parse_end(text, "--good", self.made.path) for text in (good, bad))
