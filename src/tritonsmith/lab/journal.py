@@ -157,7 +157,7 @@ def read(path: Path, *, to_go_on: bool = True, untested: bool = False) -> Journa
     except FileNotFoundError:
         return None
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-        hints = [f"to start again: remove {path.parent}"]
+        hints = [f"to start again: remove {path}"]
         raise FactError("cannot read this journal", where=path, why=str(error), hints=hints) from error
     return journal
 

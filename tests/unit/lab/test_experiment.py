@@ -280,6 +280,7 @@ def test_a_damaged_journal_says_where_it_is(tmp_path: Path, line: str) -> None:
     with pytest.raises(FactError, match="cannot read this journal") as caught:
         journal.read(path)
     assert str(path) in str(caught.value)
+    assert caught.value.hints == (f"to start again: remove {path}",), "not the user's whole folder"
 
 
 @pytest.fixture

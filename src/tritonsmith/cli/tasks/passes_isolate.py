@@ -22,8 +22,10 @@ from tritonsmith.cli.tasks.task import task
 
 if TYPE_CHECKING:
     from tritonsmith.compiler.dump.index import DumpIndex
+    from tritonsmith.compiler.interpreter import Interpreter
     from tritonsmith.compiler.manifest import Manifest
     from tritonsmith.compiler.replay.replayer import Replayer
+    from tritonsmith.compiler.request import CompileRequest
     from tritonsmith.core.envs.workspace import Workspace
     from tritonsmith.core.errors import SmithError
     from tritonsmith.lab.isolate.failing_pass import Isolated
@@ -179,6 +181,7 @@ def _first_with(
         kernel,
         pattern,
         lambda: _compiled(dump, space, by),
+        _compile_inputs(dump, space, by),
         space,
         tests.rules,
         silent=json,
@@ -247,8 +250,34 @@ def _wrong(made: DumpIndex, kernel: str, space: Workspace, by: ReplayerOptions, 
     raise SmithError(report.verdict(answer), where=made.folder)
 
 
-def _compiled(made: DumpIndex, space: Workspace, by: ReplayerOptions) -> Manifest:
+def _compiled(dump: DumpIndex, space: Workspace, by: ReplayerOptions) -> Manifest:
     """Compile the kernel of a dump to the end, with the flags of the dump.
+
+    Raises:
+        FactError: as `_compile`.
+    """
+    from tritonsmith.compiler import run
+    from tritonsmith.core.plan import digest
+
+    request, where = _compile(dump, space, by)
+    to = space.root / "passes" / "isolate" / digest(dump.command, str(where.python))
+    return run.compile_all(request, where, to, silent=True)
+
+
+def _compile_inputs(dump: DumpIndex, space: Workspace, by: ReplayerOptions) -> object:
+    """Return all that the compile of `_compiled` depends on."""
+    from tritonsmith.core.errors import SmithError
+    from tritonsmith.lab import inputs
+
+    try:
+        request, where = _compile(dump, space, by)
+    except SmithError:  # there is no such compile, and the texts of the passes are searched all the same
+        return by.env, str(by.python)
+    return inputs.compiled(request, where)
+
+
+def _compile(made: DumpIndex, space: Workspace, by: ReplayerOptions) -> tuple[CompileRequest, Interpreter]:
+    """Return the compile of the kernel of a dump, with the flags of the dump.
 
     Raises:
         FactError: the dump is not from a single kernel's compile, or was not made here.
@@ -259,11 +288,9 @@ def _compiled(made: DumpIndex, space: Workspace, by: ReplayerOptions) -> Manifes
 
     from tritonsmith.cli.tasks.kernel import compile_
     from tritonsmith.cli.tasks.option_task import from_argv
-    from tritonsmith.compiler import run
     from tritonsmith.compiler.dump import index
     from tritonsmith.compiler.interpreter import choose_interpreter
     from tritonsmith.core.errors import FactError, UsageError
-    from tritonsmith.core.plan import digest
 
     index.require_own(made, space)
     try:
@@ -279,6 +306,4 @@ def _compiled(made: DumpIndex, space: Workspace, by: ReplayerOptions) -> Manifes
         )
     asked = given["what"].request(given["kernel"])
     python = "" if by.env else str(by.python or made.python)
-    where = choose_interpreter(by.env or "wheel", python, jobs=1)
-    to = space.root / "passes" / "isolate" / digest(made.command, str(where.python))
-    return run.compile_all(asked, where, to, silent=True)
+    return asked, choose_interpreter(by.env or "wheel", python, jobs=1)

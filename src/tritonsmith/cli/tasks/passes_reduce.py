@@ -39,7 +39,7 @@ def reduce_(
 ) -> None:
     """Reduce an IR file while a pass or command fails the same way."""
     from tritonsmith.core.envs import workspace
-    from tritonsmith.core.errors import InterruptedRunError
+    from tritonsmith.core.errors import InterruptedRunError, UsageError
     from tritonsmith.core.plan import Plan, Write
     from tritonsmith.lab.isolate import issue_folder as files
     from tritonsmith.lab.reduce import mlir_reduce, reduce_ir, report
@@ -47,8 +47,8 @@ def reduce_(
     space = workspace.default()
     _, command = command_line()
     text, way, to = _given(file, pass_, when, kernel, command, space, by, silent=json)
-    if out:
-        to = out.path(to.name)
+    if out and _is_input(to := out.path(to.name), file):
+        raise UsageError("--out is the file to reduce, which is never changed", where=to)
     if tests.show_status(reduce_ir.folder_of(text, way, space), reduce_ir.WORDS, json=json):
         return
     options = reduce_ir.ReduceOptions(
@@ -121,6 +121,11 @@ def _given(
             hints=["--pass tritongpu-coalesce", "-- command {}", "a RUN line in the file names them"],
         )
     return text, _way(pipeline, space, path, by, wrong=wrong), to
+
+
+def _is_input(path: Path, file: Path) -> bool:
+    source = file / "input.mlir" if file.is_dir() else file
+    return path.exists() and source.exists() and path.samefile(source)
 
 
 def _print(reduced: Reduced, to: Path, *, json: bool) -> None:

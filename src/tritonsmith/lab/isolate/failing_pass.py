@@ -41,6 +41,7 @@ _PYTHON = {  # what Python's faulthandler says
     "Fatal Python error: Aborted": "SIGABRT",
 }
 _TOGETHER = "the last pass does not fail alone, so the passes that it depends on run first"
+_ALONE_UNTESTED = "the last pass alone was not tested, so the passes before it run first"
 _LACKING = "this program has not all of these passes"
 _FILE = re.compile(r'"(?:[^"\\]|\\.)*/((?:[^"\\/]|\\.)*)"(?=:\d+:\d+)')
 
@@ -277,6 +278,7 @@ def isolate(
         chosen = ways[end.links[0].dump.number]
         assert isinstance(chosen, PassRunner)  # noqa: S101 - it was run
         assert test.failure is not None  # noqa: S101 - it failed
+        together = _TOGETHER if _tested_alone(links, notes) else _ALONE_UNTESTED
         isolated = Isolated(
             passes,
             end.links,
@@ -286,10 +288,17 @@ def isolate(
             test.failure,
             recorded,
             end.stripped,
-            passes.notes if len(end.links) == 1 else (*passes.notes, _TOGETHER),
+            passes.notes if len(end.links) == 1 else (*passes.notes, together),
         )
         notes.end(str(test.failure))
     return isolated, notes
+
+
+def _tested_alone(links: Sequence[PassLink], notes: Journal) -> bool:
+    """Report whether the last pass was run alone, and its tests agree."""
+    names = [PipelineEnd((links[-1],), stripped).name for stripped in (True, False)]
+    tests = [notes.seen[name] for name in names if name not in notes.skipped and notes.seen[name]]
+    return any(experiment.agreed(known).verdict is not Verdict.SKIP for known in tests)
 
 
 def folder_of(index: DumpIndex, kernel: DumpedKernel, tool: Replayer, space: Workspace) -> Path:

@@ -146,6 +146,7 @@ def run(
     kernel: str,
     pattern: re.Pattern[str],
     compiled: Callable[[], Manifest],
+    compile_inputs: object,
     space: Workspace,
     rules: Rules = Rules(),  # noqa: B008 - frozen
     *,
@@ -158,6 +159,7 @@ def run(
         kernel: of it.
         pattern: to search for. Locations are not searched.
         compiled: compiles the kernel to the end; called once, and only if no pass has the pattern.
+        compile_inputs: all that this compile depends on.
         space: the workspace.
         rules: how often each text is searched, and which are not.
         silent: say nothing of a run that was stopped.
@@ -167,7 +169,7 @@ def run(
     """
     space.claim()
     texts = [(dump.number, dump.sha256, inputs.file(index.path(dump))) for dump in index.of(kernel)]
-    key = (pattern.pattern, texts, index.command, inputs.environment())
+    key = (pattern.pattern, texts, index.command, inputs.environment(), compile_inputs)
     baseline = Observation(Verdict.GOOD, code=digest(texts))
     after = cache(
         lambda: dict(stages_of(compiled()))

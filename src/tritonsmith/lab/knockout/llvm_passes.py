@@ -24,7 +24,7 @@ from tritonsmith.lab.experiment import Rules
 from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.knockout import knockout
 from tritonsmith.lab.knockout.knockout import Effect, PassCut
-from tritonsmith.lab.model import Observation
+from tritonsmith.lab.model import Observation, Verdict
 
 # `BISECT: running pass (31) sroa on function (matmul_kernel)`
 _RUN = re.compile(r"^BISECT: running pass \((?P<number>\d+)\) (?P<name>.+?) on (?P<unit>.+)$", re.MULTILINE)
@@ -39,7 +39,7 @@ class LlvmPassRun:
         number: among all of this compile, from 1; 0 is the compile without any.
         name: `sroa`; LLVM before 21 has class names.
         unit: what it ran on: `[module]`, a function.
-        effect: of it after those before it; `does not compile` with it as the last one.
+        effect: of it after those before it; `does not compile` or `timed out` with it as the last one.
         row: the resources with it as the last one.
     """
 
@@ -122,9 +122,11 @@ def _judged(
         code = observation.code
         row = replace(base, values=observation.metrics, error=observation.why)
         effect: Effect = "no effect" if code == before or not number else "changes the code"
-        tested = not experiment.ruled_out(observation)
+        tested = observation.verdict is not Verdict.SKIP
         if not tested or (before is None and number):
             effect = "not tested"
+        if not tested and not experiment.ruled_out(observation):
+            effect = "timed out"
         if tested and not code:
             effect = "does not compile"
         yield LlvmPassRun(number, name, unit, effect, row)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -214,3 +215,20 @@ def test_what_is_skipped_is_not_run_and_what_is_confirmed_is_run_twice(
     isolated = passes.isolate(Rules(2, ("3 pass3", "3 pass3, with locations")))
     assert len(isolated.links) == 2
     assert passes.asked == ["module2", "module2"]
+    assert isolated.notes[-1].startswith("the last pass alone was not tested")
+    tested = passes.isolate(Rules(1, ("3 pass3",)))  # with locations it was run
+    assert tested.notes[-1].startswith("the last pass does not fail alone")
+
+
+def test_a_last_pass_whose_tests_disagree_was_not_tested_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passes = Passes(tmp_path, monkeypatch, {"module2": CRASH})
+    answers = itertools.cycle([CRASH, None])
+    ask = Fake.ask
+
+    def unsteady(oracle: Fake, text: str) -> OracleAnswer:
+        return OracleAnswer(next(answers), began=True, log="") if "module3" in text else ask(oracle, text)
+
+    monkeypatch.setattr(Fake, "ask", unsteady)
+    assert passes.isolate(Rules(2)).notes[-1].startswith("the last pass alone was not tested")

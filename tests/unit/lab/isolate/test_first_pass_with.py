@@ -12,7 +12,10 @@ import pytest
 from tests.unit.compiler.replay.dumps import dump
 from tests.unit.lab.compare.making import point, written
 from tritonsmith.compiler.dump.index import DumpIndex
-from tritonsmith.core.errors import FactError, UsageError
+from tritonsmith.compiler.manifest import Manifest
+from tritonsmith.core.envs.workspace import Workspace
+from tritonsmith.core.errors import FactError, InterruptedRunError, UsageError
+from tritonsmith.core.ui import console
 from tritonsmith.lab import experiment
 from tritonsmith.lab.isolate import first_pass_with
 from tritonsmith.lab.journal import Journal
@@ -83,6 +86,28 @@ def test_a_text_that_was_not_searched_may_have_it_too(tmp_path: Path) -> None:
     )
     nowhere = said(index, "c", skip=("0 pass0 of ttgir",))
     assert nowhere == "c does not occur in any text that was searched; not searched: 0 pass0 of ttgir"
+
+
+def test_a_search_that_was_stopped_does_not_go_on_with_another_triton(
+    index: DumpIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stages after the passes are of a compile, which depends on more than the dump."""
+    notes: list[str] = []
+    monkeypatch.setattr(console, "note", notes.append)
+    pattern = first_pass_with.compiled_pattern("ld", regex=False)
+
+    def stopped(compile_inputs: object) -> None:
+        def compiled() -> Manifest:
+            raise InterruptedRunError("^C")
+
+        with pytest.raises(InterruptedRunError):
+            first_pass_with.run(index, "k", pattern, compiled, compile_inputs, Workspace(tmp_path / "home"))
+
+    stopped("triton 3.6")
+    stopped("triton 3.6")
+    assert "of a run that was stopped are known" in notes.pop()
+    stopped("triton 3.9")
+    assert notes.pop().startswith("it starts over: the stopped run had other inputs")
 
 
 def test_an_open_answer_is_none_in_json() -> None:

@@ -36,12 +36,13 @@ def result(
     log: str = LOG,
     fails: int = 9,
     skip: tuple[str, ...] = (),
+    how: Status = "failed",
 ) -> LlvmKnockout:
     """Of a compiler that makes these codes; it fails at one limit."""
 
     def compile_all(asked: CompileRequest, _where: Interpreter, out: Path, **_: Any) -> Manifest:
         limits = [int(one.llvm[0].partition("=")[2]) for one in asked.variants]
-        status: dict[bool, Status] = {True: "failed", False: "ok"}
+        status: dict[bool, Status] = {True: how, False: "ok"}
         points = [
             replace(point(rest=f"-{limit}", status=status[limit == fails]), log=log) for limit in limits
         ]
@@ -75,6 +76,13 @@ def test_a_limit_at_which_nothing_compiles(tmp_path: Path, monkeypatch: pytest.M
         "changes the code",
         "changes the code",
     ]
+
+
+def test_a_limit_at_which_a_compile_times_out_is_no_test(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = result(tmp_path, monkeypatch, fails=1, how="timeout")
+    assert [one.effect for one in found.runs] == ["no effect", "timed out", "not tested", "changes the code"]
 
 
 def test_a_limit_that_is_skipped_hides_what_its_run_does(
