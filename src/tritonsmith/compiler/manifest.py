@@ -141,6 +141,7 @@ class Manifest:
         stand_ins: full name of each object that was not installed, and was replaced while the file was
             loaded, to FILE:LINE of its first use.
         warnings: reasons to doubt that a machine with all packages would compile the same code.
+        sources: digest of that file and its own imports before the compile; empty if it was not recorded.
     """
 
     folder: Path
@@ -154,6 +155,7 @@ class Manifest:
     points: tuple[Point, ...]
     stand_ins: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    sources: str = ""
 
     def path(self, point: Point, stage: str) -> Path | None:
         """Return the file of a stage; None if the point has none."""
@@ -164,6 +166,8 @@ class Manifest:
         """Return the text of `manifest.json`."""
         content = {"schema": SCHEMA, **asdict(self)}
         del content["folder"]
+        if not self.sources:
+            del content["sources"]
         return json.dumps(content, indent=2) + "\n"
 
 

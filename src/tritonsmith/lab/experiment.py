@@ -201,9 +201,7 @@ def begun(
     Raises:
         UsageError: something else is in the folder.
     """
-    notes = _begun(
-        folder, digest(task, tritonsmith.__version__, _tool(), key), space, task, baseline, silent=silent
-    )
+    notes = _begun(folder, key_of(task, key), space, task, baseline, silent=silent)
     with _governed(notes, rules):
         yield notes
 
@@ -215,8 +213,8 @@ def recorded(
     """Yield a new journal of an experiment, and the one of the same experiment whose run was stopped.
 
     For a subject that finds its own results again: it decides which observations of that run still hold, and
-    takes them up with `Journal.recall`. So there is no baseline to test once more. What a person has skipped
-    stays skipped.
+    takes them up with `Journal.recall`. So there is no baseline to test once more. What that run skipped is
+    skipped only if `rules` skips it too: a check that passes must not have left out what nobody sees.
 
     Args:
         folder: of the journal, which is locked.
@@ -226,15 +224,13 @@ def recorded(
         clear: removes what an earlier run has left, where there is nothing to go on with.
     """
     path = folder / journal.FILE
-    whole = digest(task, tritonsmith.__version__, _tool(), key)
+    whole = key_of(task, key)
     old = journal.read(path)
     earlier = old if old and not old.ended and old.key == whole else None
     if earlier is None:
         clear()
     notes = Journal(path, whole)
     notes.begin()
-    for name in sorted(earlier.skipped) if earlier else ():
-        notes.skip(name)
     with _governed(notes, rules):
         yield notes, earlier
 
@@ -302,6 +298,11 @@ def status(folder: Path) -> Journal | None:
         FactError: its journal is damaged.
     """
     return journal.read(folder / journal.FILE, to_go_on=False)
+
+
+def key_of(task: str, key: object) -> str:
+    """Return the key of a journal: what its tests depend on, the command, and this tool itself."""
+    return digest(task, tritonsmith.__version__, _tool(), key)
 
 
 def _tool() -> object:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import uuid
 from collections import ChainMap, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -183,7 +183,9 @@ class CompiledKernels:
         try:
             for job, manifest, _ in run.compiled(jobs, options):
                 place = by_folder[job.out]
-                cell = replace(table[place], job=job)
+                # The request stays that for all targets: by these it is known which are compared.
+                cell = table[place]
+                cell = replace(cell, job=cell.job and replace(cell.job, out=job.out))
                 yield place, self._observed(cell, ChainMap({job.out: manifest}, self.manifests))
         finally:
             step = Remove((scratch,), space.root, phase="confirm")
@@ -235,9 +237,13 @@ def recorded(
     kernels = {cell.kernel for cell in table}
     unknown = [name for name in rules.skip if name not in kernels and name not in skipped]
     named = replace(rules, skip=(*skipped, *unknown))
-    jobs = [(cell.name, cell.job and cell.job.request.flags(), cell.why) for cell in table]
-    with experiment.recorded(folder, (jobs, question), task, named, clear) as journals:
+    with experiment.recorded(folder, _inputs(table, question), task, named, clear) as journals:
         yield journals
+
+
+def key(task: str, table: Sequence[Cell], question: object) -> str:
+    """Return the key of the journal that `recorded` writes for the same arguments."""
+    return experiment.key_of(task, _inputs(table, question))
 
 
 def execute(
@@ -265,8 +271,25 @@ def doubts(observations: Mapping[str, Observation]) -> Iterator[str]:
             yield f"{name}: {row.why}"
 
 
+def _inputs(table: Sequence[Cell], question: object) -> object:
+    """Return all that the observations of cells depend on."""
+    jobs = {job.out: job for cell in table for job in (cell.job, cell.baseline) if job}
+    # The folder's name is what tells two contents of a keyed job's file apart.
+    by_folder = {out: (str(out), job.request.flags(), kept.sources(job)) for out, job in jobs.items()}
+    cells = [
+        (cell.name, cell.why, *(by_folder[job.out] if job else () for job in (cell.job, cell.baseline)))
+        for cell in table
+    ]
+    return cells, question
+
+
 def _folders(cell: Cell) -> frozenset[Path]:
     return frozenset(job.out for job in (cell.job, cell.baseline) if job)
+
+
+def targets_of(jobs: Iterable[CompileJob | None]) -> dict[Path, tuple[str, ...]]:
+    """Return the targets that jobs ask for, by their folders, of which some may not be compiled."""
+    return {job.out: tuple(map(str, tritons.applied(job.request, job.triton).targets)) for job in jobs if job}
 
 
 def _jobs(table: Sequence[Cell]) -> dict[Path, CompileJob]:

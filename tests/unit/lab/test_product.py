@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import InterruptedRunError
 from tritonsmith.lab import experiment, product
+from tritonsmith.lab.batch import kept
 from tritonsmith.lab.batch.kept import CompileJob
 from tritonsmith.lab.batch.run import BatchOptions
 from tritonsmith.lab.experiment import Rules
@@ -118,18 +120,79 @@ def test_an_observation_goes_with_its_result(cells: tuple[Cell, ...], tmp_path: 
     assert [line.split()[0] for line in compiler.compiled(python)].count("two") == 2
 
 
-def test_what_is_skipped_is_not_compiled_nor_in_the_run_that_goes_on(
+def test_what_is_skipped_is_not_compiled_until_a_run_goes_on_without_that_skip(
     cells: tuple[Cell, ...], tmp_path: Path, python: Path
 ) -> None:
     with pytest.raises(InterruptedRunError):
         run(tmp_path, cells, Asked(stop=1), Rules(skip=(NAMES[1], "two")))
     assert set(compiler.compiled(python)) == {"one cuda-80-32"}
-    observations = run(tmp_path, cells, Asked(), Rules())
+    with pytest.raises(InterruptedRunError):
+        run(tmp_path, cells, Asked(stop=1), Rules())  # a gate that passed over three of four would pass
+    assert len(compiler.compiled(python)) > 1
+    observations = run(tmp_path, cells, Asked(), Rules(skip=(NAMES[1], "two")))
     assert {name: row.why for name, row in observations.items()} == {
         NAMES[0]: "", NAMES[1]: "skipped by hand", NAMES[2]: "skipped by hand", NAMES[3]: "skipped by hand",
     }  # fmt: skip
     assert sorted(product.doubts(observations)) == [f"{name}: skipped by hand" for name in NAMES[1:]]
-    assert set(compiler.compiled(python)) == {"one cuda-80-32"}
+
+
+@pytest.fixture
+def importing(tmp_path: Path, cells: tuple[Cell, ...]) -> tuple[Cell, ...]:
+    """The same kernels; the file of the first one imports another."""
+    (tmp_path / "helper.py").write_text("def twice(x):\n    return 2 * x\n")
+    text = "from helper import twice\n\n@triton.jit\ndef one(p, N: tl.constexpr):\n    twice(p)\n"
+    (tmp_path / "one.py").write_text(text)
+    return cells
+
+
+def test_an_edited_import_is_compiled_again(
+    importing: tuple[Cell, ...], tmp_path: Path, python: Path
+) -> None:
+    run(tmp_path, importing, Asked())
+    run(tmp_path, importing, Asked())
+    assert len(compiler.compiled(python)) == 4
+    (tmp_path / "helper.py").write_text("def twice(x):\n    return x + x\n")
+    run(tmp_path, importing, Asked())
+    assert [line.split()[0] for line in compiler.compiled(python)[4:]] == ["one", "one"]
+    run(tmp_path, importing, Asked())
+    assert len(compiler.compiled(python)) == 6
+
+
+def test_a_manifest_without_a_digest_of_the_imports_counts_for_a_file_without_any(
+    importing: tuple[Cell, ...], tmp_path: Path, python: Path
+) -> None:
+    run(tmp_path, importing, Asked())
+    for path in (tmp_path / "out").glob("*/manifest.json"):
+        content = json.loads(path.read_text())
+        assert content.pop("sources")
+        path.write_text(json.dumps(content))
+    run(tmp_path, importing, Asked())
+    assert [line.split()[0] for line in compiler.compiled(python)[4:]] == ["one", "one"]
+
+
+def test_a_run_that_was_stopped_has_no_observation_of_an_edited_import(
+    importing: tuple[Cell, ...], tmp_path: Path
+) -> None:
+    with pytest.raises(InterruptedRunError):
+        run(tmp_path, importing, Asked(stop=4))
+    (tmp_path / "helper.py").write_text("def twice(x):\n    return x + x\n")
+    question = Asked()
+    run(tmp_path, importing, question)
+    assert sorted(question.names) == NAMES
+
+
+def test_an_observation_of_another_version_of_the_file_is_not_taken(tmp_path: Path, python: Path) -> None:
+    def of(remark: str) -> tuple[Cell, ...]:
+        request = CompileRequest(compiler.kernel(tmp_path, "one", remark), "one", "*fp32,64", BOTH)
+        return tuple(product.cells("one", "3.4.0", kept.keyed(request, tritons.parse(str(python)))))
+
+    run(tmp_path, of("first"), Asked())
+    with pytest.raises(InterruptedRunError):
+        run(tmp_path, of("second"), Asked(stop=2))
+    question = Asked()
+    run(tmp_path, of("first"), question)
+    assert sorted(question.names) == NAMES[:2]
+    assert len(compiler.compiled(python)) == 4
 
 
 def test_a_misspelt_name_is_told(

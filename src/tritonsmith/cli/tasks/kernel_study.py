@@ -141,6 +141,7 @@ def _print(cells: Sequence[StudyCell], folder: Path, picture: Path | None, *, js
     from tritonsmith.core.ui import console
     from tritonsmith.lab.study import plot as study_plot
     from tritonsmith.lab.study import report
+    from tritonsmith.lab.study.study import outcome
 
     if json:
         output.json(report.as_json(cells))
@@ -162,7 +163,5 @@ def _print(cells: Sequence[StudyCell], folder: Path, picture: Path | None, *, js
                 raise
             console.warn(error.what)  # the reason comes below
     if failed:
-        number = sum(bool(cell.row.error) for cell in cells)
-        what = f"{number} of {len(cells)} points did not compile"
         hints = ["the manifest in a kernel's folder has the full message"]
-        raise SmithError(what, where=folder, why="\n".join(failed), hints=hints)
+        raise SmithError(outcome(cells), where=folder, why="\n".join(failed), hints=hints)

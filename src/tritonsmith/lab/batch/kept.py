@@ -1,9 +1,9 @@
 """The memory of all experiments that compile many kernels: a result that is there is not compiled again.
 
 A result is an output folder with its manifest. A folder that a user named (`compare --triton A,B --out DIR`)
-counts where its manifest names the same command and the same content of the kernel's file. A keyed folder of
-the workspace (`kernels/releases/3.6.0/KEY`) counts whatever path the file has: KEY is a digest of the content
-of all files and of everything else that is asked for, except the targets.
+counts where its manifest names the same command and the same content of the kernel's file and its imports.
+A keyed folder of the workspace (`kernels/releases/3.6.0/KEY`) counts whatever path the file has: KEY is a
+digest of the content of all files and of everything else that is asked for, except the targets.
 
 A manifest is written last, and in one piece. So a run that is killed leaves results that are whole, or files
 that no manifest names.
@@ -28,7 +28,7 @@ from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core import configs, untrusted
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.envs.workspace import Workspace
-from tritonsmith.core.errors import FactError, UsageError
+from tritonsmith.core.errors import FactError, SmithError, UsageError
 from tritonsmith.core.plan import Plan, Remove, digest, files, locks
 from tritonsmith.facts import variables
 from tritonsmith.lab import metrics
@@ -132,11 +132,22 @@ def command(job: CompileJob, env: str) -> str:
     return f"{_PROGRAM} {job.request.flags(**by, **ptxas, out=job.out.absolute())}"
 
 
+def sources(job: CompileJob) -> str:
+    """Return a digest of the kernel's file and its own imports.
+
+    It is empty for a keyed job, whose folder's name is such a digest, and where a file cannot be read.
+    """
+    if not job.keyed:
+        with suppress(SmithError):
+            return source_tree.of(job.request.file.absolute(), job.request.kernel).key
+    return ""
+
+
 def find(job: CompileJob, env: str) -> Manifest | None:
     """Return the points of a job's folder that are as the job wants them; None if there are none.
 
-    They are, if the file's content, the Triton's version and everything asked for are the same, and the
-    files are there.
+    They are, if the file's content and that of its imports, the Triton's version and everything asked for are
+    the same, and the files are there.
     """
     table = variables.table()
     # A variable that had an influence, then or now, is no part of the key.
@@ -152,6 +163,8 @@ def find(job: CompileJob, env: str) -> Manifest | None:
     except (FactError, OSError):
         return None
     if (old.file_sha256, old.triton) != (content, job.triton.triton) or not _same_request(old, job, env):
+        return None
+    if not _same_sources(old, job):
         return None
     lacking = {point.target for point in old.points if not _whole(old, point)}
     usable = {str(target) for target in job.request.targets} - lacking
@@ -203,6 +216,19 @@ def _same_request(old: Manifest, job: CompileJob, env: str) -> bool:
     compiled = tuple(dict.fromkeys(targets.parse(point.target) for point in old.points))
     before = replace(job, request=replace(job.request, targets=compiled))
     return old.command == command(before, env)
+
+
+def _same_sources(old: Manifest, job: CompileJob) -> bool:
+    """Report whether the imports of the kernel's file are those that a folder was compiled with."""
+    if job.keyed:
+        return True
+    try:
+        tree = source_tree.of(job.request.file.absolute(), job.request.kernel)
+    except SmithError:
+        return False
+    # A manifest of `kernel.compile`, or of an older version of this tool, tells nothing about the imports: it
+    # counts only for a file that has none.
+    return old.sources == tree.key if old.sources else len(tree.sums) == 1
 
 
 def _whole(old: Manifest, point: Point) -> bool:

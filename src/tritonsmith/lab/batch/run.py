@@ -126,9 +126,12 @@ def compiled(
     if not left:
         return
     refused: list[SmithError] = []
+    # Before the compile: an import that is edited meanwhile is then not taken for what was compiled.
+    sources = {job.out: kept.sources(job) for job in left}
     try:
         for out in _filled(left, parts, refused, options):
-            manifest = kept.merged(whole[out], options.env, parts[out])
+            merged = kept.merged(whole[out], options.env, parts[out])
+            manifest = replace(merged, sources=sources[out])
             _write(manifest)
             yield by_folder[out], manifest, True
     except KeyboardInterrupt:

@@ -164,6 +164,7 @@ def compare(
     *,
     names: tuple[str, str] = ("A", "B"),
     metrics_of: Callable[[Manifest], FolderMetrics] = kept.measured_now,
+    requested: Mapping[Path, Sequence[str]] | None = None,
 ) -> Comparison:
     """Pair the compiles in the output folders of two sides, and find the differences.
 
@@ -172,11 +173,12 @@ def compare(
         b: of the second.
         names: of the sides.
         metrics_of: measures a folder.
+        requested: the targets that were requested for folders: see `matching.pair`.
 
     Raises:
         FactError: there is not one pair, or a file of a compile cannot be read.
     """
-    paired = matching.pair(a, b)
+    paired = matching.pair(a, b, requested)
     if not paired.pairs:
         raise FactError(
             "no compile of A has a counterpart in B",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from tritonsmith.compiler import signature
@@ -81,20 +82,28 @@ class Paired:
     unpaired: tuple[Unpaired, ...]
 
 
-def pair(a: Sequence[Manifest], b: Sequence[Manifest]) -> Paired:
+def pair(
+    a: Sequence[Manifest], b: Sequence[Manifest], requested: Mapping[Path, Sequence[str]] | None = None
+) -> Paired:
     """Find the counterpart of every compile.
 
     Kernels are the same if their names are; where a side has a name several times, the kernel's file or else
     the output folder has to have the same name too. What the sides differ in: targets, if they have none in
     common and as many, and options and constants that have one value on each side. Points are the same if the
     rest of their ids is; or else, as long ids are cut short, if all other values and options are.
+
+    Args:
+        a: output folders of one side.
+        b: of the other.
+        requested: the targets of each folder in the order of its request, where some may not have been
+            compiled; by default those of its compiles.
     """
     first, second = _by_name(a, b), _by_name(b, a)
     pairs: list[Pair] = []
     unpaired: list[Unpaired] = []
     for name, manifest in first.items():
         if name in second:
-            paired = _pair_points(name, manifest, second[name])
+            paired = _pair_points(name, manifest, second[name], requested or {})
             pairs += paired.pairs
             unpaired += paired.unpaired
         else:
@@ -123,8 +132,10 @@ def _names(manifest: Manifest) -> tuple[str, ...]:
     return manifest.kernel, f"{file}:{manifest.kernel}", f"{manifest.folder.name}:{file}:{manifest.kernel}"
 
 
-def _pair_points(kernel: str, first: Manifest, second: Manifest) -> Paired:
-    counterparts = _target_pairs(first, second)
+def _pair_points(
+    kernel: str, first: Manifest, second: Manifest, requested: Mapping[Path, Sequence[str]]
+) -> Paired:
+    counterparts = _target_pairs(first, second, requested)
     left = {point.id: point for point in second.points}
     varied = _constant_on_each(first, second)
     couples: list[tuple[Point, Point]] = []
@@ -177,10 +188,13 @@ def _refused(point: Point) -> bool:
     return point.status != "ok" and point.id == point.target.replace(":", "-")
 
 
-def _target_pairs(first: Manifest, second: Manifest) -> Mapping[str, str]:
+def _target_pairs(
+    first: Manifest, second: Manifest, requested: Mapping[Path, Sequence[str]]
+) -> Mapping[str, str]:
     """Map A's targets to the same ones of B; or in their order, if none is common and they are as many."""
     ours, theirs = (
-        list(dict.fromkeys(point.target for point in manifest.points)) for manifest in (first, second)
+        list(dict.fromkeys(requested.get(manifest.folder) or (point.target for point in manifest.points)))
+        for manifest in (first, second)
     )
     common = [target for target in ours if target in theirs]
     if not common and len(ours) == len(theirs):

@@ -166,7 +166,10 @@ def execute(
             folder or tuple(subject.manifests[job.out] for job in jobs if job.out in subject.manifests)
             for folder, jobs in zip(folders, (sides.jobs_a, sides.jobs_b), strict=True)
         ]
-        comparison = diff.compare(*manifests, names=names, metrics_of=question.metrics_of)
+        requested = product.targets_of(sides.jobs)
+        comparison = diff.compare(
+            *manifests, names=names, metrics_of=question.metrics_of, requested=requested
+        )
         changed = sum(not pair.unchanged for pair in comparison.compared)
         journal.end(f"{changed} of {len(comparison.compared)} pairs differ")
     notes = (*product.doubts(observations), *comparison.notes)

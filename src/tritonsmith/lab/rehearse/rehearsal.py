@@ -240,7 +240,10 @@ def _result(
         if any(manifest and manifest.warnings for manifest in manifests):
             assumed.append(kernel.name)
         a, b = manifests
-        pairs = matching.pair([a], [b]).pairs if a and b else ()  # one may have been skipped by hand
+        requested = product.targets_of((kernel.a, kernel.b))
+        pairs = (
+            matching.pair([a], [b], requested).pairs if a and b else ()
+        )  # one may have been skipped by hand
         compared += (diff.with_metrics(replace(pair, kernel=kernel.name), measured) for pair in pairs)
     comparison = Comparison(rehearsal.a.label, rehearsal.b.label, tuple(compared), notes=tuple(notes))
     return RehearsalResult(

@@ -124,6 +124,16 @@ class StudyPlan:
         jobs = {cell.job.out: (cell.kernel, cell.job) for cell in self.cells if cell.job}
         return tuple(jobs.values())
 
+    @property
+    def question(self) -> object:
+        """All that the answers depend on besides the compiles: the files of a repository."""
+        return [(str(step.path), step.text) for step in self.files]
+
+    @property
+    def key(self) -> str:
+        """The key of its journal."""
+        return product.key(TASK, self.cells, self.question)
+
     def plan(self) -> Plan:
         """Return the steps of all of it, what is there already too."""
         return Plan("study", self.files) + run.plan([job for _, job in self.jobs])
@@ -232,15 +242,13 @@ def execute(
     space.claim()
     rows = _Rows()
     subject = CompiledKernels(rows, options)
-    with (
-        output_folder.held(plan.out, space, TASK),
-        product.recorded(plan.out, TASK, plan.cells, "", rules) as (journal, earlier),
-    ):
+    with output_folder.held(plan.out, space, TASK):
+        # Before the journal, whose key has the content of these files.
         space.run(Plan("sources", plan.files), TASK, quiet=True)
-        observations = product.execute(plan.cells, subject, journal, earlier)
-        results = [result for cell in plan.cells for result in _results(cell, subject, rows)]
-        failed = sum(bool(result.row.error) for result in results)
-        journal.end(f"{failed} of {len(results)} points did not compile")
+        with product.recorded(plan.out, TASK, plan.cells, plan.question, rules) as (journal, earlier):
+            observations = product.execute(plan.cells, subject, journal, earlier)
+            results = [result for cell in plan.cells for result in _results(cell, subject, rows)]
+            journal.end(outcome(results))
     kernels = list(dict.fromkeys(result.row.kernel for result in results))
     targets = list(dict.fromkeys(result.row.target for result in results))
     # Lines of the tables keep the order of the list of kernels; versions go from left to right.
@@ -252,6 +260,12 @@ def execute(
         )
     )
     return tuple(results), journal, tuple(product.doubts(observations))
+
+
+def outcome(results: Sequence[StudyCell]) -> str:
+    """Return the answer in a line; a cell that was skipped by hand is no failure."""
+    errors = [result.row.error for result in results if result.row.error != SKIPPED]
+    return f"{sum(map(bool, errors))} of {len(errors)} points did not compile"
 
 
 def order(version: str) -> tuple[int, tuple[int, ...], str]:

@@ -15,7 +15,7 @@ from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import InterruptedRunError, SmithError, UsageError
 from tritonsmith.lab.batch.run import BatchOptions
-from tritonsmith.lab.compare import diff, inputs, two_sides
+from tritonsmith.lab.compare import diff, inputs, thresholds, two_sides
 from tritonsmith.lab.compare.diff import Comparison
 from tritonsmith.lab.compare.inputs import ComparedKernel
 from tritonsmith.lab.compare.two_sides import ComparisonInputs
@@ -151,10 +151,12 @@ def compiled_sides(tmp_path: Path) -> tuple[ComparisonInputs, Path, Path]:
     return two_sides.prepare(a, b, kernels, tmp_path / "out"), old, new
 
 
-def execute(sides: ComparisonInputs, rules: Rules | None = None) -> tuple[Comparison, Journal]:
+def execute(
+    sides: ComparisonInputs, rules: Rules | None = None, fail_on: str | None = None
+) -> tuple[Comparison, Journal]:
     options = BatchOptions(count=1, silent=True)
     with two_sides.held(sides):
-        return two_sides.execute(sides, (), options, rules or Rules())
+        return two_sides.execute(sides, thresholds.parse(fail_on), options, rules or Rules())
 
 
 @pytest.mark.usefixtures("in_threads")
@@ -194,6 +196,39 @@ def test_a_kernel_that_is_skipped_is_noted_and_not_compared(
     assert [note.split()[0] for note in comparison.notes if note.endswith("skipped by hand")] == ["two"] * 2
     assert compiler.compiled(old) == ["one cuda-90-32"]
     assert len(journal.skipped) == 2
+
+
+@pytest.fixture
+def two_vendors(compiled_sides: tuple[ComparisonInputs, Path, Path], tmp_path: Path) -> ComparisonInputs:
+    """A kernel by two Tritons, for two targets of NVIDIA and two of AMD."""
+    _, old, new = compiled_sides
+    a, b = tritons.parse(f"{old},cuda:80,cuda:90"), tritons.parse(f"{new},gfx90a,gfx942")
+    kernels = inputs.one(CompileRequest(tmp_path / "one.py", "", "*fp32,64", H100))
+    return two_sides.prepare(a, b, kernels, tmp_path / "vendors")
+
+
+@pytest.mark.usefixtures("in_threads")
+def test_a_target_whose_baseline_is_skipped_is_not_compared_with_another(
+    two_vendors: ComparisonInputs,
+) -> None:
+    first, second, *ours = two_vendors.cells
+    comparison, journal = execute(two_vendors, Rules(skip=(first.name,)))
+    assert [(pair.pair.a.point.target, pair.pair.b.point.target) for pair in comparison.compared] == [
+        (second.target, ours[1].target)
+    ]
+    assert {cell.target: journal.seen[cell.name][0].why for cell in ours} == {
+        ours[0].target: "its baseline was not tested", ours[1].target: "",
+    }  # fmt: skip
+
+
+@pytest.mark.usefixtures("in_threads")
+def test_targets_that_are_compiled_again_are_compared_with_the_same_ones(
+    two_vendors: ComparisonInputs,
+) -> None:
+    comparison, journal = execute(two_vendors, Rules(confirm=2), "ptx>1")
+    verdicts = [[row.verdict for row in journal.seen[cell.name]] for cell in two_vendors.cells]
+    assert verdicts == [[Verdict.GOOD] * 2] * 2 + [[Verdict.BAD] * 2] * 2
+    assert not [note for note in comparison.notes if "flaky" in note]
 
 
 @pytest.mark.usefixtures("in_threads")

@@ -132,6 +132,14 @@ def test_one_study_at_a_time_writes_to_a_folder(listed: Path, tmp_path: Path, na
     assert len(run(made, 1)) == 4
 
 
+def test_what_is_skipped_by_hand_is_no_failure(listed: Path, tmp_path: Path) -> None:
+    made = prepared(listed, str(compiler.make(tmp_path / "venv", "3.4.0")))
+    options = BatchOptions(count=1, resume=True, silent=True)
+    cells, journal, _ = use_case.execute(made, options, Rules(skip=("old",)))
+    failed = sum(bool(cell.row.error) for cell in cells if cell.row.kernel == "new")
+    assert journal.answer == use_case.outcome(cells) == f"{failed} of 2 points did not compile"
+
+
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
     """A repository with one kernel, which is renamed later."""
