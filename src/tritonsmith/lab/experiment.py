@@ -42,10 +42,12 @@ class Rules:
     Attributes:
         confirm: how many tests of a change have to agree.
         skip: names of changes that are not tested.
+        command: the command line that asks for it, for its journal; secrets in it are hidden.
     """
 
     confirm: int = 1
     skip: tuple[str, ...] = ()
+    command: str = ""
 
     def __post_init__(self) -> None:
         if BASELINE in self.skip:
@@ -199,9 +201,10 @@ def begun(
         silent: say nothing.
 
     Raises:
-        UsageError: something else is in the folder.
+        UsageError: something else is in the folder, or what another command was stopped at.
     """
-    notes = _begun(folder, key_of(task, key), space, task, baseline, silent=silent)
+    new = Journal(folder / journal.FILE, key_of(task, key), task=task, command=rules.command)
+    notes = _begun(new, folder, space, baseline, silent=silent)
     with _governed(notes, rules):
         yield notes
 
@@ -222,14 +225,18 @@ def recorded(
         task: name of the command.
         rules: how often each change is tested, and which are not.
         clear: removes what an earlier run has left, where there is nothing to go on with.
+
+    Raises:
+        UsageError: in the folder is what another command was stopped at.
     """
     path = folder / journal.FILE
     whole = key_of(task, key)
     old = journal.read(path)
     earlier = old if old and not old.ended and old.key == whole else None
     if earlier is None:
+        _check_task(old, task)
         clear()
-    notes = Journal(path, whole)
+    notes = Journal(path, whole, task=task, command=rules.command)
     notes.begin()
     with _governed(notes, rules):
         yield notes, earlier
@@ -239,6 +246,10 @@ def recorded(
 def _governed(notes: Journal, rules: Rules) -> Iterator[None]:
     """Apply the rules to a journal, and end it with an error that would come again."""
     notes.confirm = rules.confirm
+    # --skip is of this command: what only the stopped run left out is tested now.
+    if notes.skipped - set(rules.skip):
+        notes.skipped &= set(rules.skip)
+        notes.begin()
     for name in rules.skip:
         notes.skip(name)
     try:
@@ -310,18 +321,33 @@ def _tool() -> object:
     return inputs.tree(Path(tritonsmith.__file__).parent)
 
 
+def _check_task(old: Journal | None, task: str) -> None:
+    """Check that no other command was stopped in the folder of a journal, whose tests would be lost.
+
+    Raises:
+        UsageError: one was.
+    """
+    if old and old.path and not old.ended and old.count and old.task not in ("", task):
+        hints = [f"to go on with it: {old.command}"] if old.command else []
+        hints += ["choose another folder: --out DIR", f"to drop its tests: remove {old.path}"]
+        raise UsageError(f"in this folder is a stopped run of {old.task}", where=old.path, hints=hints)
+
+
 def _begun(
-    folder: Path, key: str, space: Workspace, task: str, baseline: Callable[[], Observation], *, silent: bool
+    new: Journal, folder: Path, space: Workspace, baseline: Callable[[], Observation], *, silent: bool
 ) -> Journal:
+    """Return the journal of a run that was stopped, or `new` once it is on disk."""
+
     def note(text: str) -> None:
         if not silent:
             console.note(text)
 
-    path = folder / journal.FILE
-    old = journal.read(path)
+    old = journal.read(folder / journal.FILE)
     unfinished = old if old and not old.ended else None
+    if not _is_ours(folder, space):
+        _check_task(unfinished, new.task)
     if unfinished and unfinished.seen[BASELINE]:
-        if unfinished.key != key:
+        if unfinished.key != new.key:
             note("it starts over: the stopped run had other inputs, or too many files to compare")
         elif not _alike(unfinished.seen[BASELINE][0], baseline()):
             note("it starts over: with nothing changed, the result differs from that of the stopped run")
@@ -330,8 +356,7 @@ def _begun(
             return unfinished
     # Of a user's folder nothing is removed: each test makes a folder of its own beside those of the old run.
     if not unfinished or _is_ours(folder, space):
-        space.run(emptied(folder, space), task, quiet=True)
-    new = Journal(path, key)
+        space.run(emptied(folder, space), new.task, quiet=True)
     new.begin()
     return new
 

@@ -32,6 +32,8 @@ class Journal:
         answer: the answer in one line, once it has ended.
         confirm: how many tests of a change have to agree.
         skipped: names of changes that a person has ruled out.
+        task: name of the command; empty in an older journal.
+        command: the command line that began it, without its secrets; empty if it is not known.
         asked: names of all changes that searches asked for in this run.
     """
 
@@ -42,6 +44,8 @@ class Journal:
     answer: str = ""
     confirm: int = 1
     skipped: set[str] = field(default_factory=set)
+    task: str = ""
+    command: str = ""
     asked: set[str] = field(default_factory=set, init=False)
     _used: Counter[str] = field(default_factory=Counter, init=False)
 
@@ -52,7 +56,9 @@ class Journal:
 
     def begin(self) -> None:
         """Write the first line, and everything that is known by now; an older journal is replaced."""
-        rows: list[dict[str, Any]] = [{"schema": SCHEMA, "key": self.key}]
+        about = {"task": self.task, "command": self.command}
+        head = {"schema": SCHEMA, "key": self.key, **{name: text for name, text in about.items() if text}}
+        rows: list[dict[str, Any]] = [head]
         rows += [{"skip": change} for change in sorted(self.skipped)]
         rows += [_row(change, test) for change, tests in self.seen.items() for test in tests]
         rows += [{"answer": self.answer}] if self.ended else []
@@ -141,6 +147,8 @@ def read(path: Path, *, to_go_on: bool = True, untested: bool = False) -> Journa
         if first["schema"] != SCHEMA:
             return None
         journal = Journal(path, untrusted.typed(str, first["key"], "key"))
+        journal.task = untrusted.typed(str, first.get("task", ""), "task")
+        journal.command = untrusted.typed(str, first.get("command", ""), "command")
         for line in lines:
             row = untrusted.json_of(line)
             if "answer" in row:
@@ -169,6 +177,7 @@ def merged(journals: Mapping[str, Journal]) -> Journal:
         journals: by the names of the experiments.
     """
     several = Journal(ended=all(journal.ended for journal in journals.values()))
+    several.command = next((journal.command for journal in journals.values() if journal.command), "")
     several.answer = "; ".join(journal.answer for journal in journals.values() if journal.answer)
     for title, journal in journals.items():
         several.skipped |= journal.skipped

@@ -34,7 +34,7 @@ def table(journal: Journal, words: Words | None = None) -> Grid:
 
 
 def as_json(journal: Journal, words: Words | None = None) -> dict[str, Any]:
-    """Return all tests, the changes that are skipped, and the answer, which is None before the end."""
+    """Return all tests, the changes that are skipped, the command, and the answer, None before the end."""
     return {
         "schema": 1,
         "tests": [
@@ -48,6 +48,7 @@ def as_json(journal: Journal, words: Words | None = None) -> dict[str, Any]:
             for name, test in _tests(journal)
         ],
         "skipped": sorted(journal.skipped),
+        "command": journal.command or None,
         "ended": journal.ended,
         "answer": journal.answer or None,
     }

@@ -409,6 +409,45 @@ def test_a_name_to_skip_that_no_change_has_is_reported(begun: Begun, monkeypatch
         Rules(skip=(BASELINE,))
 
 
+def test_a_name_to_skip_is_of_one_command(begun: Begun) -> None:
+    """The next one without the flag tests the change, and the file does not say that it is skipped."""
+    begun.rules = Rules(skip=("a",), command="tritonsmith triage --skip a")
+    begun.stopped()
+    begun.stopped()
+    known = journal.read(begun.folder / journal.FILE)
+    assert known is not None
+    assert known.skipped == {"a"}
+    begun.rules = Rules(command="tritonsmith triage")
+    begun.stopped()
+    known = journal.read(begun.folder / journal.FILE)
+    assert known is not None
+    assert (known.skipped, known.count) == (set(), 2)
+    assert (known.task, known.command) == ("triage", "tritonsmith triage --skip a"), "which has begun it"
+
+
+@pytest.mark.parametrize("mode", ["begun", "recorded"])
+def test_what_another_command_was_stopped_at_in_a_folder_of_the_user_is_not_lost(
+    begun: Begun, tmp_path: Path, mode: str
+) -> None:
+    begun.folder = tmp_path / "out"
+    begun.rules = Rules(command="tritonsmith triage")
+    begun.stopped()
+    before = (begun.folder / journal.FILE).read_bytes()
+
+    def other() -> Any:
+        if mode == "recorded":
+            return experiment.recorded(begun.folder, "key", "study", Rules())
+        return experiment.begun(begun.folder, "key", begun.space, "study", lambda: WRONG, silent=False)
+
+    with pytest.raises(UsageError, match="in this folder is a stopped run of triage") as caught, other():
+        pass
+    assert caught.value.hints[0] == "to go on with it: tritonsmith triage"
+    assert (begun.folder / journal.FILE).read_bytes() == before
+    begun.run()
+    with other():
+        pass
+
+
 def test_a_run_without_results_is_no_news(begun: Begun) -> None:
     Journal(begun.folder / journal.FILE, "another").begin()
     begun.run()

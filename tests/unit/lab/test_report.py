@@ -32,9 +32,12 @@ def test_json_has_every_test_and_whether_it_is_over(notes: Journal) -> None:
         ("num_stages=1 <b>", "gone", "spills 0", ""),
     ]
     assert (made["skipped"], made["ended"], made["answer"]) == (["-O0 of ptxas"], False, None)
+    assert made["command"] is None
     notes.end("it is ptxas")
+    notes.command = "tritonsmith triage"
     made = report.as_json(notes)
     assert (made["tests"][0]["verdict"], made["ended"], made["answer"]) == ("bad", True, "it is ptxas")
+    assert made["command"] == "tritonsmith triage"
 
 
 def test_the_table_has_a_row_for_each_test(notes: Journal) -> None:

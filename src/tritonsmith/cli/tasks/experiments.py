@@ -36,6 +36,7 @@ class ExperimentOptions:
         Raises:
             UsageError: `--skip` names the test with nothing changed, or `--page` cannot be written.
         """
+        from tritonsmith.core import redact
         from tritonsmith.core.errors import UsageError
         from tritonsmith.facts import machine
         from tritonsmith.lab.experiment import Rules
@@ -45,7 +46,7 @@ class ExperimentOptions:
             why = "it is a folder" if path.is_dir() else machine.why_not_writable(path.parent)
             if why:
                 raise UsageError("--page cannot be written", where=path, why=why, hints=["--page FILE.html"])
-        return Rules(self.confirm or 1, self.skip)
+        return Rules(self.confirm or 1, self.skip, redact.hidden(_typed()))
 
     def show_status(
         self,
@@ -74,6 +75,8 @@ class ExperimentOptions:
         elif journal is None:
             console.note("nothing was tested yet: the same command without --status begins")
         else:
+            if journal.command:  # the same folder may have the journal of another question
+                console.out().print(f"begun by: {journal.command}", markup=False)
             console.out().print(report.table(journal, words))
             over = f"it has ended: {journal.answer}" if journal.answer else "it has ended"
             going = "not over: the same command without --status goes on from there"
@@ -99,8 +102,12 @@ class ExperimentOptions:
 
         if not self.page:
             return
-        before, after = command_line()
-        typed = shlex.join(["tritonsmith", *before, *(["--", *after] if after else [])])
         path = self.page.path(f"{task}.html")
-        report.write(journal, path, task, command=typed, answer=answer, words=words)
+        report.write(journal, path, task, command=_typed(), answer=answer, words=words)
         console.note(f"the page is {path}")
+
+
+def _typed() -> str:
+    """Return this command line, quoted."""
+    before, after = command_line()
+    return shlex.join(["tritonsmith", *before, *(["--", *after] if after else [])])

@@ -57,16 +57,16 @@ def knockout(
     requests = what.requests(kernel, by=by)
     module = llvm_passes if llvm else passes_knockout
     where = by.toolchain(*requests, dry_run=dry_run)
+    name = passes_knockout.LLVM_JOURNAL if llvm else passes_knockout.JOURNAL
+    folders = [passes_knockout.folder_of(request, where, out) for request in requests]
+    journals = {folder.name: folder / name for folder in folders}
+    if tests.show_status(journals, passes_knockout.WORDS, json=json):
+        return
     if dry_run:
         for request in requests:
             output.compile_of(module.first(request, where, out))
         each = "for each number of LLVM's passes" if llvm else "without each pass"
         console.note(f"and one compile {each} that this one counts")
-        return
-    name = passes_knockout.LLVM_JOURNAL if llvm else passes_knockout.JOURNAL
-    folders = [passes_knockout.folder_of(request, where, out) for request in requests]
-    journals = {folder.name: folder / name for folder in folders}
-    if tests.show_status(journals, passes_knockout.WORDS, json=json):
         return
     if llvm:
         limited, notes = _each(llvm_passes.execute, requests, where, out, tests, json=json)
