@@ -29,6 +29,7 @@ from tritonsmith.lab.experiment import Rules, Search
 from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict
 
+UNTESTED = "its baseline was not tested"
 _CODE = ("cubin", "hsaco")  # the stage that runs
 
 
@@ -118,7 +119,9 @@ class CompiledKernels:
                 by_folder[folder].append(place)
             if not folders:
                 yield place, self._observed(table[place], self.manifests)
-        for job, manifest, is_new in run.compiled(list(jobs.values()), self._options):
+        # Results that were taken up from a run that was stopped are jobs, too, and none of them was refused.
+        options = replace(self._options, strict=self._options.strict and not self.manifests)
+        for job, manifest, is_new in run.compiled(list(jobs.values()), options):
             self.manifests[job.out] = manifest
             self.compiled, self.kept = self.compiled + is_new, self.kept + (not is_new)
             for place in by_folder[job.out]:
@@ -269,6 +272,11 @@ def doubts(observations: Mapping[str, Observation]) -> Iterator[str]:
     for name, row in observations.items():
         if row.why.startswith(experiment.FLAKY) or row == experiment.BY_HAND:
             yield f"{name}: {row.why}"
+
+
+def unsure(row: Observation) -> bool:
+    """Report whether the tests of a cell have no answer together, which is nobody's choice."""
+    return row.verdict is Verdict.SKIP and row != experiment.BY_HAND and row.why != UNTESTED
 
 
 def _inputs(table: Sequence[Cell], question: object) -> object:

@@ -195,6 +195,18 @@ def test_an_observation_of_another_version_of_the_file_is_not_taken(tmp_path: Pa
     assert len(compiler.compiled(python)) == 4
 
 
+def test_a_run_that_goes_on_has_rows_for_what_is_refused_as_a_whole_one_has(
+    cells: tuple[Cell, ...], tmp_path: Path
+) -> None:
+    compiler.kernel(tmp_path, "two", "refuse")
+    with pytest.raises(InterruptedRunError):
+        run(tmp_path, cells, Asked(stop=4))
+    observations = run(tmp_path, cells, Asked())
+    assert {name: row.figures.partition(":")[0] for name, row in observations.items()} == dict.fromkeys(
+        NAMES, "test 1"
+    )
+
+
 def test_a_misspelt_name_is_told(
     cells: tuple[Cell, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -54,6 +54,7 @@ class ExperimentOptions:
         words: Mapping[Verdict, str] | None = None,
         *,
         json: bool = False,
+        key: str = "",
     ) -> bool:
         """Print the journal in a folder if `--status` asks for it; report whether it did.
 
@@ -61,6 +62,7 @@ class ExperimentOptions:
             folders: of the experiment, or those of several by their names.
             words: of the command for the four verdicts.
             json: print JSON.
+            key: of the journal that the command would go on from; empty if that is not known before it runs.
         """
         from tritonsmith.lab import experiment, report
         from tritonsmith.lab.journal import Journal, merged
@@ -70,6 +72,9 @@ class ExperimentOptions:
         named = {"": folders} if isinstance(folders, Path) else folders
         known = {name: begun for name, folder in named.items() if (begun := experiment.status(folder))}
         journal = merged(known) if known else None
+        other = bool(key) and any(begun.key != key for begun in known.values())
+        if other:
+            console.warn("these tests are of other inputs: the same command without --status begins anew")
         if json:
             output.json(report.as_json(journal or Journal(), words))
         elif journal is None:
@@ -80,7 +85,8 @@ class ExperimentOptions:
             console.out().print(report.table(journal, words))
             over = f"it has ended: {journal.answer}" if journal.answer else "it has ended"
             going = "not over: the same command without --status goes on from there"
-            console.out().print(over if journal.ended else going, markup=False)
+            if journal.ended or not other:
+                console.out().print(over if journal.ended else going, markup=False)
         return True
 
     def write_page(

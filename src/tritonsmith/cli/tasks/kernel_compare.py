@@ -38,14 +38,18 @@ def compare_(
     """Compile kernels with two Tritons or option sets, and compare."""
     from tritonsmith.cli.tasks import output
     from tritonsmith.compiler import tritons
+    from tritonsmith.core.errors import UsageError
     from tritonsmith.lab.batch.run import BatchOptions
     from tritonsmith.lab.compare import thresholds, two_sides
 
     limits = thresholds.parse(fail_on)
     names = parse_stages(stage)
     first, second = tritons.parse(side_a), tritons.parse(side_b)
+    if first.folder and second.folder and tests != ExperimentOptions():
+        hints = ["omit --confirm, --skip, --status and --page"]
+        raise UsageError("both sides are already compiled, so nothing is tested", hints=hints)
     sides = two_sides.prepare(first, second, compared_kernels(kernel, what), out)
-    if tests.show_status(sides.out, thresholds.WORDS, json=json):
+    if tests.show_status(sides.out, thresholds.WORDS, json=json, key=two_sides.key(sides, limits)):
         return
     if dry_run:
         output.plan(two_sides.plan(sides, env))
@@ -53,8 +57,10 @@ def compare_(
     options = BatchOptions(scheduler, jobs, timeout, env, silent=json)
     with two_sides.held(sides):
         comparison, journal = two_sides.execute(sides, limits, options, tests.rules)
-        tests.write_page(journal, "compare", [journal.answer], thresholds.WORDS)
-        _print(comparison, limits, out, diff=diff, stages=names, json=json)
+        try:
+            _print(comparison, limits, out, diff=diff, stages=names, json=json)
+        finally:  # also where the result is an error
+            tests.write_page(journal, "compare", [journal.answer], thresholds.WORDS)
 
 
 def _print(
@@ -69,7 +75,7 @@ def _print(
     from json import dumps
 
     from tritonsmith.core.envs import workspace
-    from tritonsmith.core.errors import FactError, SmithError
+    from tritonsmith.core.errors import FactError, SmithError, UndecidedError
     from tritonsmith.core.ui import console
     from tritonsmith.lab.compare import report, thresholds
 
@@ -93,6 +99,14 @@ def _print(
         console.note(f"the outputs, the diffs and {report.FILE} are in {out}")
     if unchecked:
         raise unchecked
+    sure = [
+        row
+        for row in violations
+        if row.reading.unknown or (row.folders[1], row.target) not in comparison.flaky
+    ]
+    if comparison.flaky and not sure and (limits or violations):
+        hints = ["the notes above name them", "--confirm 5 compiles each five times"]
+        raise UndecidedError("not sure: compiles of B come out otherwise when they are repeated", hints=hints)
     if violations:
         raise SmithError(
             report.verdict(limits, violations),

@@ -69,8 +69,6 @@ def study(
     tritons = _sides(triton)
     entries, path = _entries(kernels, what)
     folder = out or workspace.default().root / "studies" / folder_name(path.stem)
-    if tests.show_status(folder, use_case.WORDS, json=json):
-        return
     prepared = use_case.prepare(
         entries,
         tritons,
@@ -79,6 +77,8 @@ def study(
         path.parent,
         use_case.History(source) if source else None,
     )
+    if tests.show_status(folder, use_case.WORDS, json=json, key=prepared.key):
+        return
     if dry_run:
         output.plan(prepared.plan())
         return
@@ -88,8 +88,10 @@ def study(
         console.warn(doubt)
     if site:
         console.note(f"the site is {study_page.write(cells, site)}")
-    _print(cells, folder, plot, json=json, csv=csv)
-    tests.write_page(journal, "study", [journal.answer], use_case.WORDS)
+    try:
+        _print(cells, folder, plot, json=json, csv=csv)
+    finally:  # also where compiles failed, which is an error
+        tests.write_page(journal, "study", [journal.answer], use_case.WORDS)
 
 
 def _entries(kernel: str, what: KernelOptions) -> tuple[list[ListedKernel], Path]:

@@ -60,7 +60,7 @@ def rehearse(
         raise UsageError("--source is not a folder", where=source, hints=["give a checkout of Triton"])
     entries = listed_kernels(file, name)
     upgrade = rehearsal.prepare(entries, file, what.flags(), *sides, base=source or file.parent)
-    if tests.show_status(upgrade.folder, thresholds.WORDS, json=json):
+    if tests.show_status(upgrade.folder, thresholds.WORDS, json=json, key=upgrade.key(limits)):
         return
     if dry_run:
         output.plan(upgrade.plan())

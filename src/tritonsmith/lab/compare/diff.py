@@ -149,6 +149,7 @@ class Comparison:
         compared: the pairs.
         unpaired: compiles without a counterpart.
         notes: what a person should know.
+        flaky: output folder and target of compiles of B whose tests disagree.
     """
 
     a: str
@@ -156,6 +157,7 @@ class Comparison:
     compared: tuple[Compared, ...]
     unpaired: tuple[Unpaired, ...] = ()
     notes: tuple[str, ...] = ()
+    flaky: frozenset[tuple[Path, str]] = frozenset()
 
 
 def compare(

@@ -23,7 +23,6 @@ from tritonsmith.lab.product import Cell
 from tritonsmith.lab.terms import Term, TermReading
 
 COMPILES, LAUNCHES = "does not compile any more", "cannot be launched any more"
-UNTESTED = "its baseline was not tested"
 _BROKEN = "breaks a limit"
 _FLAG = "--fail-on"
 WORDS = {
@@ -230,7 +229,7 @@ class WorseThanBaseline:
         points = [point for point in manifest.points if point.target == cell.target]
         fails = any(point.status != "ok" for point in points)
         if cell.baseline and cell.baseline.out not in manifests:
-            return product.observation(points, Verdict.SKIP, why=UNTESTED)
+            return product.observation(points, Verdict.SKIP, why=product.UNTESTED)
         baselines = [manifests[cell.baseline.out]] if cell.baseline else self._baselines
         requested = product.targets_of((cell.baseline, cell.job))
         pairs = [
@@ -239,7 +238,7 @@ class WorseThanBaseline:
             if pair.b.point.target == cell.target
         ]
         if cell.baseline and not pairs:  # the folder is there, without the target that is compared with this
-            return product.observation(points, Verdict.SKIP, why=UNTESTED)
+            return product.observation(points, Verdict.SKIP, why=product.UNTESTED)
         violations = [row for pair in pairs for row in judge(pair, self._thresholds)]
         worse = [row for row in violations if not row.reading.unknown]
         if worse:

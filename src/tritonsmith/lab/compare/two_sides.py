@@ -18,7 +18,7 @@ from tritonsmith.lab.batch.kept import CompileJob
 from tritonsmith.lab.batch.run import BatchOptions
 from tritonsmith.lab.compare import diff, inputs
 from tritonsmith.lab.compare.diff import Comparison
-from tritonsmith.lab.compare.inputs import ComparedKernel
+from tritonsmith.lab.compare.inputs import ComparedKernel, Manifests
 from tritonsmith.lab.compare.thresholds import Threshold, WorseThanBaseline
 from tritonsmith.lab.experiment import Rules
 from tritonsmith.lab.journal import Journal
@@ -116,6 +116,25 @@ def plan(sides: ComparisonInputs, env: str) -> Plan:
     return _stale(sides) + run.plan(sides.jobs, env)
 
 
+def key(sides: ComparisonInputs, limits: Sequence[Threshold]) -> str:
+    """Return the key of the journal of a comparison.
+
+    Raises:
+        FactError: a side is a folder that cannot be read.
+    """
+    return product.key(TASK, sides.cells, _question(limits, _folders(sides)))
+
+
+def _folders(sides: ComparisonInputs) -> list[Manifests]:
+    """Read the output folders of both sides; nothing for a side that is compiled."""
+    return [inputs.read(side.folder) if side.folder else () for side in (sides.a, sides.b)]
+
+
+def _question(limits: Sequence[Threshold], folders: Sequence[Manifests]) -> object:
+    """Return all that the answers depend on besides the compiles."""
+    return [limit.term.text for limit in limits], [[row.render() for row in side] for side in folders]
+
+
 def held(sides: ComparisonInputs) -> AbstractContextManager[None]:
     """Lock the comparison's folder while it is written to.
 
@@ -147,7 +166,7 @@ def execute(
         SmithError: a folder cannot be read, nothing could be compiled, or no compile has a counterpart.
     """
     space = workspace.default()
-    folders = [inputs.read(side.folder) if side.folder else () for side in (sides.a, sides.b)]
+    folders = _folders(sides)
     # Nothing is written beside the manifests: a side may be a folder of the user's.
     question = WorseThanBaseline(limits, kept.measured_now, folders[0])
     names = (sides.a.label, sides.b.label)
@@ -158,8 +177,8 @@ def execute(
     def clear() -> None:
         space.run(_stale(sides), TASK, quiet=True)
 
-    terms = [limit.term.text for limit in limits]
-    with product.recorded(sides.out, TASK, sides.cells, terms, rules, clear) as (journal, earlier):
+    about = _question(limits, folders)
+    with product.recorded(sides.out, TASK, sides.cells, about, rules, clear) as (journal, earlier):
         subject = CompiledKernels(question, replace(options, resume=earlier is not None))
         observations = product.execute(sides.cells, subject, journal, earlier)
         manifests = [
@@ -173,7 +192,12 @@ def execute(
         changed = sum(not pair.unchanged for pair in comparison.compared)
         journal.end(f"{changed} of {len(comparison.compared)} pairs differ")
     notes = (*product.doubts(observations), *comparison.notes)
-    return replace(comparison, notes=notes), journal
+    flaky = frozenset(
+        (cell.job.out, cell.target)
+        for cell in sides.cells
+        if cell.job in sides.jobs_b and product.unsure(observations[cell.name])
+    )
+    return replace(comparison, notes=notes, flaky=flaky), journal
 
 
 def _jobs(side: Triton, kernels: Sequence[ComparedKernel], place: Path) -> Iterator[CompileJob]:

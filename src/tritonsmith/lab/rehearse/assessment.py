@@ -112,7 +112,8 @@ def check(
     Args:
         comparison: of the kernels by both Tritons.
         limits: the thresholds.
-        flaky: kernel and target of what came out otherwise when it was compiled again; no finding is sure.
+        flaky: kernel and target of what came out otherwise when it was compiled again: neither a finding nor
+            that there is none is sure.
 
     Raises:
         FactError: nothing compiles by both, so that nothing can be said.
@@ -128,6 +129,14 @@ def check(
     unknown = [(row.kernel, row.point, row.metric) for row in judgement.unknown]
     unknown += [
         (row.kernel, row.point, row.metric or _FLAKY) for row in judgement.findings if row not in findings
+    ]
+    # The first compile, which the comparison shows, may be the one without a finding.
+    doubtful = {(kernel, point) for kernel, point, _ in unknown}
+    pairs = [(row.pair.kernel, row.pair.b.point.target, row.pair.point) for row in comparison.compared]
+    unknown += [
+        (kernel, point, _FLAKY)
+        for kernel, target, point in pairs
+        if (kernel, target) in flaky and (kernel, point) not in doubtful
     ]
     return Assessment(
         tuple(sorted(findings, key=lambda row: (row.rank, -row.growth, row.kernel, row.point))),

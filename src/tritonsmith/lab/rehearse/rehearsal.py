@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,7 +24,7 @@ from tritonsmith.lab.compare.diff import Compared, Comparison
 from tritonsmith.lab.compare.thresholds import Threshold, WorseThanBaseline
 from tritonsmith.lab.experiment import Rules
 from tritonsmith.lab.journal import Journal
-from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.model import Observation
 from tritonsmith.lab.product import Cell, CompiledKernels
 from tritonsmith.lab.rehearse import assessment
 
@@ -96,6 +97,10 @@ class UpgradeRehearsal:
         """The folders of both results."""
         return kept.folder_of(self.a), kept.folder_of(self.b)
 
+    def key(self, limits: Sequence[Threshold]) -> str:
+        """Return the key of its journal."""
+        return product.key(TASK, self.cells, [limit.term.text for limit in limits])
+
     def plan(self) -> Plan:
         """Return the steps of all of it, what is kept too."""
         return run.plan(self.jobs)
@@ -157,7 +162,7 @@ def prepare(
         base: folder that the kernels' files are relative to; that of the list if None.
 
     Raises:
-        SmithError: a kernel cannot be asked for, or none is for both Tritons.
+        SmithError: a kernel cannot be asked for, none is for both Tritons, or two of one name are.
     """
     if a == b:
         raise UsageError("--from and --to are the same Triton", hints=["--from 3.6.0 --to 3.9.0"])
@@ -175,6 +180,11 @@ def prepare(
             kernels.append(RehearsedKernel(entry.name, *jobs))
         else:
             skipped.append(entry.name)
+    names = Counter(kernel.name for kernel in kernels)
+    if twice := [name for name, count in names.items() if count > 1]:
+        hints = ['give one of them another name: name = "..."', "or check versions = ... in the list"]
+        what = f"the list has {twice[0]} twice for both {a.label} and {b.label}"
+        raise UsageError(what, where=file, hints=hints)
     if not kernels:
         hints = ["check versions = ... in the list"]
         raise UsageError(
@@ -252,10 +262,7 @@ def _result(
         subject.kept,
         rehearsal.skipped,
         tuple(assumed),
-        # Tests that disagree, also where one of them had no answer.
         flaky=frozenset(
-            (cell.kernel, cell.target)
-            for cell in rehearsal.cells
-            if observations[cell.name].verdict is Verdict.SKIP
+            (cell.kernel, cell.target) for cell in rehearsal.cells if product.unsure(observations[cell.name])
         ),
     )

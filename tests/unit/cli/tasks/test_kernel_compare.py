@@ -9,6 +9,7 @@ import pytest
 from invoke.context import Context
 from invoke.exceptions import Exit
 
+from tests.unit.lab.compare import compiler
 from tests.unit.lab.compare.making import point, written
 from tritonsmith.cli.tasks.kernel_compare import compare_
 from tritonsmith.compiler import output_folder
@@ -37,6 +38,41 @@ def test_the_file_is_a_word_only_if_it_is_there(
     monkeypatch.setattr(sys, "argv", ["tritonsmith", "kernel.compare", *argv])
     arguments = compare_.get_arguments()
     assert [one.name for one in arguments if one.positional] == positional
+
+
+@pytest.mark.parametrize("flags", [{"confirm": "2"}, {"skip": ["k"]}, {"status": True}, {"page": "p.html"}])
+def test_flags_of_an_experiment_are_refused_where_nothing_is_compiled(
+    flags: dict[str, object], tmp_path: Path
+) -> None:
+    a, b = (str(written(tmp_path / name, [point()]).folder) for name in "ab")
+    with pytest.raises(Exit, match="so nothing is tested") as caught:
+        compare_(Context(), side_a=a, side_b=b, **flags)
+    assert caught.value.code == 2
+
+
+@pytest.mark.usefixtures("in_threads")
+@pytest.mark.parametrize("remark", ["flaky 3.6.0", "breaks 3.6.0"])
+def test_a_gate_whose_compiles_disagree_is_undecided(
+    remark: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TRITONSMITH_HOME", str(tmp_path / "home"))
+    a, b = (str(compiler.make(tmp_path / version, version)) for version in ("3.4.0", "3.6.0"))
+    kernel, other = compiler.kernel(tmp_path, "k", remark), compiler.kernel(tmp_path, "other")
+    listed = tmp_path / "kernels.toml"
+    listed.write_text(
+        "".join(f'[[kernel]]\nfile = "{path}"\nsignature = "*fp32,64"\n' for path in (kernel, other))
+    )
+    flags = {"side_a": a, "side_b": b, "kernel": str(listed), "target": ["h100"], "jobs": "1"}
+    with pytest.raises(Exit, match="not sure: compiles of B come out otherwise") as caught:
+        compare_(Context(), fail_on="ptx>+10%", confirm="2", **flags)
+    assert caught.value.code == 5
+    assert "flaky: " in capsys.readouterr().err
+    with pytest.raises(Exit, match="violation") as caught:  # what fails surely is a failure all the same
+        compare_(Context(), fail_on="ptx>1", confirm="2", **flags)
+    assert caught.value.code == 1
+    with pytest.raises(Exit, match="violation"):
+        compare_(Context(), fail_on="ptx>1", page=f"{tmp_path / 'tests.html'}", **flags)
+    assert "other" in (tmp_path / "tests.html").read_text()
 
 
 def test_another_task_pays_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,9 @@ if "hang" in text:
     time.sleep(600)
 # By one version, the first compile crashes and the next does not.
 flaky, again = "flaky " + {version!r} in text, os.path.exists({log!r} + ".flaky")
-if flaky:
+# By one version, the first compile succeeds and the next crashes.
+breaks = "breaks " + {version!r} in text
+if flaky or breaks:
     open({log!r} + ".flaky", "w").close()
 refused = {{"kind": "file", "what": "it is refused"}} if "refuse" in text else None
 head = {{"triton": {version!r}, "origin": "/fake", "python": "3.11", "missing": [],
@@ -35,7 +37,7 @@ for point in [] if refused else request["points"]:
     content = request["file"] if "tell" in text else "// ptx"
     open(os.path.join(request["output"], path), "w").write(content)
     stage = {{"path": path, "size": len(content), "sha256": hashlib.sha256(content.encode()).hexdigest()}}
-    status = "crashed" if "crash" in text or (flaky and not again) else "ok"
+    status = "crashed" if "crash" in text or (flaky and not again) or (breaks and again) else "ok"
     target = ":".join(map(str, point["target"]))
     rows.append({{"id": point["id"], "target": target, "status": status, "seconds": 0.1,
                   "signature": point["signature"], "constexprs": point["constexprs"], "hints": point["hints"],

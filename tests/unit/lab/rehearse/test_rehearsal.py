@@ -283,6 +283,46 @@ def test_what_does_not_come_out_alike_is_not_sure(
     assert "not sure: 1 kernel has unknown values" in told
 
 
+def test_a_second_compile_that_fails_is_not_sure_either(
+    listed: Path, pythons: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    listed.write_text(LIST.partition('[[kernel]]\nfile = "two.py"')[0].replace(', "mi300x"', ""))
+    compiler.kernel(tmp_path, "one", "breaks 3.6.0")
+    flags = {"from_": str(pythons[0]), "to": str(pythons[1]), "kernels": str(listed), "jobs": "1"}
+    rehearse(Context(), fail_on="ptx>+10%", **flags)
+    assert "no finding by these terms" in capsys.readouterr().out
+    (pythons[1].parents[1] / "log.flaky").unlink()
+    compiler.kernel(tmp_path, "one", "breaks 3.6.0 once more")
+    rehearse(Context(), fail_on="ptx>+10%", confirm="2", json=True, **flags)
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["verdict"], answer["sure"]) == ("not sure: 1 kernel has unknown values", False)
+    assert answer["unknown"] == [
+        {"kernel": "one", "point": "cuda-80-32", "metric": "the outcome of its compile"}
+    ]
+
+
+def test_two_kernels_of_one_name_for_both_are_refused(listed: Path) -> None:
+    text = '[[kernel]]\nfile = "one.py"\nsignature = "*fp32,64"\n'
+    listed.write_text(f'{text}versions = ">=3.4"\n{text}versions = ">=3.5"\n')
+    flags, release = CompileRequest(Path(), "", "", ()), tritons.parse("3.9")
+    with pytest.raises(UsageError, match=r"the list has one twice for both 3\.6 and 3\.9"):
+        rehearsal.prepare(kernel_list.read(listed), listed, flags, tritons.parse("3.6"), release)
+    made = rehearsal.prepare(kernel_list.read(listed), listed, flags, tritons.parse("3.4"), release)
+    assert (len(made.kernels), made.skipped) == (1, ("one",))
+
+
+def test_the_status_of_another_question_says_so(
+    listed: Path, pythons: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = {"from_": str(pythons[0]), "to": str(pythons[1]), "kernels": str(listed), "jobs": "2"}
+    rehearse(Context(), fail_on="ptx>+10%", **flags)
+    for more, is_other in (({}, True), ({"target": ["a100"]}, True), ({"fail_on": "ptx>+10%"}, False)):
+        capsys.readouterr()
+        rehearse(Context(), status=True, dry_run=True, **{**flags, **more})
+        shown = capsys.readouterr()
+        assert ("of other inputs" in shown.err, "no worse" in shown.out) == (is_other, True)
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [
