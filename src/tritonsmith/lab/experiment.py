@@ -127,8 +127,9 @@ def agreed(tests: Sequence[Observation]) -> Observation:
     seconds = sum(test.seconds for test in tests)
     untested = next((test for test in tests if test.verdict is Verdict.SKIP), None)
     verdicts = Counter(test.verdict for test in tests)
-    # Of all of them: only the first test of a commit has the metrics of its build.
-    metrics = {name: value for test in tests for name, value in test.metrics.items()}
+    # Of all of them, and of the first one where they differ: a commit is built for that, and is there for the
+    # others.
+    metrics = {name: value for test in reversed(tests) for name, value in test.metrics.items()}
     if untested or len(verdicts) == 1:
         return replace(untested or tests[-1], seconds=seconds, metrics=metrics)
     counts = ", ".join(f"{number} {verdict}" for verdict, number in sorted(verdicts.items()))

@@ -69,6 +69,23 @@ def run(
     return code, log, last[:_SHOWN]
 
 
+def run_cold(
+    argv: Sequence[str],
+    python: Path,
+    cwd: Path,
+    scratch: Path,
+    variables: Mapping[str, str | None] | None = None,
+) -> tuple[int, Path, str]:
+    """Run a program as `run` does, with an empty cache that is removed at the end.
+
+    A repeated test would otherwise read what the first one compiled, and confirm nothing.
+    """
+    files.make_folder(scratch)
+    # Not in /tmp, which may be small or mounted noexec: Triton loads the launchers that it compiles there.
+    with files.scratch("cache-", scratch) as cache:
+        return run(argv, python, cwd, scratch, {**(variables or {}), "TRITON_CACHE_DIR": str(cache)})
+
+
 def python_path(*folders: Path) -> str:
     """Return a value for `PYTHONPATH` with more folders at its end."""
     return os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH", ""), *map(str, folders))))

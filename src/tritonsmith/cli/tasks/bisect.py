@@ -198,11 +198,6 @@ def _print_costs(bisect: TritonBisect, *, json: bool) -> None:
         console.out().print(report.costs(rows))
 
 
-def _as_json(flags: dict[str, Any]) -> dict[str, Any]:
-    """Return flags as the file of a question gives them back, which has no tuples."""
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in flags.items()}
-
-
 def _kernels(question: BisectQuestion) -> tuple[ComparedKernel, ...]:
     flags: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in question.flags.items()

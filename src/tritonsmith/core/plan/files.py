@@ -156,9 +156,18 @@ def remove(paths: Iterable[Path], folders: Iterable[Path] = ()) -> None:
 
 
 @contextmanager
-def scratch(purpose: str = "") -> Iterator[Path]:
-    """Yield a new folder for temporary files, which is removed at the end of a `with`."""
-    with tempfile.TemporaryDirectory(prefix=f"tritonsmith-{purpose}") as folder:
+def scratch(purpose: str = "", parent: Path | None = None) -> Iterator[Path]:
+    """Yield a new folder for temporary files, which is removed at the end of a `with`.
+
+    Args:
+        purpose: part of its name.
+        parent: the folder that it is made in, in which what cannot be removed stays; None for the system's.
+    """
+    # NFS keeps a file that is open, and a program may have left a child that writes.
+    lenient = parent is not None
+    with tempfile.TemporaryDirectory(
+        prefix=f"tritonsmith-{purpose}", dir=parent, ignore_cleanup_errors=lenient
+    ) as folder:
         yield Path(folder)
 
 

@@ -218,7 +218,7 @@ def _by_lit(file: TestFile, python: Path, scratch: Path) -> TestRun:
     test = suite / Path(file.path).relative_to("test") if file.of_commit else _alone(file, suite, scratch)
     with files.scratch("lit-") as folder:
         argv = lit_command("lit", folder / "tests.json", test)
-        code, log, last = isolated_run.run(argv, python, scratch, scratch, LIT_ENVIRONMENT)
+        code, log, last = isolated_run.run_cold(argv, python, scratch, scratch, LIT_ENVIRONMENT)
         results = read_lit(folder / "tests.json")
     if len(results) != 1 or results[0].code not in (*PASSED, *FAILED):
         outcome = results[0].code if results else f"exit code {code}: {last}"
@@ -265,7 +265,7 @@ def _by_pytest(file: TestFile, python: Path, scratch: Path) -> TestRun:
     cwd = sources if file.of_commit else Path.cwd()
     with files.scratch("pytest-") as folder:
         argv = pytest_command(folder / "tests.xml", name)
-        code, log, last = isolated_run.run(argv, python, cwd, scratch, environ)
+        code, log, last = isolated_run.run_cold(argv, python, cwd, scratch, environ)
         results = read_pytest(folder / "tests.xml")
     figures = f"exit code {code}" + (f": {last}" if last else "")
     if code not in (0, 1):  # interrupted, internal, usage, no test collected

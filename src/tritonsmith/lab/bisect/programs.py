@@ -56,7 +56,7 @@ class CommandTests:
             return Observation(Verdict.SKIP, why=error.what)
         began = time.monotonic()
         scratch = self.scratch / folder_name(triton.label)
-        code, log, last = isolated_run.run(self.argv, python, self.cwd, scratch)
+        code, log, last = isolated_run.run_cold(self.argv, python, self.cwd, scratch)
         seconds = time.monotonic() - began
         figures = f"exit code {code}" + (f": {last}" if last else "")
         if code < 0 or code >= exit_code.ABORT:

@@ -31,8 +31,9 @@ from tritonsmith.lab.bisect.candidates import (
     Outcomes,
     one_by_one,
 )
-from tritonsmith.lab.bisect.cost import CommitCosts, likelihood
+from tritonsmith.lab.bisect.cost import BUILD, READY, CommitCosts, likelihood
 from tritonsmith.lab.bisect.stages import searched
+from tritonsmith.lab.experiment import agreed
 from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict
 
@@ -158,6 +159,15 @@ def test_expected_costs_follow_what_was_built() -> None:
     )
     headers.record_build(1, 700.0)
     assert headers.of(3).seconds > costs.of(3).seconds
+
+
+def test_a_build_is_not_taken_for_a_test_where_a_second_one_confirms_it() -> None:
+    commits = history("common", "common", "python")
+    costs = CommitCosts(commits, Workshop().llvm_state, lambda commit: commit.native == commits[1].native)
+    with_build = Observation(Verdict.GOOD, seconds=3610.0, metrics={READY: 3600.0, BUILD: 3600.0})
+    ready = Observation(Verdict.GOOD, seconds=10.5, metrics={READY: 0.5})
+    costs.learn(1, agreed([with_build, ready]), earlier=False)
+    assert costs.of(2).seconds == pytest.approx(20.5)
 
 
 def test_a_search_that_goes_on_knows_what_the_build_folder_holds() -> None:

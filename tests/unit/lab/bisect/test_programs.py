@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import venv
 from pathlib import Path
+from textwrap import indent
 from types import SimpleNamespace
 
 import pytest
@@ -14,6 +15,7 @@ from tritonsmith.compiler import tritons
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import StepError, UsageError
 from tritonsmith.lab.bisect import programs
+from tritonsmith.lab.bisect.checkout_test import CheckoutTests, TestFile
 from tritonsmith.lab.bisect.programs import CommandTests
 from tritonsmith.lab.model import Observation, Verdict
 
@@ -56,6 +58,30 @@ def test_a_command_runs_with_the_python_of_its_triton_and_caches_of_its_own(
     assert log[0] == str(tmp_path / "venv")
     assert log[1].startswith(str(tmp_path / "tests"))
     assert log[2] == str(tmp_path)
+
+
+ONCE = """
+import os, pathlib
+cache = pathlib.Path(os.environ["TRITON_CACHE_DIR"])
+assert not list(cache.glob("*"))
+(cache / "compiled").mkdir(parents=True)
+(cache / "compiled" / "k.cubin").write_text("x")
+"""
+
+
+def test_each_test_of_a_triton_compiles_anew_and_leaves_no_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise the second test of `--confirm` reads what the first one compiled, and confirms nothing."""
+    outcomes = [_run(tmp_path, monkeypatch, ONCE) for _ in range(2)]
+    test = tmp_path / "test_once.py"
+    test.write_text(f"def test_it():{indent(ONCE, '    ')}", encoding="utf-8")
+    monkeypatch.setattr(tritons, "place_of", lambda _: SimpleNamespace(python=Path(sys.executable)))
+    triton = Triton("3.6.0", version="3.6.0")
+    by_pytest = CheckoutTests(TestFile(str(test)), tmp_path / "tests", lambda: triton, lambda: triton)
+    outcomes += [by_pytest.test(triton) for _ in range(2)]
+    assert [(outcome.verdict, outcome.why) for outcome in outcomes] == [(GOOD, "")] * 4
+    assert not list((tmp_path / "tests").rglob("k.cubin"))
 
 
 def test_a_pythonpath_with_a_triton_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
