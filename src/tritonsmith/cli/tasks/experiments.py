@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,6 +47,18 @@ class ExperimentOptions:
             if why:
                 raise UsageError("--page cannot be written", where=path, why=why, hints=["--page FILE.html"])
         return Rules(self.confirm or 1, self.skip, redact.hidden(_typed()))
+
+    @property
+    def rules_by_part(self) -> tuple[Rules, Rules]:
+        """The rules of an isolation, and those of the reduction of what it isolates.
+
+        Each has its own names of `--skip`: the other would warn of them as misspelt.
+        """
+        # `12 tritongpu-coalesce` is a pass; a candidate is called by 16 digits.
+        passes = tuple(name for name in self.skip if " " in name)
+        candidates = tuple(name for name in self.skip if name not in passes)
+        rules = self.rules
+        return replace(rules, skip=passes), replace(rules, skip=candidates)
 
     def show_status(
         self,

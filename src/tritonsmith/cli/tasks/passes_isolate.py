@@ -75,8 +75,9 @@ def isolate(
     journal = failing_pass.folder_of(dump, dumped, chosen, space)
     if tests.show_status(journal, failing_pass.WORDS, json=json):
         return
+    of_isolation, of_candidates = tests.rules_by_part if reduce_ else (tests.rules, tests.rules)
     isolated, notes = failing_pass.isolate(
-        dump, dumped, chosen, space, options_of(by.option), tests.rules, silent=json
+        dump, dumped, chosen, space, options_of(by.option), of_isolation, silent=json
     )
     to = out or dump.folder.with_name(f"{dump.folder.name}-isolated")
     facts = files.about(isolated, chosen)
@@ -84,7 +85,8 @@ def isolate(
     reduced = None
     if reduce_:
         limit = timeout or reduce_ir.ReduceOptions.timeout
-        options = reduce_ir.ReduceOptions(limit, reducer=mlir_reduce.find(isolated.way.opt))
+        reducer = mlir_reduce.find(isolated.way.opt)
+        options = reduce_ir.ReduceOptions(limit, reducer=reducer, silent=json, rules=of_candidates)
         reduced = reduce_ir.reduce(isolated.text, isolated.way, space, options, reduce_report.progress())
     plan = files.plan(isolated, reduced, facts, to)
     if dry_run:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tritonsmith.compiler.dump.index import DumpIndex
     from tritonsmith.core.envs.workspace import Workspace
     from tritonsmith.core.errors import SmithError
+    from tritonsmith.lab.experiment import Rules
     from tritonsmith.lab.reduce.oracles import PassRunner
     from tritonsmith.lab.reduce.reduce_ir import Reduced
 
@@ -46,7 +47,12 @@ def reduce_(
 
     space = workspace.default()
     _, command = command_line()
-    text, way, to = _given(file, pass_, when, kernel, command, space, by, silent=json)
+    dumped = _folder_of_dump(file, pass_, when, kernel, command, space, by)
+    # To isolate the pass takes minutes, so the status does not wait for the text of that.
+    if dumped and tests.show_status(dumped, reduce_ir.WORDS, json=json):
+        return
+    of_isolation, of_candidates = tests.rules_by_part
+    text, way, to = _given(file, pass_, when, kernel, command, space, by, of_isolation, silent=json)
     if out and _is_input(to := out.path(to.name), file):
         raise UsageError("--out is the file to reduce, which is never changed", where=to)
     if tests.show_status(reduce_ir.folder_of(text, way, space), reduce_ir.WORDS, json=json):
@@ -58,7 +64,8 @@ def reduce_(
         file.name if command and not file.is_dir() else "in.mlir",
         out=to,
         silent=json,
-        rules=tests.rules,
+        rules=of_candidates if dumped and not when else tests.rules,  # `wrong` isolates without --skip
+        folder=dumped,
     )
     reduced = reduce_ir.reduce(text, way, space, options, report.progress())
     text = files.headed(reduced.text, way.pipeline) if way.pipeline else reduced.text
@@ -78,6 +85,7 @@ def _given(
     command: Sequence[str],
     space: Workspace,
     by: ReplayerOptions,
+    rules: Rules,
     *,
     silent: bool,
 ) -> tuple[str, PassRunner, Path]:
@@ -93,14 +101,20 @@ def _given(
     from tritonsmith.lab.reduce.oracles import PassRunner
 
     wrong = _is_wrong(when, command)
-    is_dump = file.is_dir() and (file / index.FILE).is_file()
+    is_dump = _is_dump(file)
     if wrong and is_dump:
         return (*_wrong_pass(index.read(file), kernel, space, by), file / "reduced.mlir")
     if is_dump and not (passes or command):
         dump = index.read(file)
         chosen = replayer.choose(dump, space, env=by.env, python=by.python, triton_opt=by.triton_opt)
         isolated, _ = failing_pass.isolate(
-            dump, index.choose_kernel(dump, kernel), chosen, space, options_of(by.option), silent=silent
+            dump,
+            index.choose_kernel(dump, kernel),
+            chosen,
+            space,
+            options_of(by.option),
+            rules,
+            silent=silent,
         )
         if not isolated.same:
             console.warn(isolate_report.summary(isolated))
@@ -121,6 +135,32 @@ def _given(
             hints=["--pass tritongpu-coalesce", "-- command {}", "a RUN line in the file names them"],
         )
     return text, _way(pipeline, space, path, by, wrong=wrong), to
+
+
+def _is_dump(file: Path) -> bool:
+    from tritonsmith.compiler.dump import index
+
+    return file.is_dir() and (file / index.FILE).is_file()
+
+
+def _folder_of_dump(
+    file: Path,
+    passes: str,
+    when: str,
+    kernel: str,
+    command: Sequence[str],
+    space: Workspace,
+    by: ReplayerOptions,
+) -> Path | None:
+    """Return the folder of the journal if a dump is reduced whose text is not known yet; None for a file."""
+    from tritonsmith.compiler.dump import index
+    from tritonsmith.core.plan import digest
+
+    wrong = _is_wrong(when, command)
+    if not _is_dump(file) or ((passes or command) and not wrong):
+        return None
+    name = index.choose_kernel(index.read(file), kernel).name
+    return space.root / "passes" / "reduce" / digest("dump", str(file.absolute()), name, when, by)
 
 
 def _is_input(path: Path, file: Path) -> bool:

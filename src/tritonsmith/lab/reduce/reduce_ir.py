@@ -85,6 +85,7 @@ class ReduceOptions:
         out: file of the result.
         silent: say nothing of a run that was stopped.
         rules: how often a candidate is tested, and which are not.
+        folder: of the journal; None for `folder_of`.
     """
 
     timeout: float = 600.0
@@ -94,6 +95,7 @@ class ReduceOptions:
     out: Path | None = None
     silent: bool = False
     rules: Rules = field(default_factory=Rules)
+    folder: Path | None = None
 
 
 def folder_of(text: str, way: PassRunner, space: Workspace) -> Path:
@@ -150,7 +152,7 @@ def reduce(
         )
         notes = stack.enter_context(
             experiment.kept(
-                folder_of(text, way, space),
+                options.folder or folder_of(text, way, space),
                 _inputs(text, way, options),
                 space,
                 "passes.reduce",

@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NoReturn
 
 import pytest
 
 from tests.unit.cli.tasks.conftest import Smith
 from tritonsmith.cli.tasks.experiments import ExperimentOptions
 from tritonsmith.cli.tasks.option_fields import OutFile
-from tritonsmith.core.errors import UsageError
+from tritonsmith.compiler.dump import index
+from tritonsmith.compiler.dump.index import DumpedKernel, DumpIndex
+from tritonsmith.compiler.replay import replayer
+from tritonsmith.compiler.replay.replayer import Replayer
+from tritonsmith.core.errors import FactError, UsageError
+from tritonsmith.core.plan import Plan
 from tritonsmith.lab import journal
+from tritonsmith.lab.experiment import Rules
+from tritonsmith.lab.isolate import failing_pass, issue_folder
 from tritonsmith.lab.journal import Journal
+from tritonsmith.lab.reduce import reduce_ir
+from tritonsmith.lab.reduce.oracles import PassRunner
+from tritonsmith.lab.reduce.reduce_ir import ReduceOptions
 
 pytestmark = pytest.mark.unit
 
@@ -60,3 +72,61 @@ def test_a_status_comes_before_a_dry_run(smith: Smith, tmp_path: Path) -> None:
     answer = smith("knockout", f"{tmp_path / 'k.py'}:k", *flags, "--status", "--dry-run")
     assert (answer.code, answer.out) == (0, ""), answer.err
     assert "nothing was tested yet" in answer.err
+
+
+@pytest.fixture
+def isolations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Rules]:
+    """Return the rules of each isolation of the dump `dump`, which comes to an error."""
+    rules: list[Rules] = []
+
+    def isolate(*argv: Any, **_: Any) -> NoReturn:
+        rules.append(next(word for word in argv if isinstance(word, Rules)))
+        raise FactError("isolated")
+
+    kernel = DumpedKernel("k", "k", "cuda:90", "SomePass", "error")
+    dump = DumpIndex(tmp_path / "dump", "", "", "", 0, (kernel,), ())
+    dump.folder.mkdir()
+    (dump.folder / index.FILE).touch()
+    monkeypatch.setattr(index, "read", lambda _: dump)
+    monkeypatch.setattr(replayer, "choose", lambda *_, **__: Replayer(None, Path("opt"), None, None))
+    monkeypatch.setattr(failing_pass, "isolate", isolate)
+    return rules
+
+
+def test_the_status_of_a_reduction_does_not_wait_for_the_isolation(
+    smith: Smith, tmp_path: Path, isolations: list[Rules]
+) -> None:
+    answer = smith("reduce", str(tmp_path / "dump"), "--status")
+    assert (answer.code, isolations) == (0, [])
+    assert "nothing was tested yet" in answer.err
+
+
+@pytest.mark.parametrize("words", [("reduce",), ("passes.isolate", "--reduce")])
+def test_the_rules_reach_the_isolation_that_comes_before_a_reduction(
+    smith: Smith, tmp_path: Path, isolations: list[Rules], words: tuple[str, ...]
+) -> None:
+    flags = ("--confirm", "3", "--skip", "3 cse", "--skip", "0123456789abcdef")
+    assert "isolated" in smith(words[0], str(tmp_path / "dump"), *words[1:], *flags).err
+    (rules,) = isolations
+    assert (rules.confirm, rules.skip) == (3, ("3 cse",))
+
+
+def test_the_rules_reach_the_reduction_of_what_was_isolated(
+    smith: Smith, tmp_path: Path, isolations: list[Rules], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options: list[ReduceOptions] = []
+
+    def reduce(_text: str, _way: object, _space: object, given: ReduceOptions, *_: object) -> NoReturn:
+        options.append(given)
+        raise FactError("reduced")
+
+    isolated = SimpleNamespace(way=PassRunner("cse", opt=Path("opt")), text="", same=True)
+    monkeypatch.setattr(failing_pass, "isolate", lambda *_, **__: (isolated, Journal()))
+    monkeypatch.setattr(issue_folder, "about", lambda *_: {})
+    monkeypatch.setattr(issue_folder, "plan", lambda *_: Plan("none"))
+    monkeypatch.setattr(reduce_ir, "reduce", reduce)
+    flags = ("--confirm", "3", "--skip", "3 cse", "--skip", "0123456789abcdef")
+    for words in (("reduce",), ("passes.isolate", "--reduce")):
+        assert "reduced" in smith(words[0], str(tmp_path / "dump"), *words[1:], *flags).err
+    assert [(row.rules.confirm, row.rules.skip) for row in options] == [(3, ("0123456789abcdef",))] * 2
+    assert isolations == []
