@@ -11,6 +11,7 @@ from invoke.exceptions import Exit
 
 from tests.unit.lab.compare import compiler
 from tests.unit.lab.compare.making import point, written
+from tritonsmith.cli.tasks import namespace
 from tritonsmith.cli.tasks.kernel_compare import compare_
 from tritonsmith.compiler import output_folder
 from tritonsmith.core.envs.workspace import Workspace
@@ -35,6 +36,7 @@ from tritonsmith.core.envs.workspace import Workspace
 def test_the_file_is_a_word_only_if_it_is_there(
     argv: list[str], positional: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert namespace.every["compare"] is compare_  # which gives the task the name that is typed
     monkeypatch.setattr(sys, "argv", ["tritonsmith", "kernel.compare", *argv])
     arguments = compare_.get_arguments()
     assert [one.name for one in arguments if one.positional] == positional
@@ -73,6 +75,25 @@ def test_a_gate_whose_compiles_disagree_is_undecided(
     with pytest.raises(Exit, match="violation"):
         compare_(Context(), fail_on="ptx>1", page=f"{tmp_path / 'tests.html'}", **flags)
     assert "other" in (tmp_path / "tests.html").read_text()
+
+
+@pytest.mark.usefixtures("in_threads")
+def test_the_status_of_another_comparison_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TRITONSMITH_HOME", str(tmp_path / "home"))
+    a, b = (str(compiler.make(tmp_path / version, version)) for version in ("3.4.0", "3.6.0"))
+    file = compiler.kernel(tmp_path, "k")
+    flags = {"side_a": a, "side_b": b, "kernel": str(file), "signature": "*fp32,64", "target": ["h100"]}
+    compare_(Context(), fail_on="ptx>+10%", jobs="1", **flags)
+    for fail_on, is_other in (("ptx>+10%", False), ("ptx>+20%", True)):
+        capsys.readouterr()
+        compare_(Context(), fail_on=fail_on, status=True, dry_run=True, **flags)
+        shown = capsys.readouterr()
+        assert ("of other inputs" in shown.err, "no worse" in shown.out) == (is_other, True)
+    compiler.kernel(tmp_path, "k", "edited")
+    compare_(Context(), fail_on="ptx>+10%", status=True, **flags)
+    assert "of other inputs" in capsys.readouterr().err
 
 
 def test_another_task_pays_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -140,6 +140,21 @@ def test_what_is_skipped_by_hand_is_no_failure(listed: Path, tmp_path: Path) -> 
     assert journal.answer == use_case.outcome(cells) == f"{failed} of 2 points did not compile"
 
 
+def test_the_status_of_another_study_says_so(
+    listed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    python = str(compiler.make(tmp_path / "venv", "3.4.0"))
+    flags = {"kernels": str(listed), "triton": [python], "out": str(tmp_path / "out"), "jobs": "1"}
+    with pytest.raises(Exit, match="4 of 4 points did not compile"):  # what it writes is no binary
+        study(Context(), target=["h100", "mi300x"], page=f"{tmp_path / 'page.html'}", **flags)
+    assert "4 of 4 points did not compile" in (tmp_path / "page.html").read_text()
+    for names, is_other in ((["h100", "mi300x"], False), (["a100"], True)):
+        capsys.readouterr()
+        study(Context(), target=names, status=True, dry_run=True, **flags)
+        shown = capsys.readouterr()
+        assert ("of other inputs" in shown.err, "cuda:90:32" in shown.out) == (is_other, True)
+
+
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
     """A repository with one kernel, which is renamed later."""
