@@ -29,8 +29,6 @@ from tritonsmith.lab.experiment import Search
 from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict
 
-pytestmark = pytest.mark.xdist_group("bisect commits")
-
 A = TypeVar("A")
 AMD = "third_party/amd/amd.c"
 NVIDIA = "third_party/nvidia/nvidia.c"

@@ -33,7 +33,7 @@ from tritonsmith.lab.bisect import session
 from tritonsmith.lab.bisect.build import CommitBuilds
 from tritonsmith.lab.bisect.session import BisectSession
 
-pytestmark = pytest.mark.xdist_group("bisect commits")
+pytestmark = pytest.mark.xdist_group("killed bisects")  # one by one: each run builds, and has 300 s
 
 AMD = "third_party/amd/amd.c"
 NVIDIA = "third_party/nvidia/nvidia.c"
