@@ -70,12 +70,14 @@ def rehearse(
     report.check_page(place)
     options = BatchOptions(scheduler, jobs, timeout, env="", resume=True, silent=json)
     result, journal = rehearsal.execute(upgrade, limits, options, tests.rules)
-    tests.write_page(journal, "rehearse", [journal.answer], thresholds.WORDS)
     answer = assessment.check(result.comparison, limits, result.flaky)
     report.write_page(upgrade, result, limits, answer, place)
     if json:
         output.json(report.as_json(upgrade, result, limits, answer))
-    _print(upgrade, result, answer, place, json=json)
+    try:
+        _print(upgrade, result, answer, place, json=json)
+    finally:  # a finding is an error, and has a page all the same
+        tests.write_page(journal, "rehearse", [journal.answer], thresholds.WORDS)
 
 
 def _listed(kernels: str, corpus: Path | None) -> tuple[Path, str]:

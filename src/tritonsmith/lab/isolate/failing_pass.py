@@ -19,7 +19,7 @@ from tritonsmith.compiler.replay.run import KernelPasses
 from tritonsmith.core import configs, untrusted
 from tritonsmith.core.command_line import command
 from tritonsmith.core.envs.workspace import Workspace
-from tritonsmith.core.errors import FactError, SmithError, UsageError
+from tritonsmith.core.errors import FactError, SmithError, UndecidedError, UsageError
 from tritonsmith.core.plan import digest, files
 from tritonsmith.ir import strip_locations
 from tritonsmith.lab import experiment, failure, inputs
@@ -242,6 +242,7 @@ def isolate(
 
     Raises:
         SmithError: nothing failed in this dump, or the failure cannot be reproduced.
+        UndecidedError: nothing that was run fails, and something was skipped.
         FactError: the pass that failed cannot be run alone.
     """
     if not kernel.failed:
@@ -272,6 +273,11 @@ def isolate(
         closing(PipelineEndTests(passes, ways, recorded, folder)) as tests,
     ):
         answer = experiment.run(search(links, runnable), tests, notes, lambda _name, _observation: None)
+        if answer is None and (untested := _untested(notes)):
+            why = f"not tested: {', '.join(untested)}"
+            raise UndecidedError(
+                "not decided: what was run of the pipeline succeeds", where=index.folder, why=why
+            )
         if answer is None:
             raise _not_reproduced(links, ways, recorded, index, tool)
         end, test = answer
@@ -295,10 +301,18 @@ def isolate(
 
 
 def _tested_alone(links: Sequence[PassLink], notes: Journal) -> bool:
-    """Report whether the last pass was run alone, and its tests agree."""
-    names = [PipelineEnd((links[-1],), stripped).name for stripped in (True, False)]
-    tests = [notes.seen[name] for name in names if name not in notes.skipped and notes.seen[name]]
-    return any(experiment.agreed(known).verdict is not Verdict.SKIP for known in tests)
+    """Report whether the last pass was run alone, with or without locations, and its tests agree."""
+    names = {PipelineEnd((links[-1],), stripped).name for stripped in (True, False)}
+    return bool(names & notes.asked - set(_untested(notes)))
+
+
+def _untested(notes: Journal) -> list[str]:
+    """Return the ends that were skipped by hand, or whose tests disagree."""
+    tests = {name: notes.seen[name] for name in notes.asked if name not in notes.skipped}
+    flaky = {
+        name for name, known in tests.items() if known and experiment.agreed(known).verdict is Verdict.SKIP
+    }
+    return sorted(notes.asked & notes.skipped | flaky)
 
 
 def folder_of(index: DumpIndex, kernel: DumpedKernel, tool: Replayer, space: Workspace) -> Path:

@@ -18,7 +18,7 @@ from tritonsmith.compiler.replay import replayer
 from tritonsmith.compiler.replay.replayer import Replayer
 from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.core.plan import Plan
-from tritonsmith.lab import journal
+from tritonsmith.lab import journal, report
 from tritonsmith.lab.experiment import Rules
 from tritonsmith.lab.isolate import failing_pass, issue_folder
 from tritonsmith.lab.journal import Journal
@@ -130,3 +130,19 @@ def test_the_rules_reach_the_reduction_of_what_was_isolated(
         assert "reduced" in smith(words[0], str(tmp_path / "dump"), *words[1:], *flags).err
     assert [(row.rules.confirm, row.rules.skip) for row in options] == [(3, ("0123456789abcdef",))] * 2
     assert isolations == []
+
+
+def test_the_result_is_printed_although_the_page_cannot_be_written(
+    smith: Smith, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk may become full after the check; by then the journal has ended."""
+
+    def write(*_: object, **__: object) -> NoReturn:
+        raise FactError("cannot write the page")
+
+    monkeypatch.setattr(report, "write", write)
+    (tmp_path / "f.mlir").write_text("module {\n}\n", encoding="utf-8")
+    flags = ("--jobs", "1", "--out", str(tmp_path / "small.mlir"), "--page", str(tmp_path / "page.html"))
+    answer = smith("reduce", str(tmp_path / "f.mlir"), *flags, "--", "grep", "-q", "module", "{}")
+    assert "cannot write the page" in answer.err
+    assert "operations" in answer.out

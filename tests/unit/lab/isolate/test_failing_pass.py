@@ -17,7 +17,7 @@ from tritonsmith.compiler.replay.pass_chain import PassLink
 from tritonsmith.compiler.replay.replayer import Replayer
 from tritonsmith.compiler.replay.run import KernelPasses
 from tritonsmith.core.envs.workspace import Workspace
-from tritonsmith.core.errors import SmithError, UsageError
+from tritonsmith.core.errors import SmithError, UndecidedError, UsageError
 from tritonsmith.lab import experiment
 from tritonsmith.lab.experiment import Rules
 from tritonsmith.lab.failure import Failure
@@ -232,3 +232,10 @@ def test_a_last_pass_whose_tests_disagree_was_not_tested_alone(
 
     monkeypatch.setattr(Fake, "ask", unsteady)
     assert passes.isolate(Rules(2)).notes[-1].startswith("the last pass alone was not tested")
+
+
+def test_nothing_succeeds_that_was_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    passes = Passes(tmp_path, monkeypatch, {"module3": CRASH})
+    with pytest.raises(UndecidedError, match="what was run of the pipeline succeeds") as caught:
+        passes.isolate(Rules(1, ("3 pass3",)))
+    assert caught.value.why == "not tested: 3 pass3"
