@@ -139,6 +139,8 @@ class CompiledKernels:
             earlier: the journal of that run.
             journal: of this run, which gets them.
         """
+        # What this run skips is left out of its results, even if it was compiled before.
+        table = [cell for cell in table if cell.name not in journal.skipped]
         there: dict[Path, Manifest | None] = {}
         for folder, job in _jobs(table).items():
             whole = replace(job, request=tritons.applied(job.request, job.triton))

@@ -13,6 +13,8 @@ from tests.unit.lab.compare import compiler
 from tests.unit.lab.compare.making import point, written
 from tritonsmith.cli.tasks import namespace
 from tritonsmith.cli.tasks.kernel_compare import compare_
+from tritonsmith.cli.tasks.kernel_study import study
+from tritonsmith.cli.tasks.rehearse import rehearse
 from tritonsmith.compiler import output_folder
 from tritonsmith.core.envs.workspace import Workspace
 
@@ -75,6 +77,25 @@ def test_a_gate_whose_compiles_disagree_is_undecided(
     with pytest.raises(Exit, match="violation"):
         compare_(Context(), fail_on="ptx>1", page=f"{tmp_path / 'tests.html'}", **flags)
     assert "other" in (tmp_path / "tests.html").read_text()
+
+
+def test_a_page_that_cannot_be_written_is_refused_before_anything_is_compiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRITONSMITH_HOME", str(tmp_path / "home"))
+    a, b = (compiler.make(tmp_path / version, version) for version in ("3.4.0", "3.6.0"))
+    file = str(compiler.kernel(tmp_path, "k"))
+    what = {"signature": "*fp32,64", "target": ["h100"], "page": f"{file}/page.html"}
+    with pytest.raises(Exit, match="--page cannot be written") as caught:
+        compare_(Context(), side_a=str(a), side_b=str(b), kernel=file, **what)
+    assert caught.value.code == 2
+    (tmp_path / "kernels.toml").write_text('[[kernel]]\nfile = "k.py"\nsignature = "*fp32,64"\n')
+    listed = {"kernels": str(tmp_path / "kernels.toml"), "page": f"{file}/page.html"}
+    with pytest.raises(Exit, match="--page cannot be written"):
+        rehearse(Context(), from_=str(a), to=str(b), **listed)
+    with pytest.raises(Exit, match="--page cannot be written"):
+        study(Context(), triton=[str(a)], **listed)
+    assert compiler.compiled(a) == compiler.compiled(b) == []
 
 
 @pytest.mark.usefixtures("in_threads")

@@ -198,6 +198,24 @@ def test_a_kernel_that_is_skipped_is_noted_and_not_compared(
     assert len(journal.skipped) == 2
 
 
+@pytest.mark.usefixtures("in_threads")
+def test_a_kernel_that_is_skipped_is_not_compared_with_results_of_a_run_that_was_stopped(
+    compiled_sides: tuple[ComparisonInputs, Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sides, old, _ = compiled_sides
+
+    def stopped(*_: object, **__: object) -> None:
+        raise InterruptedRunError("interrupted")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(diff, "compare", stopped)
+        with pytest.raises(InterruptedRunError):
+            execute(sides)
+    comparison, _ = execute(sides, Rules(skip=("two",)))
+    assert [pair.pair.kernel for pair in comparison.compared] == ["one"]
+    assert len(compiler.compiled(old)) == 2
+
+
 @pytest.fixture
 def two_vendors(compiled_sides: tuple[ComparisonInputs, Path, Path], tmp_path: Path) -> ComparisonInputs:
     """A kernel by two Tritons, for two targets of NVIDIA and two of AMD."""
