@@ -121,6 +121,16 @@ def test_knockout_of_a_kernel(wheel: Smith) -> None:
     assert "not tested" not in effects.values()
 
 
+def test_reduce_of_a_dump(wheel: Smith) -> None:
+    words = ("reduce", "crashed", "--jobs", "1", "--out", "small.mlir")
+    assert "nothing was tested yet" in wheel(*words, "--status").err
+    number = json.loads(wheel("passes.isolate", "crashed", "--out", "alone", "--json").out)["numbers"][0]
+    done = wheel(*words, "--skip", f"{number} {FAILING}", "--page", "reduced.html")
+    assert "nothing was tested under this name" not in done.err
+    assert "<table" in (wheel.cwd / "reduced.html").read_text(encoding="utf-8")
+    assert (wheel.cwd / "small.mlir").stat().st_size
+
+
 def test_isolate(wheel: Smith) -> None:
     words = ("passes.isolate", "crashed", "--out", "issue")
     whole = json.loads(wheel(*words, "--json").out)
