@@ -24,6 +24,7 @@ from tritonsmith.compiler import manifest as manifests
 from tritonsmith.compiler.manifest import Manifest, Point
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.resources import measure
+from tritonsmith.compiler.source_tree import KernelSources
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core import configs, untrusted
 from tritonsmith.core.envs import workspace
@@ -42,6 +43,12 @@ _FINAL = ("ok", "failed")  # a crash or a compile that was given up may have bee
 _FOREIGN = re.compile(r"[^\w.+-]")
 _SCHEMA = 1  # of METRICS: a change of what is measured, and how, changes it
 _TABLES = ("gpu-limits", "kernel-metrics", "kernel-resources")
+
+
+# The files of kernels, by kernel: many Tritons compile the same ones, and those of a large package take a
+# tenth of a second to read. For one step of a run only, as files are edited meanwhile; None if they cannot be
+# read.
+SourceTrees = dict[tuple[Path, str], KernelSources | None]
 
 
 @dataclass(frozen=True)
@@ -132,22 +139,34 @@ def command(job: CompileJob, env: str) -> str:
     return f"{_PROGRAM} {job.request.flags(**by, **ptxas, out=job.out.absolute())}"
 
 
-def sources(job: CompileJob) -> str:
+def sources(job: CompileJob, trees: SourceTrees) -> str:
     """Return a digest of the kernel's file and its own imports.
 
     It is empty for a keyed job, whose folder's name is such a digest, and where a file cannot be read.
     """
-    if not job.keyed:
+    tree = None if job.keyed else _tree(job, trees)
+    return tree.key if tree else ""
+
+
+def _tree(job: CompileJob, trees: SourceTrees) -> KernelSources | None:
+    place = (job.request.file.absolute(), job.request.kernel)
+    if place not in trees:
+        trees[place] = None
         with suppress(SmithError):
-            return source_tree.of(job.request.file.absolute(), job.request.kernel).key
-    return ""
+            trees[place] = source_tree.of(*place)
+    return trees[place]
 
 
-def find(job: CompileJob, env: str) -> Manifest | None:
+def find(job: CompileJob, env: str, trees: SourceTrees) -> Manifest | None:
     """Return the points of a job's folder that are as the job wants them; None if there are none.
 
     They are, if the file's content and that of its imports, the Triton's version and everything asked for are
     the same, and the files are there.
+
+    Args:
+        job: its Triton's targets and options are in the request.
+        env: of a Triton that names none.
+        trees: the files of kernels that were read already.
     """
     table = variables.table()
     # A variable that had an influence, then or now, is no part of the key.
@@ -164,7 +183,7 @@ def find(job: CompileJob, env: str) -> Manifest | None:
         return None
     if (old.file_sha256, old.triton) != (content, job.triton.triton) or not _same_request(old, job, env):
         return None
-    if not _same_sources(old, job):
+    if not _same_sources(old, job, trees):
         return None
     lacking = {point.target for point in old.points if not _whole(old, point)}
     usable = {str(target) for target in job.request.targets} - lacking
@@ -218,13 +237,11 @@ def _same_request(old: Manifest, job: CompileJob, env: str) -> bool:
     return old.command == command(before, env)
 
 
-def _same_sources(old: Manifest, job: CompileJob) -> bool:
+def _same_sources(old: Manifest, job: CompileJob, trees: SourceTrees) -> bool:
     """Report whether the imports of the kernel's file are those that a folder was compiled with."""
     if job.keyed:
         return True
-    try:
-        tree = source_tree.of(job.request.file.absolute(), job.request.kernel)
-    except SmithError:
+    if (tree := _tree(job, trees)) is None:
         return False
     # A manifest of `kernel.compile`, or of an older version of this tool, tells nothing about the imports: it
     # counts only for a file that has none.

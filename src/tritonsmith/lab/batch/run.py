@@ -23,7 +23,7 @@ from tritonsmith.core.plan import Plan, Run, Write
 from tritonsmith.core.ui.progress import PhaseProgress
 from tritonsmith.facts import machine
 from tritonsmith.lab.batch import kept, pool, work_unit
-from tritonsmith.lab.batch.kept import CompileJob
+from tritonsmith.lab.batch.kept import CompileJob, SourceTrees
 from tritonsmith.lab.batch.pool import DiedError, ExecutorPool
 from tritonsmith.lab.batch.work_unit import RemoteResult
 from tritonsmith.wheels import ptxas
@@ -116,8 +116,9 @@ def compiled(
     by_folder = {job.out: job for job in jobs}
     parts: dict[Path, list[Manifest]] = {}
     left: list[CompileJob] = []
+    trees: SourceTrees = {}
     for out, job in whole.items():
-        old = kept.find(job, options.env) if options.resume else None
+        old = kept.find(job, options.env, trees) if options.resume else None
         parts[out] = [old] if old else []
         if rest := kept.rest(job, old):
             left.append(rest)
@@ -127,7 +128,7 @@ def compiled(
         return
     refused: list[SmithError] = []
     # Before the compile: an import that is edited meanwhile is then not taken for what was compiled.
-    sources = {job.out: kept.sources(job) for job in left}
+    sources = {job.out: kept.sources(job, trees) for job in left}
     try:
         for out in _filled(left, parts, refused, options):
             merged = kept.merged(whole[out], options.env, parts[out])
