@@ -104,6 +104,7 @@ DRY = (  # these would build, install or delete
     "compare --corpus ci/corpus",
     "compare --from",
     "compare captured.toml --from",
+    "compare kernels.toml --from",  # or both releases are installed in the workspace of all tests
     "link-compile-commands",
     "purge-wheels",
     "setup-mlir",

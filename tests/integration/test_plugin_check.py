@@ -143,7 +143,7 @@ def test_a_plugin_that_fits(libtriton: Path) -> None:
         (["-DALONE"], "linked to libtriton", "for itself"),
         (["-DMISSING"], "symbols", "mlir::Pass::absent()"),
         (["-DMISSING"], "resolved at once", "undefined symbol: mlir::Pass::absent()"),
-        (["-DCHECKS"], "LLVM's ABI checks", "other sizes"),
+        (["-DCHECKS"], "LLVM's ABI checks", "different sizes"),
         (["-DCOPY"], "TypeIDs", "casts"),
         (["-DCOPY"], "copies of libtriton's code", "TypeIDResolver"),
         (["-DAPI=1"], "interface version", ""),

@@ -167,7 +167,7 @@ def test_why_the_compiler_cache_did_not_answer(pinned: Smith, tmp_path: Path) ->
     told = pinned(
         "build.explain", "--cache-debug", tmp_path / "three", "--cache-before", tmp_path / "one"
     ).out
-    assert told == "1 answered by the cache, 0 not\n"
+    assert told == "1 cache hits, 0 misses\n"
     error = pinned(
         "build.explain", "--cache-debug", tmp_path, "--cache-before", pinned.root / "gone", code=1
     ).error

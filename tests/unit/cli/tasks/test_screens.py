@@ -469,7 +469,7 @@ def _replay(_: World) -> Iterable[Grid]:
     outcomes: Any = [SimpleNamespace(job=job, verdict="no binding", seconds=125.0, why="because " * 20)]
     kernel = SimpleNamespace(name=KERNEL, target="hip:gfx942:64")
     by: Any = SimpleNamespace(
-        seen=SimpleNamespace(kernel=kernel), tool=SimpleNamespace(opt=FOLDER, python=None)
+        kernel_passes=SimpleNamespace(kernel=kernel), tool=SimpleNamespace(opt=FOLDER, python=None)
     )
     return [replay.outcome_table(outcomes, by)]
 
