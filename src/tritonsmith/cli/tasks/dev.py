@@ -18,8 +18,12 @@ from tritonsmith.core.ui import console
 from tritonsmith.facts import machine
 
 # Tests that share a fixture stay on one worker, see tests/support.py, and tests/conftest.py has an order; the
-# slowest ones are named.
-_TESTS = ("--dist=loadgroup", "--no-loadscope-reorder", "--durations=10", "--durations-min=1")
+# slowest ones are named. A worker that dies ends the run: with another in its place, xdist waits for ever for
+# the last test of each of the others.
+_TESTS = (
+    *("--dist=loadgroup", "--no-loadscope-reorder", "--max-worker-restart=0"),
+    *("--durations=10", "--durations-min=1"),
+)
 _REPOSITORY = Path(__file__).parents[4]
 _INTERNAL = 2  # mypy's exit code where it could not check; 1 where it found errors
 
