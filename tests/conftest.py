@@ -34,6 +34,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
+# What a command does to signals as it starts, in a test that calls it here, would outlive the test: with
+# SIGPIPE at its default, a server of the next one whose client hangs up ends the whole worker.
+_HANDLERS = {
+    number: signal.getsignal(number)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ)
+}
+
 _guard = Guard()
 sys.addaudithook(_guard)
 
@@ -73,6 +80,15 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterat
     reports = terminalreporter.stats.get("skipped", [])
     for line in not_run((report.nodeid, report.longrepr[-1]) for report in reports):
         terminalreporter.write_line(line, yellow=True, bold=True)
+
+
+@pytest.fixture(autouse=True)
+def _own_signals() -> Iterator[None]:
+    """Give each test the handlers of signals that the run of all tests began with."""
+    yield
+    for number, handler in _HANDLERS.items():
+        if signal.getsignal(number) is not handler:
+            signal.signal(number, handler)
 
 
 @pytest.fixture(scope="session")
