@@ -6,9 +6,9 @@ from tritonsmith.cli.interrupt import interruptible
 
 with interruptible():
     from tritonsmith.cli.program import SmithProgram
-    from tritonsmith.cli.tasks import namespace, task
+    from tritonsmith.cli.tasks import namespace, output
 
-task.end_with_reader()
+output.end_with_reader()
 
 
 _parse_tasks = Program.parse_tasks

@@ -28,11 +28,10 @@ from pathlib import Path
 from typing import Literal
 
 from tritonsmith.core import configs
-from tritonsmith.core.versions import version_key
-from tritonsmith.facts import eras, triton_history
+from tritonsmith.core.command_line import version_key
+from tritonsmith.facts import checkout, triton_history
 from tritonsmith.facts.triton_history import TritonCommit
-from tritonsmith.lab.bisect.cost import CommitCosts, LlvmState, likelihood
-from tritonsmith.lab.bisect.search import Suspects, choose, suspects
+from tritonsmith.lab.bisect.search import CommitCosts, LlvmState, Suspects, choose, likelihood, suspects
 from tritonsmith.lab.model import Verdict
 
 VENDOR: Literal["nvidia"] = "nvidia"
@@ -184,7 +183,7 @@ def main() -> int:
 def gaps(clone: Path) -> list[tuple[str, tuple[TritonCommit, ...]]]:
     """The commits between the branch points of neighbouring releases, and from the last one to the tip."""
     points: dict[str, str] = {}
-    for row in eras.releases():
+    for row in checkout.releases():
         if version_key(row.version) >= _FIRST:
             point = triton_history.branch_point(clone, row.branched or row.commit, TIP)
             if point not in points.values():

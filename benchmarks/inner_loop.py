@@ -22,10 +22,10 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith.build.explain import ninja_dry_run
+from tritonsmith.build import explain
 from tritonsmith.build.triton import recipe
 from tritonsmith.core.envs import receipts, workspace
-from tritonsmith.core.envs.schema import Purpose, TritonSettings
+from tritonsmith.core.envs.settings import Purpose, TritonSettings
 
 NINJA = str(Path(sys.executable).with_name("ninja"))
 SOURCE = "lib/Dialect/TritonGPU/Transforms/Coalesce.cpp"
@@ -142,7 +142,7 @@ def sampled(
     """
     with change(one):
         targets = one.targets("tests")
-        steps = ninja_dry_run.dry_run(Path(NINJA), one.build, targets).steps
+        steps = explain.dry_run(Path(NINJA), one.build, targets).steps
         made = sorted(step.removeprefix(COMPILE) for step in steps if step.startswith(COMPILE))
         objects = [name for name in made if "tritonsmith_pch" not in name]
         chosen = random.Random(1).sample(objects, count)  # noqa: S311 - the same on both sides

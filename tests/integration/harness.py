@@ -24,13 +24,13 @@ import pytest
 
 from tests.integration.preloaded import Preloaded
 from tests.support import made_once, require
-from tritonsmith.build.triton import recipe, toolchain
+from tritonsmith.build.triton import recipe
 from tritonsmith.core import configs
+from tritonsmith.core.command_line import version_key
 from tritonsmith.core.envs.workspace import EnvDir, Workspace
 from tritonsmith.core.plan import Copy, Plan, Step, digest
 from tritonsmith.core.plan.runner import Runner
 from tritonsmith.core.ui.progress import PhaseProgress
-from tritonsmith.core.versions import version_key
 from tritonsmith.facts import checkout, machine
 from tritonsmith.wheels import venv
 
@@ -230,7 +230,7 @@ def ready(smith: Smith, factory: pytest.TempPathFactory, *names: str) -> Smith:
     wanted = recipe.requirements(source)
 
     def steps(env: EnvDir) -> tuple[Step, ...]:
-        tools = toolchain.plan(source, Workspace(env.root), host, env.python, proton=False)
+        tools = recipe.toolchain_plan(source, Workspace(env.root), host, env.python, proton=False)
         plan = venv.plan(env, base, wanted) + tools
         return tuple(step for step in plan.steps if not isinstance(step, Copy))  # into the checkout
 

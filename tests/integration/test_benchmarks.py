@@ -12,11 +12,11 @@ import pytest
 
 from tests.integration.harness import Smith
 from tests.integration.mini_site import Site
-from tritonsmith.compiler import smoke_test
+from tritonsmith.compiler import up
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 EVERY = sorted(FOLDER.glob("*.py"))
-MATMUL = Path(smoke_test.__file__).parent / "examples" / "tiled_matmul.py"
+MATMUL = Path(up.__file__).parent / "examples" / "tiled_matmul.py"
 SIGNATURE = ("--signature", "*fp16:16,*fp16:16,*fp16:16,i32,i32,i32,64,64,32", "--target", "cuda:80")
 # What nothing here is small enough for, and why. Their imports and flags are looked at all the same.
 NEEDS = {

@@ -18,9 +18,9 @@ from pathlib import Path
 import pytest
 
 from tests.integration.harness import SMITH, Smith, preloaded
-from tritonsmith.compiler import smoke_test
+from tritonsmith.compiler import up
 
-EXAMPLE = Path(smoke_test.__file__).parent / "examples" / "tiled_matmul.py"
+EXAMPLE = Path(up.__file__).parent / "examples" / "tiled_matmul.py"
 KERNEL = (
     "--kernel",
     "matmul.py:tiled_matmul",

@@ -20,8 +20,13 @@ from tritonsmith.facts import triton_history
 from tritonsmith.facts.triton_history import TritonCommit
 from tritonsmith.lab import experiment
 from tritonsmith.lab.bisect import checkout_test
-from tritonsmith.lab.bisect.build import CommitBuilds
-from tritonsmith.lab.bisect.candidates import BisectSubject, Candidate, CandidateTests, one_by_one
+from tritonsmith.lab.bisect.candidates import (
+    BisectSubject,
+    Candidate,
+    CandidateTests,
+    CommitBuilds,
+    one_by_one,
+)
 from tritonsmith.lab.bisect.checkout_test import CheckoutTests, TestFile
 from tritonsmith.lab.bisect.search import first_bad
 from tritonsmith.lab.bisect.stages import searched

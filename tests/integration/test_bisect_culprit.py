@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from tests.integration.harness import Smith
-from tritonsmith.compiler import smoke_test, targets, tritons
+from tritonsmith.compiler import targets, tritons, up
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.lab.bisect import diverging_pass
 from tritonsmith.lab.bisect.diverging_pass import Level
 
-EXAMPLES = smoke_test.FILE.parent
+EXAMPLES = up.FILE.parent
 SIGNATURE = "*fp16:16,*fp16:16,*fp32:16,i32:16,i32:16,i32:16,TILE_M=64,TILE_N=64,TILE_K=32"
 
 

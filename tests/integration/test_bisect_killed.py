@@ -30,7 +30,7 @@ from tritonsmith.core.envs import settings
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.lab import journal
 from tritonsmith.lab.bisect import session
-from tritonsmith.lab.bisect.build import CommitBuilds
+from tritonsmith.lab.bisect.candidates import CommitBuilds
 from tritonsmith.lab.bisect.session import BisectSession
 
 pytestmark = pytest.mark.xdist_group("killed bisects")  # one by one: each run builds, and has 300 s

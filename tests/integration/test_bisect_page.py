@@ -14,9 +14,9 @@ from tests.support import require
 from tests.unit.lab.bisect.findings import FINDINGS
 from tritonsmith.cli.tasks.kernel_options import CompileOptions, compared_kernels
 from tritonsmith.compiler.tritons import Triton
-from tritonsmith.lab.bisect import diverging_pass, page
+from tritonsmith.lab.bisect import diverging_pass, report
 from tritonsmith.lab.bisect.diverging_pass import Level
-from tritonsmith.lab.bisect.page import BisectTexts
+from tritonsmith.lab.bisect.report import BisectTexts
 
 
 def test_what_the_page_shows_of_two_real_compiles(
@@ -31,7 +31,7 @@ def test_what_the_page_shows_of_two_real_compiles(
     assert found.level is Level.PASSES
     assert found.name in found.sentence
     by_pass = BisectTexts(found.name, found.language, found.good, found.bad, found.file)
-    page.write(replace(FINDINGS, by_pass=by_pass), tmp_path / "bisect.html")
+    report.write(replace(FINDINGS, by_pass=by_pass), tmp_path / "bisect.html")
     require(chromium.found())
     with chromium.page(tmp_path / "profile") as tab:
         assert found.name in tab.read(tmp_path / "bisect.html")
@@ -40,7 +40,7 @@ def test_what_the_page_shows_of_two_real_compiles(
 
 def test_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRITONSMITH_HOME", str(tmp_path / "home"))
-    page.write(FINDINGS, tmp_path / "bisect.html")
+    report.write(FINDINGS, tmp_path / "bisect.html")
     require(chromium.found())
     with chromium.page(tmp_path / "profile") as tab:
         shown = tab.read(tmp_path / "bisect.html")

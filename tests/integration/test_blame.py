@@ -13,12 +13,12 @@ import pytest
 
 from tests.integration.harness import DEAD, LLVM, Smith, oldest_triton
 from tests.support import require
-from tritonsmith.compiler import smoke_test
+from tritonsmith.compiler import up
 from tritonsmith.compiler.manifest import Point
 from tritonsmith.core.errors import FactError
 from tritonsmith.lab.blame import llc
 
-EXAMPLE = Path(smoke_test.__file__).parent / "examples" / "tiled_matmul.py"
+EXAMPLE = Path(up.__file__).parent / "examples" / "tiled_matmul.py"
 SIGNATURE = "*fp16:16,*fp16:16,*fp32:16,i32:16,i32:16,i32:16,TILE_M=64,TILE_N=64,TILE_K=32"
 KERNEL = ("matmul.py:tiled_matmul", "--signature", SIGNATURE)
 OLD = oldest_triton("3.4")

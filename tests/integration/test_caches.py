@@ -20,13 +20,13 @@ import pytest
 
 from tests.integration.harness import SMITH, Smith, oldest_triton
 from tests.unit.doctor.caches import made
-from tritonsmith.compiler import smoke_test
+from tritonsmith.compiler import up
 from tritonsmith.core.envs.workspace import Workspace
 
 OLD = oldest_triton("3.2")
 NAMELESS = OLD == "3.2.0"  # names in base64url, no version in its metadata
 OF_OLD = {"": "base64url"} if NAMELESS else {OLD: "base32"}
-KERNEL, FILL = smoke_test.FILE, Path(__file__).with_name("fill_cache.py")
+KERNEL, FILL = up.FILE, Path(__file__).with_name("fill_cache.py")
 _NONE: Mapping[str, str] = {}
 PIP = (sys.executable, "-m", "pip")
 PATIENCE = 120.0  # seconds

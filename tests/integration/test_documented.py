@@ -18,10 +18,10 @@ from tests import documented
 from tests.documented import DocumentedCommand
 from tests.integration.harness import HERE, Smith
 from tests.support import made_once
-from tritonsmith.compiler import smoke_test
+from tritonsmith.compiler import up
 
 README = documented.PAGES[0]
-EXAMPLE = Path(smoke_test.__file__).parent / "examples" / "tiled_matmul.py"
+EXAMPLE = Path(up.__file__).parent / "examples" / "tiled_matmul.py"
 SIGNATURE = "*fp16:16,*fp16:16,*fp16:16,i32,i32,i32,32,32,32"
 LARGE = "*fp16:16,*fp16:16,*fp16:16,i32,i32,i32,128,128,32"
 SCRIPT = """

@@ -17,7 +17,7 @@ import pytest
 
 from tests.integration.harness import SMITH, Smith
 from tests.unit.lab.compare import compiler
-from tritonsmith.compiler.output_folder import folder_name
+from tritonsmith.compiler.manifest import folder_name
 
 # A test that comes for the first time kills the tool, with all that it has started, before it ends: what it
 # has left in its folder by then, a cache and a result, is not to be taken for that of the next.

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.integration.harness import Smith
-from tritonsmith.compiler import smoke_test
+from tritonsmith.compiler import up
 
-KERNEL = Path(smoke_test.__file__).parent / "examples" / "vector_add.py"
+KERNEL = Path(up.__file__).parent / "examples" / "vector_add.py"
 SIGNATURE = ("--signature", "*fp32:16,*fp32:16,*fp32:16,i32,1024")
 SCRIPT = """
 import importlib.util, sys, triton

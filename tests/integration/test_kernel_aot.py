@@ -18,7 +18,7 @@ from tests.integration.aot import comparing
 from tests.integration.aot.comparing import GRIDS, KERNELS, VECTOR_ADD, Tools, Upstream
 from tests.integration.harness import Smith, capture
 from tests.support import require_c
-from tritonsmith.inspect.export_c import c_source
+from tritonsmith.inspect.export_c import emit
 
 EXAMPLE = KERNELS.parent
 TARGETS = {"cuda": "cuda:90:32", "hip": "hip:gfx942:64"}
@@ -240,7 +240,7 @@ def test_a_compiler_that_refuses_is_told(smith: Smith, tmp_path: Path) -> None:
 
 def test_halves_are_packed_as_tritons_launcher_does(smith: Smith) -> None:
     """Every half and the middle between each two, and their neighbours; every upper half of a float."""
-    folder = Path(c_source.__file__).with_name("templates")
+    folder = Path(emit.__file__).with_name("templates")
     program = smith.root / "packing"
     text = "".join((folder / name).read_text(encoding="utf-8") for name in ("half.c", "bfloat.c"))
     (smith.root / "packing.c").write_text(

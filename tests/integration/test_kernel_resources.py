@@ -11,7 +11,7 @@ import pytest
 
 from tests.integration.harness import LLVM, Smith, capture
 from tests.support import require
-from tritonsmith.ir import gpu_binary, gpu_elf
+from tritonsmith.ir import gpu_binary
 
 POINTERS = "*fp16:16,*fp16:16,*fp16:16,i32:16,i32:16,i32:16"
 MATMUL = f"{POINTERS},64,128,16"
@@ -135,7 +135,7 @@ def _ptxas(folder: Path, ptx: Path, target: str, smith: Smith) -> list[tuple[int
 def test_nvdisasm_sees_the_same_accesses_to_local_memory(swept: tuple[Path, list[dict[str, Any]]]) -> None:
     out, rows = swept
     for row in (row for row in rows if row["target"].startswith("cuda")):
-        kernel = gpu_binary.read_cubin(gpu_elf.load(out / row["point"] / "matmul.cubin"))
+        kernel = gpu_binary.read_cubin(gpu_binary.load(out / row["point"] / "matmul.cubin"))
         counted = row["instructions"]
         for kind, read in (("store", kernel.local_stores), ("load", kernel.local_loads)):
             width = len(f"local {kind} ")

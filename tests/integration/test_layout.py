@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from tests.integration.harness import Smith
-from tritonsmith.compiler import smoke_test
+from tritonsmith.compiler import up
 from tritonsmith.core.envs.workspace import Workspace
-from tritonsmith.inspect.layouts import converted
+from tritonsmith.inspect.layouts import convert
 from tritonsmith.ir import layouts
 from tritonsmith.ir.layouts import LayoutType
 
-MATMUL = Path(smoke_test.__file__).parent / "examples" / "tiled_matmul.py"
+MATMUL = Path(up.__file__).parent / "examples" / "tiled_matmul.py"
 SIGNATURE = "*fp16:16,*fp16:16,*fp32:16,i32:16,i32:16,i32:16,TILE_M=64,TILE_N=64,TILE_K=32"
 BLOCKED = (
     "#ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [4, 8], warpsPerCTA = [4, 1], order = [1, 0]}>"
@@ -100,7 +100,7 @@ def test_random_layouts_are_what_triton_prints(smith: Smith, tmp_path: Path) -> 
     types = list(dict.fromkeys(layout(source) for _ in range(2 * MANY)))[:MANY]
     assert len(types) == MANY
     python = smith.home / "envs" / "wheel" / "venv" / "bin" / "python"
-    made = converted.convert(types, python, Workspace(tmp_path))
+    made = convert(types, python, Workspace(tmp_path))
     asked = json.dumps([(one.text, one.shape) for one in types])
     done = subprocess.run(
         (python, "-c", VIEW, tmp_path / "module.mlir"),

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from tests.integration.harness import Done, Smith, git, interrupt, plant, wait_for
-from tritonsmith.compiler import smoke_test
+from tritonsmith.compiler import up
 from tritonsmith.compiler.dump import index as indexes
 from tritonsmith.ir.ir_text import parse
 
-MATMUL = Path(smoke_test.__file__).parent / "examples" / "tiled_matmul.py"
+MATMUL = Path(up.__file__).parent / "examples" / "tiled_matmul.py"
 SIGNATURE = ("--signature", "*fp16:16,*fp16:16,*fp16:16,i32,i32,i32,64,64,32")
 # A pack of 3 is no power of two: TritonAMDGPUAccelerateMatmul asserts.
 CRASHING = ("--target", "hip:gfx942", "--option", "kpack=3")

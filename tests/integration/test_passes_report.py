@@ -14,7 +14,7 @@ from tests.integration.chromium import Page
 from tests.integration.harness import Smith
 from tests.support import require
 from tests.unit.inspect.report.folders import folder
-from tritonsmith.compiler import smoke_test
+from tritonsmith.compiler import up
 from tritonsmith.compiler.dump import index
 from tritonsmith.compiler.dump.index import DumpedKernel, DumpIndex
 from tritonsmith.inspect.passes import pipeline_table
@@ -23,7 +23,7 @@ from tritonsmith.inspect.passes.show import find_text
 SIGNATURE = "*fp16:16,*fp16:16,*fp32:16,i32:16,i32:16,i32:16,TILE_M=64,TILE_N=64,TILE_K=32"
 EVIL = '</script><img src=x onerror="document.title=1"><!--<script>'
 WIDE = (1700, 900)  # both texts fit side by side
-MATMUL = Path(smoke_test.__file__).parent / "examples" / "tiled_matmul.py"
+MATMUL = Path(up.__file__).parent / "examples" / "tiled_matmul.py"
 
 # Each value is renamed, one line goes, one operand changes; the layout has another number; places move.
 BEFORE = """\

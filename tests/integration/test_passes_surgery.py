@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.integration.harness import Smith, wait_for
-from tritonsmith.compiler import smoke_test
+from tritonsmith.compiler import up
 
-ADD = Path(smoke_test.__file__).parent / "examples" / "vector_add.py"
+ADD = Path(up.__file__).parent / "examples" / "vector_add.py"
 ASKED = ("--signature", "*fp32:16,*fp32:16,*fp32:16,i32:16,BLOCK=1024")
 TARGET = ("--target", "cuda:90")
 

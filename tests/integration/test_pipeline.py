@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tests.integration.harness import Smith
-from tritonsmith.compiler import smoke_test
+from tritonsmith.compiler import up
 
-MATMUL = Path(smoke_test.__file__).parent / "examples" / "tiled_matmul.py"
+MATMUL = Path(up.__file__).parent / "examples" / "tiled_matmul.py"
 SIGNATURE = "*fp16:16,*fp16:16,*fp32:16,i32:16,i32:16,i32:16,TILE_M=64,TILE_N=64,TILE_K=32"
 
 

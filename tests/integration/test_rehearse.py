@@ -11,9 +11,9 @@ import pytest
 from tests.integration import chromium
 from tests.integration.harness import Smith
 from tests.support import require
-from tritonsmith.compiler import smoke_test
+from tritonsmith.compiler import up
 
-EXAMPLE = Path(smoke_test.__file__).parent / "examples" / "tiled_matmul.py"
+EXAMPLE = Path(up.__file__).parent / "examples" / "tiled_matmul.py"
 LIST = """
 [[kernel]]
 file = "program/matmul.py"

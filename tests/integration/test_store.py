@@ -15,7 +15,7 @@ import pytest
 
 from tests.integration.harness import CMAKE, SMITH, Done, Served, Smith, capture, serving, wait_for
 from tests.support import require
-from tritonsmith.core.plan import ar_archive, locks
+from tritonsmith.core.plan import archive, locks
 
 NINJA = SMITH.with_name("ninja")
 BIG = 4 << 20  # bytes of one object
@@ -97,7 +97,7 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("where it was built")
     sources, build = put(root / "llvm project", SOURCES), root / "a build"
     cmake(sources / "llvm", build, "-DCMAKE_BUILD_TYPE=Release")
-    assert ar_archive.read(build / "lib" / "libLLVMSupport.a").thin
+    assert archive.read_ar(build / "lib" / "libLLVMSupport.a").thin
     smith = Smith(root, cwd=root)
     smith("store.adopt", build, "--name", "mini")
     assert smith("store.verify").out == "mini: intact\n"

@@ -17,10 +17,9 @@ from difflib import SequenceMatcher
 from pathlib import Path
 from typing import cast
 
-from tritonsmith.atlas import td_text
-from tritonsmith.atlas.definition import Definition
-from tritonsmith.atlas.source_files import SourceFiles
-from tritonsmith.facts import eras
+from tritonsmith.atlas import tablegen
+from tritonsmith.atlas.source_files import Definition, SourceFiles
+from tritonsmith.facts import checkout
 
 from .regenerate_checkouts import COMMITS
 
@@ -134,7 +133,7 @@ def _moved(name: str, dialects: dict[str, str]) -> str:
 
 def _read(tree: TreeOfCommit) -> list[tuple[Definition, str]]:
     made = []
-    for one in td_text.read(tree):
+    for one in tablegen.read_td(tree):
         lines = tree.text(one.file).splitlines()[one.line - 1 : one.end]
         made.append((one, "\n".join(line.strip() for line in lines)))
     return made
@@ -182,7 +181,7 @@ def _renamed(rows: Iterable[dict[str, object]]) -> set[tuple[str, str]]:
 
 def _first_release(clone: Path, commit: str) -> str:
     """The first release line whose commit of main contains a commit."""
-    for release in eras.releases():
+    for release in checkout.releases():
         argv = [
             "git",
             "-C",

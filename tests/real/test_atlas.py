@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tritonsmith.atlas import command, tablegen
-from tritonsmith.atlas.definition import Definition
+from tritonsmith.atlas.source_files import Definition
 from tritonsmith.facts import llvm_tree
 
 from .regenerate_checkouts import COMMITS, History

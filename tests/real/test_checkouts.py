@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.unit.build import made
-from tritonsmith.build.triton import install, toolchain
-from tritonsmith.core.envs.schema import LlvmSettings
+from tritonsmith.build.triton import recipe, source
+from tritonsmith.core.envs.settings import LlvmSettings
 from tritonsmith.facts import checkout
 
 from .regenerate_checkouts import COMMITS, STORE, History, as_json
@@ -59,7 +59,7 @@ def test_what_is_copied_into_a_checkout_overwrites_nothing_that_git_tracks(
     version: str, tree: Tree, history: History
 ) -> None:
     root = tree(version)
-    parts = toolchain.components(checkout.read(root), made.workspace(), proton=True)
+    parts = recipe.components(checkout.read(root), made.workspace(), proton=True)
     assert bool(parts) is (version != "2.0")  # which has its ptxas in git
     for part in parts:
         assert history.tracked(COMMITS[version], part.dest) == [], part.dest
@@ -82,7 +82,7 @@ def test_setup_py_reads_no_variable_that_is_left_to_chance(version: str, tree: T
     for proton in (True, False):
         chosen = made.settings(LlvmSettings(), proton=proton)
         inputs = made.inputs(version, chosen=chosen)
-        known = dict(install.environment(inputs)).keys() | _HARMLESS
+        known = dict(source.install_environment(inputs)).keys() | _HARMLESS
         if inputs.checkout.has("triton-home"):  # and so TRITON_OFFLINE_BUILD: where a download would go
             of_the_profiler = "ROCPROFILER|CUPTI_PATH" if proton else "ROCPROFILER|CUPTI"
             known |= {name for name in wanted if re.search(of_the_profiler, name)}

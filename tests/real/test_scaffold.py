@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tritonsmith.build.scaffold import in_tree
+from tritonsmith.build.scaffold import new_pass
 from tritonsmith.core.process import capture
 from tritonsmith.facts import llvm_tree
 
@@ -24,10 +24,10 @@ def test_a_pass_in_each_family(tree: Callable[[str], Path], tmp_path: Path, vers
     if llvm is None or not (llvm / "bin" / "mlir-tblgen").is_file():
         pytest.skip("no LLVM 19 with an mlir-tblgen is installed")
     root = tree(version)
-    for family in FAMILIES.get(version, tuple(in_tree.families())):
-        one = in_tree.design(root, "hoist-loads", family)
+    for family in FAMILIES.get(version, tuple(new_pass.families())):
+        one = new_pass.design_in_tree(root, "hoist-loads", family)
         after = {name: text for name, _, text in one.changed}
-        row = in_tree.families()[family]
+        row = new_pass.families()[family]
         (tmp_path / "Passes.td").write_text(after[row.td])
         tablegen = (str(llvm / "bin" / "mlir-tblgen"), "-gen-pass-decls", "-I", str(llvm / "include"))
         made = capture((*tablegen, str(tmp_path / "Passes.td")), timeout=60)

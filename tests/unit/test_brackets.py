@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tritonsmith.core import brackets
+from tritonsmith.core import command_line
 
 
 @pytest.mark.parametrize(
@@ -21,8 +21,8 @@ from tritonsmith.core import brackets
     ],
 )
 def test_split(text: str, separator: str, parts: list[str]) -> None:
-    assert brackets.split(text, separator) == parts
+    assert command_line.split(text, separator) == parts
 
 
 def test_either_quote_may_count() -> None:
-    assert brackets.split("'a,b',\"c,d\"", ",", quotes="'\"") == ["'a,b'", '"c,d"']
+    assert command_line.split("'a,b',\"c,d\"", ",", quotes="'\"") == ["'a,b'", '"c,d"']

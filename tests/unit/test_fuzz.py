@@ -26,23 +26,23 @@ from tests.unit.core.plan.bombs import END, header
 from tests.unit.core.plan.conftest import tools
 from tests.unit.facts import fakes, installs
 from tests.unit.mutations import mutated
-from tritonsmith.build.store import describe_tree, export, import_, list_, verify
+from tritonsmith.build.store import describe_tree, list_, transfer
 from tritonsmith.build.store import entry as entries
 from tritonsmith.build.store.store import Store
 from tritonsmith.compiler import manifest as kernel_manifest
-from tritonsmith.compiler import notebook
+from tritonsmith.compiler import source_tree
 from tritonsmith.compiler.dump import index as pass_index
-from tritonsmith.compiler.kernels import kernel_list, tritonparse_trace
+from tritonsmith.compiler.kernels import kernel_list, kernels_file
 from tritonsmith.core import untrusted
 from tritonsmith.core.envs import receipts, settings
-from tritonsmith.core.envs.schema import Settings
+from tritonsmith.core.envs.settings import Settings
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import SmithError
 from tritonsmith.core.plan.steps import pack
 from tritonsmith.core.plan.steps.pack import Unpack
 from tritonsmith.doctor import history, saved_report, snapshot
 from tritonsmith.doctor.check import DoctorContext
-from tritonsmith.facts import checkout, cmake_cache, git, installed_tritons, llvm_tree, package_owners
+from tritonsmith.facts import checkout, git, installed_tritons, llvm_tree, ninja_graph, package_owners
 
 COUNT = int(os.environ.get("TRITONSMITH_FUZZ", "0"))
 SEED = int(os.environ.get("TRITONSMITH_FUZZ_SEED", "0"))
@@ -283,8 +283,10 @@ def test_manifests_and_records(tmp_path: Path) -> None:
             assert {row.entry.name for row in found.rows} >= {"good", "other"}, number
             json.dumps(list_.as_json(found))
             for row in found.rows:
-                verify.problems(row.entry)
-            refused(export.prepare, store.entry("evil"), str(tmp_path / "x.tar.zst"), space, made.MACHINE)
+                list_.problems(row.entry)
+            refused(
+                transfer.prepare_export, store.entry("evil"), str(tmp_path / "x.tar.zst"), space, made.MACHINE
+            )
             receipts.read(space.env("dev").receipt("setup-mlir"))
 
         assert not refused(look, number=number)
@@ -327,8 +329,8 @@ def test_manifests_with_other_values(store: Store, space: Workspace) -> None:
             found = list_.make(store, space, 0.0)
             json.dumps(list_.as_json(found))
             for row in found.rows:
-                verify.problems(row.entry)
-                refused(export.prepare, row.entry, "/nowhere/x.tar.zst", space, made.MACHINE)
+                list_.problems(row.entry)
+                refused(transfer.prepare_export, row.entry, "/nowhere/x.tar.zst", space, made.MACHINE)
 
         assert not refused(look, number=number)
 
@@ -392,7 +394,7 @@ def test_traces_of_tritonparse(tmp_path: Path) -> None:
     text = "".join(f"{json.dumps(one)}\n" for one in events).encode()
     for number, chance in enumerate(chances(200)):
         path.write_bytes(mutated(text, chance))
-        refused(tritonparse_trace.read, path, tmp_path / "sources", number=number)
+        refused(kernels_file.read_trace, path, tmp_path / "sources", number=number)
 
 
 def test_reports_and_histories_of_the_doctor(tmp_path: Path) -> None:
@@ -439,8 +441,8 @@ def test_notebooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         path.write_bytes(mutated(text, chance))
 
         def look() -> None:
-            made = notebook.as_python(path)
-            notebook.told(f"where: {made}\nline 3\nat {made}:4, {made}:99999")
+            made = source_tree.as_python(path)
+            source_tree.told(f"where: {made}\nline 3\nat {made}:4, {made}:99999")
 
         refused(look, number=number)
 
@@ -479,9 +481,9 @@ LLVM_USE_SPLIT_DWARF:BOOL=ON
             assert found.major >= 0
             written = describe_tree.manifest("it", "adopted", found, made.MACHINE, tree_name=str(tree))
             refused(entries.parse, written.render())
-            if known := cmake_cache.read(tree):
+            if known := ninja_graph.read(tree):
                 list(known.gone())
-            verify.problems(entries.StoreEntry("it", tree, "ready", written))
+            list_.problems(entries.StoreEntry("it", tree, "ready", written))
             git.worktrees(tree)
 
         refused(look, number=number)
@@ -616,7 +618,7 @@ def test_an_import_names_what_is_wrong(tmp_path: Path) -> None:
     pack.beside(path).write_text(_sha256(path))
     store = made.store_in(space)
     assert "not an archive of a store" in refused(
-        lambda: import_.prepare(import_.locate(str(path), space), store, space, made.MACHINE)
+        lambda: transfer.prepare_import(transfer.locate(str(path), space), store, space, made.MACHINE)
     )
 
 

@@ -23,7 +23,7 @@ from tests.documented import DocumentedCommand
 from tests.unit import sources
 from tritonsmith.cli import modes
 from tritonsmith.cli.tasks import namespace
-from tritonsmith.cli.tasks.option_task import from_argv
+from tritonsmith.cli.tasks.option_fields import from_argv
 from tritonsmith.core import command_line
 
 pytestmark = sources.together

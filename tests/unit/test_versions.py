@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tritonsmith.core.versions import version_key
+from tritonsmith.core.command_line import version_key
 
 
 @pytest.mark.parametrize(

@@ -1,19 +1,131 @@
-"""The answer to "what is this": one shape for all kinds of things."""
+"""The answer to "what is this": one shape for all kinds of things.
+
+Look up names of other versions, and removed ones: `configs/triton-names.toml`, from upstream's history.
+"""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
-from tritonsmith.atlas import mentions, native, pipeline, renamed
-from tritonsmith.atlas.definition import Definition
+from tritonsmith.atlas import mentions, pipeline
 from tritonsmith.atlas.frontend import LanguageFunction
 from tritonsmith.atlas.index import Entry, Index, known_variable, lowered, mlir_passes
-from tritonsmith.atlas.source_files import Place, line_of
-from tritonsmith.atlas.switches import Switch, cmake_options
-from tritonsmith.core import untrusted
+from tritonsmith.atlas.pipeline import Switch, cmake_options
+from tritonsmith.atlas.source_files import Definition, Place, line_of
+from tritonsmith.core import configs, untrusted
+
+_CONFIG = "triton-names"
+_SURE = 0.85  # of the text stayed; below that another thing may have come instead
+_MARKS = {"#": "attribute", "!": "type"}
+
+
+@dataclass(frozen=True)
+class Renaming:
+    """One commit that gave a thing another name.
+
+    Attributes:
+        kind: `pass`, `op`, `type`, `attribute` or `dialect`.
+        before: the older name.
+        after: the newer one.
+        date: of the commit.
+        commit: of triton-lang/triton.
+        alike: the share of its text that stayed, where its record got another name, too.
+        members: the members of a dialect at that time.
+    """
+
+    kind: str
+    before: str
+    after: str
+    date: str
+    commit: str
+    alike: float = 1.0
+    members: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Removal:
+    """A name that upstream removed and that did not come back.
+
+    Attributes:
+        kind: `pass`, `op`, `type`, `attribute` or `dialect`.
+        name: as MLIR prints it.
+        date: of the commit.
+        commit: of triton-lang/triton.
+        title: the first line of its message, with its pull request.
+        release: the first release line without it; empty if there is none yet.
+    """
+
+    kind: str
+    name: str
+    date: str
+    commit: str
+    title: str
+    release: str = ""
+
+
+def removed(thing: str, kind: str = "") -> Removal | None:
+    """Return the last removal of a name, with or without the marks of types and attributes."""
+    rows = (configs.made(Removal, row) for row in reversed(configs.load(_CONFIG)["removed"]))
+    fits = (row for row in rows if kind in ("", row.kind) and thing in (row.name, row.name.lstrip("#!")))
+    return next(fits, None)
+
+
+@cache
+def renamings() -> tuple[Renaming, ...]:
+    """Return every renaming, oldest first; that of a dialect renames all its members."""
+    rows = [configs.made(Renaming, row) for row in configs.load(_CONFIG)["renamed"]]
+    return tuple(renaming for row in rows for renaming in (row, *_members(row)))
+
+
+def _members(row: Renaming) -> Iterator[Renaming]:
+    for name in row.members:
+        mark = name[0] if name[0] in _MARKS else ""
+        before, after = (f"{mark}{dialect}.{name.lstrip('#!')}" for dialect in (row.before, row.after))
+        yield Renaming(_MARKS.get(mark, "op"), before, after, row.date, row.commit)
+
+
+def of(kind: str, name: str) -> tuple[str, ...]:
+    """Return other names of a thing, in words, oldest first."""
+    rows = [renaming for renaming in renamings() if renaming.kind == kind]
+    older: list[str] = []
+    known = name
+    for renaming in reversed(rows):
+        if renaming.after == known and renaming.before != name:
+            older.insert(0, f"{renaming.before} until {_source(renaming)}")
+            known = renaming.before
+    newer, known = [], name
+    for renaming in rows:
+        if renaming.before == known and renaming.after != name:
+            newer.append(f"{renaming.after} since {_source(renaming)}")
+            known = renaming.after
+    return (*older, *newer)
+
+
+def _source(renaming: Renaming) -> str:
+    unsure = (
+        f", if it is the same: {renaming.alike:.0%} of its definition stayed"
+        if renaming.alike < _SURE
+        else ""
+    )
+    return f"{renaming.date} ({renaming.commit}{unsure})"
+
+
+def names(thing: str) -> tuple[str, ...]:
+    """Return all names, of any time, of the things that had or will have this name."""
+    known = {thing}
+    while more := {
+        other
+        for renaming in renamings()
+        for mine, other in ((renaming.before, renaming.after), (renaming.after, renaming.before))
+        if {mine, mine.lstrip("#!")} & known and other not in known
+    }:
+        known |= more
+    return tuple(sorted(known - {thing}))
+
 
 _LIT = (".mlir", ".ll", ".py")
 
@@ -80,7 +192,7 @@ def explain(index: Index, entry: Entry) -> AtlasAnswer:
         answer = _function(index, entry.what)
     else:
         answer = _OTHERS[entry.kind](index, entry)
-    answer.others = renamed.of(entry.kind, entry.name)
+    answer.others = of(entry.kind, entry.name)
     answer.changes = _changes(index, answer)
     return answer
 
@@ -119,13 +231,13 @@ def _definition(index: Index, text: Definition) -> AtlasAnswer:
 
 
 def _pass(index: Index, answer: AtlasAnswer, definition: Definition) -> None:
-    implementation = native.implementation(index.tree, definition.record, definition.constructor)
+    implementation = mentions.implementation(index.tree, definition.record, definition.constructor)
     answer.places["implemented"] = ()
     if implementation:
         answer.places["implemented"] = (Place(implementation.file, implementation.line, "runOnOperation"),)
         answer.facts["found by"] = implementation.found_by
         answer.facts["debug type"] = implementation.debug_type or "none in that file"
-        if patterns := native.patterns_in(index.tree, implementation.file):
+        if patterns := mentions.patterns_in(index.tree, implementation.file):
             answer.places["patterns"] = patterns
     answer.tables["options"] = [
         (opt.name, opt.type, _with_default(opt.about, opt.default)) for opt in definition.options
@@ -138,14 +250,14 @@ def _pass(index: Index, answer: AtlasAnswer, definition: Definition) -> None:
 def _calls(index: Index, answer: AtlasAnswer, definition: Definition) -> None:
     if definition.kind != "pass":
         return
-    bound = native.of_pass(index.bindings, definition)
+    bound = mentions.of_pass(index.bindings, definition)
     answer.places["bound"] = tuple(binding.place for binding in bound)
     answer.places["called"] = tuple(
         call.in_words
         for binding in bound
         for call in pipeline.of_binding(index.calls, binding, index.bindings)
     )
-    answer.places["called in C++"] = native.callers(index.tree, definition)
+    answer.places["called in C++"] = mentions.callers(index.tree, definition)
     if not index.has_sources and (calls := _called_by_name(index, definition)):
         answer.places.pop("called")
         answer.places["called, perhaps"] = calls
@@ -155,7 +267,7 @@ def _calls(index: Index, answer: AtlasAnswer, definition: Definition) -> None:
 
 
 def _class(index: Index, answer: AtlasAnswer, definition: Definition) -> None:
-    answer.places["implemented"] = native.methods(index.tree, definition)
+    answer.places["implemented"] = mentions.methods(index.tree, definition)
     namesakes = [
         other.name
         for other in index.definitions
@@ -168,7 +280,7 @@ def _class(index: Index, answer: AtlasAnswer, definition: Definition) -> None:
             "the places below were found by name, so check the namespace"
         )
     if definition.kind == "op":
-        answer.places["patterns"] = native.patterns_of(index.tree, definition)
+        answer.places["patterns"] = mentions.patterns_of(index.tree, definition)
         builders = index.builders(definition.cpp)
         answer.places["built"] = tuple(binding.place for binding in builders)
         names = {binding.name for binding in builders}
@@ -301,7 +413,7 @@ def _called(index: Index, entry: Entry) -> AtlasAnswer:
     makers = (
         candidate
         for candidate in index.foreign
-        if candidate.kind == "pass" and native.of_pass(tuple(bound), candidate)
+        if candidate.kind == "pass" and mentions.of_pass(tuple(bound), candidate)
     )
     theirs = next(makers, None)
     answer = _definition(index, theirs) if theirs else AtlasAnswer("pass", entry.name)
@@ -364,13 +476,15 @@ def of_file(index: Index, file: str) -> AtlasAnswer:
         item
         for item in passes
         if item.record in text
-        and (implementation := native.implementation(index.tree, item.record, item.constructor))
+        and (implementation := mentions.implementation(index.tree, item.record, item.constructor))
         and implementation.file == file
     ]
     answer.tables["implements"] = [(item.name, "pass", item.summary) for item in implemented]
-    if debug := native.debug_type(text):
+    if debug := mentions.debug_type(text):
         answer.facts["debug type"] = debug
-    answer.places["patterns"] = native.patterns_in(index.tree, file) if file.endswith((".cpp", ".h")) else ()
+    answer.places["patterns"] = (
+        mentions.patterns_in(index.tree, file) if file.endswith((".cpp", ".h")) else ()
+    )
     answer.places["binds"] = tuple(item.place for item in index.bindings if item.place.file == file)
     answer.places["calls"] = tuple(item.place for item in index.calls if item.place.file == file)
     answer.facts["lines"] = str(len(text.splitlines()))

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 
-from tritonsmith.atlas.native import PythonBinding
+from tritonsmith.atlas.mentions import PythonBinding
 from tritonsmith.atlas.source_files import Place, SourceFiles
 from tritonsmith.core import untrusted
 

@@ -9,13 +9,11 @@ from difflib import get_close_matches
 from functools import cache, cached_property
 from pathlib import Path
 
-from tritonsmith.atlas import frontend, native, pipeline, switches, tablegen, td_text
-from tritonsmith.atlas.definition import Definition
+from tritonsmith.atlas import frontend, mentions, pipeline, tablegen
 from tritonsmith.atlas.frontend import FrontEnd, LanguageFunction
-from tritonsmith.atlas.native import PythonBinding
-from tritonsmith.atlas.pipeline import PassCall
-from tritonsmith.atlas.source_files import Place, SourceFiles
-from tritonsmith.atlas.switches import Switch
+from tritonsmith.atlas.mentions import PythonBinding
+from tritonsmith.atlas.pipeline import PassCall, Switch
+from tritonsmith.atlas.source_files import Definition, Place, SourceFiles
 from tritonsmith.core import configs
 from tritonsmith.facts import variables
 
@@ -58,17 +56,17 @@ class Index:
     @cached_property
     def definitions(self) -> tuple[Definition, ...]:
         """The definitions in the tree's `.td` files."""
-        return td_text.read(self.tree)
+        return tablegen.read_td(self.tree)
 
     @cached_property
     def foreign(self) -> tuple[Definition, ...]:
         """The definitions in MLIR's own files, of the LLVM at hand."""
-        return td_text.read(SourceFiles(self.llvm, ("include/mlir", "mlir/include"))) if self.llvm else ()
+        return tablegen.read_td(SourceFiles(self.llvm, ("include/mlir", "mlir/include"))) if self.llvm else ()
 
     @cached_property
     def bindings(self) -> tuple[PythonBinding, ...]:
         """The functions of libtriton."""
-        return native.bindings(self.tree)
+        return mentions.bindings(self.tree)
 
     @cached_property
     def has_sources(self) -> bool:
@@ -88,13 +86,13 @@ class Index:
     @cached_property
     def debug_types(self) -> Mapping[str, tuple[Place, ...]]:
         """The DEBUG_TYPEs, with the places of their definitions."""
-        return native.debug_types(self.tree)
+        return mentions.debug_types(self.tree)
 
     @cached_property
     def variables(self) -> Mapping[str, tuple[Place, ...]]:
         """The environment variables that the tree reads."""
-        read = switches.variables(self.tree)
-        for name, places in switches.composed(self.tree).items():
+        read = pipeline.variables(self.tree)
+        for name, places in pipeline.composed(self.tree).items():
             read[name] = (*read.get(name, ()), *places)
         return read
 
@@ -109,8 +107,8 @@ class Index:
         ]
         entries += [Entry("variable", name, frozenset(), places) for name, places in self.variables.items()]
         for kind, listed in (
-            ("option", switches.backend_options(self.tree)),
-            ("cmake", switches.cmake_options(self.tree)),
+            ("option", pipeline.backend_options(self.tree)),
+            ("cmake", pipeline.cmake_options(self.tree)),
         ):
             by_name: dict[str, list[Switch]] = {}
             for switch in listed:
@@ -197,7 +195,7 @@ class Index:
         )
 
     def _bound(self, definition: Definition) -> tuple[PythonBinding, ...]:
-        return native.of_pass(self.bindings, definition) if definition.kind == "pass" else ()
+        return mentions.of_pass(self.bindings, definition) if definition.kind == "pass" else ()
 
 
 @dataclass(frozen=True)
@@ -253,7 +251,7 @@ def _of_definition(definition: Definition, bound: Iterable[PythonBinding]) -> En
     if definition.kind in ("op", "type", "attribute"):
         aliases.add(definition.name.rpartition(".")[2].lstrip("#!"))
     if definition.kind == "pass":
-        aliases |= {*native.makers(definition), definition.name.partition("-")[2]}
+        aliases |= {*mentions.makers(definition), definition.name.partition("-")[2]}
         for binding in bound:
             aliases |= {binding.name, binding.name.removeprefix("add_")}
     if definition.kind == "dialect":

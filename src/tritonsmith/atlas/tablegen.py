@@ -1,19 +1,340 @@
-"""Ask TableGen itself for a definition: `llvm-tblgen --dump-json` of an LLVM at hand."""
+"""Read TableGen files without TableGen: classes, their parameters, and `let`.
+
+Only names are evaluated: a parameter stands for its argument, everything else is text. Triton's files need no
+more: in all versions from 2.0 on they have neither `defm` nor `foreach`.
+
+Ask TableGen itself for a definition: `llvm-tblgen --dump-json` of an LLVM at hand.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 import textwrap
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cache
+from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from tritonsmith.atlas.definition import HAS, Definition, PassOption, cpp_class, full_name
-from tritonsmith.atlas.source_files import SourceFiles
-from tritonsmith.core import process
+from tritonsmith.atlas.source_files import (
+    HAS,
+    Definition,
+    PassOption,
+    SourceFiles,
+    cpp_class,
+    full_name,
+    line_of,
+)
+from tritonsmith.core import command_line, process
+
+
+class _Root(NamedTuple):
+    """A class of MLIR at which a chain ends: the kind, and the numbers of its arguments."""
+
+    kind: str
+    dialect: int | None = None
+    cpp: int | None = None
+    name: int | None = None
+
+
+_ROOTS = {
+    "Op": _Root("op", dialect=0, name=1),
+    "LLVM_OpBase": _Root("op", dialect=0, name=1),
+    "AttrDef": _Root("attribute", dialect=0, cpp=1),
+    "TypeDef": _Root("type", dialect=0, cpp=1),
+    "EnumAttr": _Root("attribute", dialect=0, name=2),
+    "ArrayOfAttr": _Root("attribute", dialect=0, cpp=1, name=2),
+    "Dialect": _Root("dialect"),
+    "Pat": _Root("pattern"),
+    "Pattern": _Root("pattern"),
+    **dict.fromkeys(("Pass", "PassBase", "InterfacePass"), _Root("pass", name=0)),
+    **dict.fromkeys(("OpInterface", "AttrInterface", "TypeInterface"), _Root("interface", cpp=0, name=0)),
+    **dict.fromkeys(
+        ("I32EnumAttr", "I64EnumAttr", "I32BitEnumAttr", "I32Enum", "I64Enum"), _Root("enum", cpp=0, name=0)
+    ),
+}
+# What is never closed reaches to the end of the file: else each opening would be looked at up to there.
+_HIDDEN = re.compile(r'//[^\n]*|/\*.*?(?:\*/|\Z)|"(?:\\.|[^"\\\n])*"|\[\{.*?(?:\}\]|\Z)', re.DOTALL)
+_BEGIN = re.compile(r"\b(def|class)\s+(\w+)")
+_LET = re.compile(r"\blet\s+(\w+)\s*=")
+_STRING = re.compile(r'"((?:\\.|[^"\\])*)"|\[\{(.*?)(?:\}\]|\Z)', re.DOTALL)
+_WORD = re.compile(r"\w+")
+_LONGEST = 1 << 16  # characters of an argument in which parameters are replaced
+
+
+@dataclass(frozen=True)
+class _Record:
+    """A `def` or a `class`, as written."""
+
+    name: str
+    is_class: bool
+    file: str
+    line: int
+    end: int
+    parameters: tuple[tuple[str, str], ...]  # names, and defaults
+    parents: tuple[tuple[str, tuple[str, ...]], ...]
+    lets: dict[str, str]
+
+
+def read_td(tree: SourceFiles) -> tuple[Definition, ...]:
+    """Return the definitions in all `.td` files of a tree, in the order of files and lines."""
+    records = [record for name in tree.having(".td") for record in _records(name, tree.text(name))]
+    return tuple(_RecordReader(records).definitions())
+
+
+class _RecordReader:
+    """The records of a tree, each followed up to MLIR's classes."""
+
+    def __init__(self, records: list[_Record]) -> None:
+        self._records = records
+        self._classes: dict[str, list[_Record]] = {}
+        for record in records:
+            if record.is_class:
+                self._classes.setdefault(record.name, []).append(record)
+        self._enums = {record.name: _plain(record.parents[0][1][0]) for record in records if _is_enum(record)}
+        dialects = (record for record in records if any(name == "Dialect" for name, _ in record.parents))
+        self._dialects = {record.name: _value(record.lets.get("name", ""), {}) for record in dialects}
+
+    def definitions(self) -> Iterator[Definition]:
+        for record in self._records:
+            if not record.is_class and (definition := self._definition(record)):
+                yield definition
+
+    def _definition(self, record: _Record) -> Definition | None:
+        lets: dict[str, str] = {}
+        root = self._climb(record, {}, lets, set())
+        if root is None:
+            return None
+        end, arguments = root
+        kind = end.kind
+        dialect = _argument(arguments, end.dialect)
+        named = _argument(arguments, end.cpp)
+        name = lets.get("name" if kind == "dialect" else "mnemonic", "") or _argument(arguments, end.name)
+        if kind == "attribute" and end.cpp is None:  # an EnumAttr
+            named = self._enums.get(_argument(arguments, 1), "")
+        prefix = self._dialects.get(dialect, dialect.removesuffix("_Dialect"))
+        definition = Definition(
+            kind=kind,
+            name=full_name(kind, name, prefix) if name else record.name,
+            record=record.name,
+            cpp=lets.get("cppClassName") or cpp_class(kind, record.name, named),
+            file=record.file,
+            line=record.line,
+            end=record.end,
+            summary=" ".join(lets.get("summary", "").split()),
+            description=lets.get("description", ""),
+            dialect=dialect,
+            constructor=_constructor(lets.get("constructor", "")),
+            has=tuple(words for key, words in HAS.items() if lets.get(key) == "1"),
+        )
+        if kind == "pass":
+            return replace(
+                definition,
+                options=tuple(_td_options(lets.get("options", ""))),
+                statistics=tuple(_td_options(lets.get("statistics", ""))),
+            )
+        lists = {"op": ("arguments", "results"), "type": ("parameters", ""), "attribute": ("parameters", "")}
+        first, second = lists.get(kind, ("", ""))
+        return replace(
+            definition,
+            arguments=tuple(_operands(lets.get(first, ""))),
+            results=tuple(_operands(lets.get(second, ""))),
+            traits=tuple(_traits(arguments[2:] if kind == "op" else ())),
+        )
+
+    def _climb(
+        self, record: _Record, bound: dict[str, str], lets: dict[str, str], visited: set[str]
+    ) -> tuple[_Root, tuple[str, ...]] | None:
+        """Return the class of MLIR at the end of a chain, with its arguments; `lets` is filled on the way."""
+        for name, raw in record.lets.items():
+            # The nearest `let` counts, and the way leads from the definition up to MLIR's classes.
+            if name not in lets:
+                lets[name] = _value(raw, bound)
+        reached = None
+        for name, raw_arguments in record.parents:
+            arguments = tuple(_value(argument, bound, keep=True) for argument in raw_arguments)
+            if name in ("Arguments", "Results") and arguments:  # of MLIR, instead of a `let`
+                lets.setdefault(name.lower(), arguments[0])
+            elif name in _ROOTS:
+                reached = reached or (_ROOTS[name], tuple(map(_plain, arguments)))
+            elif (known := self._class(name, record.file)) and known.name not in visited:
+                values = {
+                    parameter: arguments[at] if at < len(arguments) else _value(default, bound, keep=True)
+                    for at, (parameter, default) in enumerate(known.parameters)
+                }
+                reached = reached or self._climb(known, values, lets, visited | {known.name})
+        return reached
+
+    def _class(self, name: str, file: str) -> _Record | None:
+        """Return the class of that name; of several the one in the nearest file."""
+        known = self._classes.get(name, [])
+        return max(known, key=lambda record: _common(record.file, file), default=None)
+
+
+def _is_enum(record: _Record) -> bool:
+    return bool(not record.is_class and record.parents and record.parents[0][1])
+
+
+def _common(path: str, other: str) -> int:
+    pairs = zip(path.split("/"), other.split("/"), strict=False)
+    return next((at for at, (left, right) in enumerate(pairs) if left != right), 99)
+
+
+def _records(file: str, text: str) -> Iterator[_Record]:
+    # Blanks in place of strings, code and comments: brackets in those do not count, and offsets stay.
+    hidden = _HIDDEN.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
+    begins, last = [*_BEGIN.finditer(hidden)], 0
+    for begin, after in zip_longest(begins, begins[1:]):
+        if begin.start() < last:  # no record is in another one
+            continue
+        stop = _end_of_header(hidden, begin.end(), after.start() if after else len(hidden))
+        if stop is None:
+            continue
+        last = _closing(hidden, stop) if hidden[stop] == "{" else stop
+        # comments would be taken for arguments
+        head = _uncommented(text[begin.end() : stop])
+        parameters, parents = _header(head)
+        lets = dict(_lets(text, hidden, stop, last)) if last > stop else {}
+        yield _Record(
+            begin[2],
+            begin[1] == "class",
+            file,
+            line_of(text, begin.start()),
+            line_of(text, last),
+            parameters,
+            parents,
+            lets,
+        )
+
+
+def _uncommented(text: str) -> str:
+    return _HIDDEN.sub(lambda found: " " if found[0].startswith(("//", "/*")) else found[0], text)
+
+
+def _end_of_header(hidden: str, at: int, end: int) -> int | None:
+    depth = 0
+    for place in range(at, end):
+        char = hidden[place]
+        if depth == 0 and char in ";{":
+            return place
+        depth += (char in "<([{") - (char in ">)]}")
+    return None
+
+
+def _closing(hidden: str, at: int) -> int:
+    depth = 0
+    for place in range(at, len(hidden)):
+        depth += (hidden[place] == "{") - (hidden[place] == "}")
+        if depth == 0:
+            return place
+    return len(hidden) - 1
+
+
+def _header(text: str) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, tuple[str, ...]], ...]]:
+    own, _, rest = _split_once(text)
+    parameters = []
+    for parameter in command_line.split(own.strip()[1:-1], ",") if own.strip() else ():
+        left, _, default = parameter.partition("=")
+        parameters.append((left.split()[-1] if left.split() else "", default.strip()))
+    parents = []
+    for parent in command_line.split(rest, ",") if rest.strip() else ():
+        name, _, inside = parent.partition("<")
+        arguments = tuple(command_line.split(inside.rstrip()[:-1], ",")) if inside else ()
+        parents.append((name.strip(), arguments))
+    return tuple(parameters), tuple(parents)
+
+
+def _split_once(text: str) -> tuple[str, str, str]:
+    """Split at the colon between a record's own parameters and its parents."""
+    parts = command_line.split(text, ":")
+    return parts[0], ":", ":".join(parts[1:])
+
+
+def _lets(text: str, hidden: str, begin: int, end: int) -> Iterator[tuple[str, str]]:
+    every = [*_LET.finditer(hidden, begin, end)]
+    for match, after in zip_longest(every, every[1:]):
+        depth, place, most = 0, match.end(), after.start() if after else end
+        while place < most and not (depth == 0 and hidden[place] == ";"):
+            depth += (hidden[place] in "<([{") - (hidden[place] in ">)]}")
+            place += 1
+        yield match[1], _uncommented(text[match.end() : place]).strip()
+
+
+def _value(raw: str, bound: dict[str, str], *, keep: bool = False) -> str:
+    """Return the text of a string or code block, or a parameter's argument; else the expression as written.
+
+    Args:
+        raw: the expression.
+        bound: parameters and their values.
+        keep: whether strings stay quoted, to be passed on.
+    """
+    if _WORD.fullmatch(raw) and raw in bound:
+        return bound[raw] if keep else _plain(bound[raw])
+    if keep:
+        many = sum(len(bound.get(word[0], "")) for word in _WORD.finditer(raw))
+        if '"' in raw or many > _LONGEST:  # a parameter may stand twice, in class upon class
+            return raw
+        return _WORD.sub(lambda word: bound.get(word[0], word[0]), raw)
+    return _plain(raw)
+
+
+def _plain(raw: str) -> str:
+    pieces = [*_STRING.finditer(raw)]
+    rest = _STRING.sub("", raw).strip()
+    if not pieces or rest:
+        return raw
+    return "".join(
+        textwrap.dedent(piece[2]).strip()
+        if piece[2] is not None
+        else piece[1].replace('\\"', '"').replace("\\n", "\n")
+        for piece in pieces
+    )
+
+
+def _argument(arguments: tuple[str, ...], at: int | None) -> str:
+    return arguments[at] if at is not None and at < len(arguments) else ""
+
+
+def _constructor(text: str) -> str:
+    match = re.match(r"[\w:]+", text)
+    return match[0].rpartition("::")[2] if match else ""
+
+
+def _td_options(text: str) -> Iterator[PassOption]:
+    """Yield the options in `[Option<"numStages", "num-stages", "int32_t", "3", "about">, Statistic<...>]`."""
+    for option in command_line.split(text.strip().removeprefix("[").removesuffix("]"), ","):
+        kind, _, rest = option.partition("<")
+        parts = [_plain(part) for part in command_line.split(rest.rstrip()[:-1], ",")]
+        match kind.strip(), parts:
+            case "Option", [_, name, type_, default, *about]:
+                yield PassOption(name, type_, default, "".join(about[:1]))
+            case "ListOption", [_, name, type_, *about]:
+                yield PassOption(name, f"list of {type_}", "", "".join(about[:1]))
+            case "Statistic", [_, name, about]:
+                yield PassOption(name, "", "", about)
+            case _:
+                continue
+
+
+def _operands(text: str) -> Iterator[tuple[str, str]]:
+    inside = re.sub(r"^\s*(?:ins|outs)\b", "", text.strip().removeprefix("(").removesuffix(")"))
+    for item in command_line.split(inside, ","):
+        if match := re.fullmatch(r"(.*):\s*\$(\w+)", item, re.DOTALL):
+            yield match[2], " ".join(match[1].split())
+
+
+def _traits(arguments: tuple[str, ...]) -> Iterator[str]:
+    for text in arguments:
+        inside = text.strip()
+        if inside.startswith("!listconcat"):
+            yield from _traits(tuple(command_line.split(inside.partition("(")[2][:-1], ",")))
+        elif inside.startswith("["):
+            yield from filter(
+                None, (" ".join(trait.split()) for trait in command_line.split(inside[1:-1], ","))
+            )
+
 
 _PATIENCE = 60.0  # seconds; the largest file of Triton's takes one
 _KINDS = {  # class of MLIR to kind, the first that fits

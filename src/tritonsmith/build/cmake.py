@@ -1,18 +1,37 @@
-"""CMake calls that a person can replay: all variables are in an initial-cache file, passed with `-C`."""
+"""CMake calls that a person can replay: all variables are in an initial-cache file, passed with `-C`.
+
+`link-compile-commands`: one merged database of Triton's and LLVM's, linked at the checkout's root.
+"""
 
 from __future__ import annotations
 
 import re
 import shlex
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from tritonsmith.core import configs, untrusted
-from tritonsmith.core.envs.schema import DebugInfo, ToolchainSettings
-from tritonsmith.core.errors import SmithError
-from tritonsmith.core.plan import NINJA_STATUS, Copy, Plan, Remove, Run, Stamp, Step, Write, digest
-from tritonsmith.core.ui import diff
+from tritonsmith.core.envs.settings import DebugInfo, ToolchainSettings
+from tritonsmith.core.envs.workspace import EnvDir
+from tritonsmith.core.errors import FactError, SmithError
+from tritonsmith.core.plan import (
+    NINJA_STATUS,
+    Copy,
+    Link,
+    Move,
+    Plan,
+    Remove,
+    Run,
+    Stamp,
+    Step,
+    Write,
+    digest,
+)
+from tritonsmith.core.ui import html_page
+from tritonsmith.facts import machine
 from tritonsmith.facts.machine import Machine
 from tritonsmith.facts.tools import Compilers, own
 
@@ -224,7 +243,7 @@ class CMakeChange:
             return f"{self.name}: new, {self.after}"
         if self.after is None:
             return f"{self.name}: removed, was {self.before}"
-        return f"{self.name}: {diff.in_words(_parts(self.before), _parts(self.after))}"
+        return f"{self.name}: {html_page.in_words(_parts(self.before), _parts(self.after))}"
 
 
 def recorded_values(text: str) -> dict[str, str]:
@@ -293,3 +312,58 @@ def bounded_jobs(machine: Machine, settings: ToolchainSettings, debug_info: Debu
     compile_jobs = settings.jobs or max(1, min(machine.cores, by_memory))
     links = int(machine.memory_gib / need["link-job"][debug_info])
     return Jobs(compile_jobs, settings.link_jobs or max(1, min(compile_jobs, links)))
+
+
+PHASE = "compile commands"
+NAME = "compile_commands.json"
+
+
+@dataclass(frozen=True)
+class DatabaseLink:
+    """The current state of the path where the link belongs.
+
+    Attributes:
+        path: the path in the checkout.
+        state: nothing, a link (right, wrong or dangling alike), a plain file, or a folder.
+    """
+
+    path: Path
+    state: Literal["absent", "link", "file", "folder"]
+
+
+def look(checkout: Path) -> DatabaseLink:
+    """Return what is at the checkout's root under the database's name."""
+    path = checkout / NAME
+    if path.is_symlink():
+        return DatabaseLink(path, "link")
+    if path.is_dir():
+        return DatabaseLink(path, "folder")
+    return DatabaseLink(path, "file" if path.exists() else "absent")
+
+
+def plan(place: DatabaseLink, env: EnvDir, databases: tuple[Path, ...]) -> Plan:
+    """Return the recipe: merge the databases, Triton's first, back up a plain file, and link.
+
+    Raises:
+        FactError: there is no database yet, or a folder lies in the way.
+    """
+    if not databases:
+        raise FactError(
+            "compile_commands.json does not exist yet",
+            where=env.build,
+            why="configuring Triton writes it",
+            hints=["run `invoke build-triton` first"],
+        )
+    if place.state == "folder":
+        raise FactError(
+            "a folder is in the place of the link; nothing was changed",
+            where=place.path,
+            why="upstream's setup.py would delete that folder and its contents",
+            hints=["move the folder away, then run the command again"],
+        )
+    merged = env.path / NAME
+    merge = (sys.executable, "-m", "tritonsmith.build.merge_compile_commands", "--output", str(merged))
+    steps = [Run((*merge, *map(str, databases)), cwd=env.path, phase=PHASE)]
+    backup = machine.free_name(place.path, ".backup")
+    moved = (Move(place.path, backup, phase=PHASE),) if place.state == "file" else ()
+    return Plan(f"link {place.path}", (*steps, *moved, Link(place.path, merged, phase=PHASE)))

@@ -10,11 +10,11 @@ from typing import Any
 
 from tritonsmith.compiler import call
 from tritonsmith.core import configs
+from tritonsmith.core.command_line import version_key
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError
 from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
-from tritonsmith.core.versions import version_key
 from tritonsmith.facts import libtriton, shared_library, tools
 from tritonsmith.facts.machine import Machine
 from tritonsmith.facts.shared_library import SharedLibrary

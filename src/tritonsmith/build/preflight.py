@@ -1,4 +1,7 @@
-"""Predictable failures, reported before a build starts."""
+"""Predictable failures, reported before a build starts.
+
+The result of planning a build: the plan, its warnings, and its receipt.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +9,28 @@ import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from packaging.specifiers import SpecifierSet
 
 from tritonsmith.build import compiler_cache
-from tritonsmith.build.cmake import Jobs
-from tritonsmith.build.compile_commands import DatabaseLink
-from tritonsmith.build.llvm.request import LlvmRequest
-from tritonsmith.build.triton import suspects, toolchain
+from tritonsmith.build.cmake import DatabaseLink, Jobs
+from tritonsmith.build.llvm.source import LlvmRequest
+from tritonsmith.build.triton import recipe, suspects
 from tritonsmith.build.triton.recipe import Inputs
 from tritonsmith.core import configs, untrusted
-from tritonsmith.core.envs.schema import DebugInfo, Settings
+from tritonsmith.core.envs.settings import DebugInfo, Settings
 from tritonsmith.core.errors import PreflightError
-from tritonsmith.facts import eras, tools
+from tritonsmith.core.plan import Plan
+from tritonsmith.facts import checkout, tools
+from tritonsmith.facts.checkout import TritonCheckout
 from tritonsmith.facts.machine import Machine
 from tritonsmith.facts.tools import Compilers
+
+if TYPE_CHECKING:  # a build that has nothing to do needs no store
+    from tritonsmith.build.llvm.prebuilt import StoreEntryUpdate
+    from tritonsmith.build.triton.recipe import Inputs
+
 
 _OWN_BACKENDS = ("nvidia", "amd")  # upstream's
 _REGISTERS = b"RegisterTritonDialects.h"
@@ -192,7 +202,7 @@ def _newer_compiler(inputs: Inputs) -> Iterator[Problem]:
     cxx, committed = inputs.compilers.cxx, inputs.checkout.committed
     # Upstream builds with -Werror, and each clang has warnings that its sources of that day
     # have never met (triton#7859).
-    released = eras.clang_released(cxx.major) if cxx and "clang" in cxx.path.name else None
+    released = checkout.clang_released(cxx.major) if cxx and "clang" in cxx.path.name else None
     apple = inputs.machine.system == "Darwin"  # Apple has its own version numbers for clang
     if cxx is None or released is None or apple or not committed or committed[:10] >= released:
         return
@@ -203,13 +213,13 @@ def _newer_compiler(inputs: Inputs) -> Iterator[Problem]:
         f"and Triton is built with -Werror",
         "remove werror = true from the env file, or use an older compiler: [toolchain] compiler"
         if strict
-        else f"these new warnings are not treated as errors: {' '.join(eras.relaxed_warnings())}",
+        else f"these new warnings are not treated as errors: {' '.join(checkout.relaxed_warnings())}",
         fatal=False,
     )
 
 
 def _lit(inputs: Inputs, version: str) -> Iterator[Problem]:
-    requirement = eras.lit_requirement()
+    requirement = checkout.lit_requirement()
     if version and not SpecifierSet(requirement.removeprefix("lit")).contains(version):
         pip = f"{inputs.env.python} -m pip install {shlex.quote(requirement)}"
         what = f"lit {version} in {inputs.env.venv} rejects Triton's test/lit.cfg.py"
@@ -281,7 +291,7 @@ def _nvidia(inputs: Inputs) -> Iterator[Problem]:
     """Check that the CUDA headers exist or a step of the plan provides them."""
     if not inputs.checkout.has("nvidia-backend") or "nvidia" not in inputs.settings.triton.backends:
         return
-    names = {part.name for part in toolchain.components(inputs.checkout, inputs.workspace, proton=False)}
+    names = {part.name for part in recipe.components(inputs.checkout, inputs.workspace, proton=False)}
     header = inputs.checkout.root / "third_party" / "nvidia" / "backend" / "include" / "cuda.h"
     if "cudart" not in names and not header.is_file():
         yield Problem(
@@ -306,3 +316,30 @@ def setup_py(inputs: Inputs, place: DatabaseLink) -> Iterator[Problem]:
             f"setup.py would {does} the {place.state} {place.path} (upstream's update_symlink)",
             "move it away, or run `invoke link-compile-commands`, which keeps a plain file as a backup",
         )
+
+
+@dataclass(frozen=True)
+class PreparedBuild:
+    """A plan that is ready to be shown or run.
+
+    Attributes:
+        plan: the plan.
+        warnings: problems that may occur later.
+        receipt: inputs of the build, for the receipt.
+        beside: folder that gets a copy of the receipt, if any.
+        llvm_in_words: description of the LLVM if it is known not to be the pin; empty otherwise.
+        pin_in_words: description of the pin.
+        checkout: Triton's checkout, if Triton is built.
+        inputs: facts and settings of a build of Triton.
+        store_update: changes to the store of LLVMs; None for none.
+    """
+
+    plan: Plan
+    warnings: tuple[str, ...]
+    receipt: dict[str, Any]
+    beside: Path | None = None
+    llvm_in_words: str = ""
+    pin_in_words: str = ""
+    store_update: StoreEntryUpdate | None = None
+    checkout: TritonCheckout | None = None
+    inputs: Inputs | None = None

@@ -13,9 +13,18 @@ from typing import Any, TypeAlias
 import numpy as np
 from xdsl.ir import Operation
 
-from tritonsmith.check.enums import CmpFPredicate, CmpIPredicate
 from tritonsmith.check.memory import BlockPointer, TensorDescriptor
-from tritonsmith.check.module import Array, ValueKind, attribute, constant, integer, result_type, type_of
+from tritonsmith.check.module import (
+    Array,
+    CmpFPredicate,
+    CmpIPredicate,
+    ValueKind,
+    attribute,
+    constant,
+    integer,
+    result_type,
+    type_of,
+)
 from tritonsmith.check.program import AnyRun, Handler, OperationTable
 
 OPERATIONS = OperationTable()

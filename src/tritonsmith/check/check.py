@@ -1,4 +1,7 @@
-"""Run the IR after each pass on the same inputs, and name the first pass that changes the result."""
+"""Run the IR after each pass on the same inputs, and name the first pass that changes the result.
+
+Check a kernel with one Triton: dump it, then check the dump.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +21,8 @@ from tritonsmith.check.blame import ValueRecorder
 from tritonsmith.check.evaluate import AccessError
 from tritonsmith.check.gpu import AssumedError
 from tritonsmith.check.in_flight import FreedError, Order
-from tritonsmith.check.inputs import Argument
-from tritonsmith.check.interpreter import TritonInterpreter
+from tritonsmith.check.inputs import Argument, single
+from tritonsmith.check.interpreter import TritonInterpreter, parameters
 from tritonsmith.check.kernel import TritonKernel, parsed
 from tritonsmith.check.limited import LimitedChecks, no_memory
 from tritonsmith.check.llvm.machine import LoweredKernel, lowered
@@ -29,7 +32,11 @@ from tritonsmith.check.program import EndlessError
 from tritonsmith.check.runs import ChangedRun, CheckInputs, ReferenceRuns
 from tritonsmith.compiler import call
 from tritonsmith.compiler.dump import index as indexes
-from tritonsmith.compiler.dump.index import Dump, DumpedKernel, DumpIndex
+from tritonsmith.compiler.dump import run
+from tritonsmith.compiler.dump.index import Dump, DumpedKernel, DumpIndex, choose_kernel
+from tritonsmith.compiler.dump.run import Choices
+from tritonsmith.compiler.interpreter import Interpreter
+from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.core import configs, untrusted
 from tritonsmith.core.command_line import command
 from tritonsmith.core.envs.workspace import Workspace
@@ -477,3 +484,56 @@ def _scalars(given: tuple[Argument, ...]) -> dict[str, Any]:
         if hasattr(argument.value, "item")
         and not (argument.value.dtype.kind == "i" and int(argument.value) >= 1 << 39)
     }
+
+
+def check_kernel(
+    asked: CompileRequest,
+    where: Interpreter,
+    out: Path | None = None,
+    seeds: int | None = None,
+    *,
+    silent: bool = False,
+    through_llvm: bool = False,
+    interpreted: bool = False,
+    stop: Callable[[], bool] = lambda: False,
+    timeout: int | None = None,
+) -> tuple[DumpIndex, CheckAnswer]:
+    """Dump a kernel, and check the dump.
+
+    Args:
+        asked: the compile request.
+        where: the interpreter with the Triton to use.
+        out: folder of the dump; one in the workspace if None.
+        seeds: how many inputs; None for the usual number.
+        silent: show no progress.
+        through_llvm: run the IR in LLVM's dialect as well.
+        interpreted: compare the first text with TRITON_INTERPRET=1.
+        stop: returns whether to give up; polled.
+        timeout: seconds that the check may take; None for the usual limit.
+
+    Raises:
+        UsageError: the request has several targets or variants.
+        SmithError: the kernel does not compile, or its IR cannot be run.
+    """
+    prepared = run.of_kernel(single(asked), where, Choices(), out)
+    index, compiled = run.dump_kernel(prepared, silent=silent)
+    failed = next((point for point in compiled.points if point.status != "ok"), None)
+    if failed and not index.dumps:  # in the front end: no pass ran
+        raise UndecidedError("the kernel does not compile", where=asked.file, why=failed.error)
+    run.check(index)
+    kernel = choose_kernel(index, index.kernels[0].name)
+    against = TritonInterpreter(prepared.compile, where, silent=silent) if interpreted else None
+    answer = check(
+        index,
+        kernel,
+        where.python,
+        where.space,
+        seeds,
+        silent=silent,
+        through_llvm=through_llvm,
+        against=against,
+        names=tuple(name for name, _ in parameters(prepared.compile)),
+        stop=stop,
+        timeout=timeout,
+    )
+    return index, answer

@@ -9,9 +9,16 @@ from typing import TypeAlias
 import numpy as np
 from xdsl.ir import Operation
 
-from tritonsmith.check.enums import DescriptorReduceKind, PaddingOption, TensorMapFill
 from tritonsmith.check.memory import BlockPointer, TensorDescriptor
-from tritonsmith.check.module import Array, UnsupportedIrError, integer, result_type
+from tritonsmith.check.module import (
+    Array,
+    DescriptorReduceKind,
+    PaddingOption,
+    TensorMapFill,
+    UnsupportedIrError,
+    integer,
+    result_type,
+)
 from tritonsmith.check.program import DeviceDescriptor, OperationTable, TensorProgram
 from tritonsmith.check.triton import load, store
 

@@ -11,11 +11,11 @@ import numpy as np
 from xdsl.ir import Operation
 
 from tritonsmith.check.arith import unsigned
-from tritonsmith.check.enums import ScaleDotElemType
 from tritonsmith.check.gpu import Memory, allocate, part_of
 from tritonsmith.check.in_flight import require_inside
 from tritonsmith.check.module import (
     Array,
+    ScaleDotElemType,
     UnsupportedIrError,
     attribute,
     integer,

@@ -11,12 +11,14 @@ from xdsl.dialects import builtin
 from xdsl.ir import Operation, Region
 
 from tritonsmith.check.arith import unsigned
-from tritonsmith.check.enums import InputPrecision, PaddingOption, RMWOp
 from tritonsmith.check.in_flight import OutOfBoundsError
-from tritonsmith.check.llvm.library import library_function
+from tritonsmith.check.llvm.operations import library_function
 from tritonsmith.check.memory import BlockPointer
 from tritonsmith.check.module import (
     Array,
+    InputPrecision,
+    PaddingOption,
+    RMWOp,
     UnsupportedIrError,
     attribute,
     integer,

@@ -150,7 +150,7 @@ def _state() -> str:
 
 def _declared(name: str) -> tuple[Flag, ...]:
     from tritonsmith.cli.tasks import namespace  # noqa: PLC0415 - the task, and Invoke
-    from tritonsmith.cli.tasks.option_task import WIDE  # noqa: PLC0415
+    from tritonsmith.cli.tasks.option_fields import WIDE  # noqa: PLC0415
 
     return tuple(
         Flag(option.flag, option.placeholder, option.word, option.kind == "bool | None")

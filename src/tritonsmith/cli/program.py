@@ -15,8 +15,8 @@ from invoke.program import Program
 from tritonsmith import __version__
 from tritonsmith.cli import completion, modes
 from tritonsmith.cli.tasks import namespace, start_page
-from tritonsmith.cli.tasks import task as tasks_task
-from tritonsmith.cli.tasks.option_task import WIDE, command_line
+from tritonsmith.cli.tasks import output as tasks_task
+from tritonsmith.cli.tasks.option_fields import WIDE, command_line
 from tritonsmith.core import redact, untrusted
 from tritonsmith.core.errors import EXIT_INTERRUPTED, EXIT_USAGE, nearest
 from tritonsmith.core.ui import console

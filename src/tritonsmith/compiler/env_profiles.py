@@ -15,7 +15,7 @@ from packaging.version import InvalidVersion, Version
 
 from tritonsmith.core import configs
 from tritonsmith.core.errors import UsageError, did_you_mean
-from tritonsmith.facts import eras, variables
+from tritonsmith.facts import checkout, variables
 
 _KERNEL = "{kernel}"
 _OUT = "{out}"
@@ -102,7 +102,7 @@ def environment(profiles: Iterable[Profile], version: str, *, kernel: str = "", 
     """
     profiles = tuple(profiles)
     values, notes = _values(profiles, version, kernel)
-    newest = eras.releases()[-1].version
+    newest = checkout.releases()[-1].version
     if version and Version(version).release[:2] > Version(newest).release:
         notes.append(f"the variables of Triton {version} are not known yet; these are those of {newest}")
     if kernel and not any(_KERNEL in value for profile in profiles for value in profile.set.values()):

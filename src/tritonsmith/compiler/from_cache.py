@@ -13,7 +13,7 @@ from tritonsmith.compiler.targets import Target
 from tritonsmith.core import configs, untrusted
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError
-from tritonsmith.facts import cache_roots, triton_cache
+from tritonsmith.facts import triton_cache
 
 _IR = ("ttir", "ttgir")  # the second holds the layouts of one target: it compiles for that one again
 _SHORTEST = 6  # characters of a name that stand for it
@@ -71,7 +71,7 @@ def find(entry: str) -> Path:
     path = Path(entry).expanduser()
     if path.is_dir():
         return path.absolute()
-    roots = cache_roots.find(os.environ, workspace.default())
+    roots = triton_cache.find(os.environ, workspace.default())
     # An entry's name is a long digest, so its beginning is enough, as with commits of git.
     folders = [folder for root in roots for folder in _beginning(root.real, entry)]
     if len(folders) == 1:

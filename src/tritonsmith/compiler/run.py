@@ -7,14 +7,24 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tritonsmith.compiler import call, output_folder, report, source, targets
-from tritonsmith.compiler.describe import KernelDescription, describe_kernel, failed_run
+from tritonsmith.compiler import call, report, source, targets
 from tritonsmith.compiler.interpreter import (
     Interpreter,
     worker_variables,
 )
-from tritonsmith.compiler.manifest import FILE, Manifest, Point, check_output, from_results, record
-from tritonsmith.compiler.output_folder import folder_name
+from tritonsmith.compiler.manifest import (
+    FILE,
+    Manifest,
+    Point,
+    check_output,
+    folder_name,
+    from_results,
+    held,
+    not_kept,
+    record,
+    scratch,
+)
+from tritonsmith.compiler.report import KernelDescription, describe_kernel, failed_run
 from tritonsmith.compiler.request import CompilePoint, CompileRequest, expand_points
 from tritonsmith.compiler.source import KernelSource
 from tritonsmith.compiler.targets import Target
@@ -123,7 +133,7 @@ def prepare(request: CompileRequest, interpreter: Interpreter, out: Path | None 
     folder = (out or interpreter.output(request, kernel)).absolute()
     # Before any step, so that a folder with somebody else's manifest is refused and not emptied.
     check_output(folder)
-    work = output_folder.scratch(folder, interpreter.space)
+    work = scratch(folder, interpreter.space)
     phase = f"compile {kernel}"
     steps: list[Step] = [MakeDir(folder, phase=phase)]
     if out is None:  # a folder of the user's keeps what else is in it
@@ -149,7 +159,7 @@ def execute(prepared: PreparedCompile, interpreter: Interpreter, *, silent: bool
     log = space.log(_TASK)
     # The lock covers the manifest, too: between the compile and the manifest, a second command would
     # replace the files that the manifest is about.
-    with output_folder.held(prepared.out, space, _TASK):
+    with held(prepared.out, space, _TASK):
         try:
             space.run(prepared.plan, _TASK, quiet=silent, log=log)
         except CommandFailedError as failure:
@@ -321,7 +331,7 @@ def execute_all(
     for request, folder in _folders(requests, out):
         try:
             # Two commands that kept the locks of several kernels would wait for each other.
-            with output_folder.not_kept() if len(requests) > 1 else nullcontext():
+            with not_kept() if len(requests) > 1 else nullcontext():
                 results.append(execute(prepare(request, interpreter, folder), interpreter, silent=silent))
         except SmithError as error:
             if len(requests) == 1 or isinstance(error, InterruptedRunError):

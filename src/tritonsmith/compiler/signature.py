@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tritonsmith.compiler.source import KernelParameter, KernelSource
-from tritonsmith.core import brackets, configs
+from tritonsmith.core import command_line, configs
 from tritonsmith.core.errors import UsageError, did_you_mean
 
 CONSTEXPR = "constexpr"
@@ -263,7 +263,7 @@ DTYPE = "dtype"  # {"dtype": "float16"}: how JSON carries a value of tl.dtype
 
 def split_values(text: str) -> list[str]:
     """Split a text at commas outside brackets and quotes, and strip the parts; empty for an empty text."""
-    return brackets.split(text, ",", quotes="'\"") if text.strip() else []
+    return command_line.split(text, ",", quotes="'\"") if text.strip() else []
 
 
 def parse_value(text: str) -> Any:

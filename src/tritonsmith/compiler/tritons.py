@@ -24,14 +24,14 @@ from tritonsmith.compiler.interpreter import Interpreter, choose_interpreter
 from tritonsmith.compiler.request import CompileRequest, Sweep
 from tritonsmith.compiler.targets import Target
 from tritonsmith.core.command_line import command
-from tritonsmith.core.envs import session, settings, workspace
-from tritonsmith.core.envs.session import Session
+from tritonsmith.core.envs import receipts, settings, workspace
+from tritonsmith.core.envs.receipts import Session
 from tritonsmith.core.envs.workspace import EnvDir
 from tritonsmith.core.errors import FactError, LockedError, SmithError, StepError, UsageError, did_you_mean
 from tritonsmith.core.plan import Plan, Remove, locks
 from tritonsmith.core.plan.steps.base import CommandFailedError
 from tritonsmith.core.process import query
-from tritonsmith.facts import eras, git_history, installed_tritons, machine, pytorch_pins
+from tritonsmith.facts import checkout, git_history, installed_tritons, machine, pytorch_pins
 from tritonsmith.wheels import ptxas, venv
 from tritonsmith.wheels.ptxas import RegistryPtxas
 
@@ -346,7 +346,7 @@ def _known() -> Iterator[str]:
     yield from (name for name, _, _ in settings.available())
     yield from (*targets.known(), targets.ALL)
     yield from (path.parent.name for path in workspace.default().root.glob(f"envs/{WHEEL}*/venv"))
-    yield from (row.version for row in eras.releases())
+    yield from (row.version for row in checkout.releases())
 
 
 def env_of(version: str) -> EnvDir:
@@ -489,7 +489,7 @@ def _session(name: str) -> Iterator[Session]:
     with ExitStack() as held:
         # Signal handlers can be installed in the main thread only.
         if threading.current_thread() is threading.main_thread():
-            yield held.enter_context(session.opened(TASK, name))
+            yield held.enter_context(receipts.opened(TASK, name))
             return
         space = workspace.default()
         space.claim()

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from tritonsmith.build import compile_commands
+from tritonsmith.build import cmake
 from tritonsmith.core.command_line import command
 from tritonsmith.core.envs import receipts
 from tritonsmith.core.errors import FactError, SmithError
@@ -26,10 +26,10 @@ from tritonsmith.doctor.check import (
     warning,
 )
 from tritonsmith.facts import checkout as checkouts
-from tritonsmith.facts import cmake_cache, llvm_tree, machine
 from tritonsmith.facts import libtriton as libtriton_file
+from tritonsmith.facts import llvm_tree, machine, ninja_graph
 from tritonsmith.facts.checkout import TritonCheckout
-from tritonsmith.facts.cmake_cache import CmakeCache
+from tritonsmith.facts.ninja_graph import CmakeCache
 
 _PACKAGES = ("LLVM_DIR", "MLIR_DIR", "LLD_DIR", "LLVM_SYSPATH")
 _LINKED = ("backends", "language/extra", "tools/extra", "profiler")
@@ -222,7 +222,7 @@ def _caches(subject: DoctorContext) -> Iterator[CmakeCache]:
         folders += sorted(subject.checkout.setup_dir.glob("build/cmake.*"))
     folder_of = {folder.resolve(): folder for folder in reversed(folders)}
     for folder in reversed(folder_of.values()):
-        if cache := cmake_cache.read(folder):
+        if cache := ninja_graph.read(folder):
             yield cache
 
 
@@ -276,7 +276,7 @@ def _differences(
     holds, meant = libtriton_file.read(library).llvm_commit, _text(receipt, "llvm_commit")
     if holds and meant and not llvm_tree.same_commit(holds, meant):
         yield "warning", f"it contains LLVM {_short(holds)}, the last build used {_short(meant)}"
-    cache = cmake_cache.read(subject.env.build)
+    cache = ninja_graph.read(subject.env.build)
     kind, built = cache.get("CMAKE_BUILD_TYPE") if cache else "", _text(receipt, "build_type")
     if kind and built and kind != built:
         yield "warning", f"configured as {kind}, built as {built}"
@@ -327,8 +327,8 @@ def backends(subject: DoctorContext) -> Iterator[Finding]:
 def database(subject: DoctorContext) -> Iterator[Finding]:
     """Check the file that clangd reads, and that can make upstream's setup.py fail."""
     tree = subject.need_checkout()
-    place = compile_commands.look(tree.root)
-    merged = subject.env.path / compile_commands.NAME
+    place = cmake.look(tree.root)
+    merged = subject.env.path / cmake.NAME
     mend: dict[str, Any] = {"commands": (command("link-compile-commands", env=subject.named),)}
     if place.state == "absent":
         yield skipped("none; `invoke link-compile-commands` creates it")

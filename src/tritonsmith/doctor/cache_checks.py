@@ -17,9 +17,9 @@ from tritonsmith.core import configs
 from tritonsmith.core.cache_entries import SeenEntry
 from tritonsmith.core.command_line import command
 from tritonsmith.core.plan.steps.cache_entries import RemoveEntries
-from tritonsmith.core.ui import units as formats
-from tritonsmith.doctor.caches import filters
-from tritonsmith.doctor.caches import filters as caches_stale
+from tritonsmith.core.ui import console as formats
+from tritonsmith.doctor.caches import clear
+from tritonsmith.doctor.caches import clear as caches_stale
 from tritonsmith.doctor.check import (
     DoctorContext,
     Finding,
@@ -30,7 +30,7 @@ from tritonsmith.doctor.check import (
     skipped,
     warning,
 )
-from tritonsmith.facts import cache_roots, installed_tritons, machine, triton_cache
+from tritonsmith.facts import installed_tritons, machine, triton_cache
 from tritonsmith.facts.triton_cache import CacheEntry, Content
 
 _GIB = float(1 << 30)
@@ -190,7 +190,7 @@ def filesystem(subject: DoctorContext) -> Iterator[Finding]:
 @check("caches.inductor", "TorchInductor's cache")
 def inductor(subject: DoctorContext) -> Iterator[Finding]:
     """Check TorchInductor's own kernels, which clearing Triton's cache does not touch."""
-    folder = cache_roots.inductor_folder(subject.environ)
+    folder = triton_cache.inductor_folder(subject.environ)
     if not os.path.lexists(folder):
         raise NotApplicableError("TorchInductor has no cache here")
     if problem := _unusable(folder):
@@ -253,7 +253,7 @@ def _leftovers(entry: CacheEntry, now: float) -> Iterator[SeenEntry]:
     """Yield the whole entry if it has an empty file or is an unfinished bundle; else its temporary files."""
     # An empty file is a hit for Triton, and fails to load each time: the whole entry goes. Of others only
     # what was left unfinished does.
-    if (entry.empty or not entry.era) and not filters.reason_to_keep(entry, None, now):
+    if (entry.empty or not entry.era) and not clear.reason_to_keep(entry, None, now):
         yield SeenEntry(entry.name, entry.changed)
         return
     old = now - _limits()["leftover-hours"] * _HOUR
@@ -262,7 +262,7 @@ def _leftovers(entry: CacheEntry, now: float) -> Iterator[SeenEntry]:
             changed = os.lstat(f"{entry.path}/{name}").st_mtime_ns
         except OSError:  # finished meanwhile
             continue
-        if changed / _NANOSECONDS < old or filters.is_abandoned(pid, changed, now):
+        if changed / _NANOSECONDS < old or clear.is_abandoned(pid, changed, now):
             yield SeenEntry(f"{entry.name}/{name}", changed)
 
 
@@ -272,7 +272,7 @@ def _unusable(folder: Path) -> str:
     return "" if os.access(folder, os.W_OK) else f"not writable, owned by user {folder.stat().st_uid}"
 
 
-def _variable(kind: cache_roots.RootKind) -> str:
+def _variable(kind: triton_cache.RootKind) -> str:
     return {
         "inductor": "TORCHINDUCTOR_CACHE_DIR",
         "dump": "TRITON_DUMP_DIR",

@@ -14,11 +14,11 @@ from typing import Any, Literal
 from tritonsmith.core import configs
 from tritonsmith.core.command_line import command
 from tritonsmith.core.envs import receipts
-from tritonsmith.core.envs.schema import Settings
+from tritonsmith.core.envs.settings import Settings
 from tritonsmith.core.envs.workspace import EnvDir, Workspace
 from tritonsmith.core.errors import SmithError
 from tritonsmith.core.plan import Step
-from tritonsmith.facts import cache_roots, ccache, gpus, llvm_tree, machine, python_env, tools, triton_cache
+from tritonsmith.facts import ccache, gpus, llvm_tree, machine, python_env, tools, triton_cache
 from tritonsmith.facts import checkout as checkouts
 from tritonsmith.facts.ccache import Ccache
 from tritonsmith.facts.checkout import TritonCheckout
@@ -254,7 +254,7 @@ class DoctorContext:
         # A cache may have 100,000 entries, and its disk may be another machine's.
         left = int(configs.load("triton-cache")["doctor"]["entries"])
         contents = []
-        for root in cache_roots.find(self.environ, self.space):
+        for root in triton_cache.find(self.environ, self.space):
             contents.append(triton_cache.scan(root, limit=left))
             left -= len(contents[-1].entries)
         return tuple(contents)

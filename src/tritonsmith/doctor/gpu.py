@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tritonsmith.core import configs
-from tritonsmith.core.command_line import command
+from tritonsmith.core.command_line import command, version_key
 from tritonsmith.core.errors import SmithError
-from tritonsmith.core.ui.units import age
-from tritonsmith.core.versions import version_key
+from tritonsmith.core.ui.console import age
 from tritonsmith.doctor import history, variables
 from tritonsmith.doctor.check import (
     DoctorContext,

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 from packaging.requirements import Requirement
 
 from tritonsmith.core import untrusted
-from tritonsmith.core.command_line import command
+from tritonsmith.core.command_line import command, version_key
 from tritonsmith.core.plan import files
 from tritonsmith.core.plan.steps.base import CommandFailedError
 from tritonsmith.core.process import capture
-from tritonsmith.core.versions import version_key
 from tritonsmith.doctor.check import (
     DoctorContext,
     Finding,
@@ -28,14 +27,14 @@ from tritonsmith.doctor.check import (
     skipped,
     warning,
 )
-from tritonsmith.doctor.pins import installed_torch as pairs
+from tritonsmith.doctor.pins import install as pairs
 from tritonsmith.facts import (
-    elf,
     installed_tritons,
     libtriton,
     llvm_tree,
     package_owners,
     pytorch_pins,
+    shared_library,
     tools,
 )
 from tritonsmith.facts.checkout import TritonCheckout
@@ -99,7 +98,7 @@ def _pair(
     beside = tuple(
         pairs.Owner(owner.name, owner.version, package_owners.commit_in(owner.version)) for owner in owners
     )
-    release = pairs.release_of(at_hand.version)
+    release = pairs.release_of_torch(at_hand.version)
     # One rule for both: `invoke pins --installed` must not disagree with the doctor.
     agrees, reasons = pairs.judge(pairs.Torch(at_hand.version, "", requires), beside, release)
     text, where = "; ".join(reasons), str(at_hand.info)
@@ -306,7 +305,7 @@ def _assembler(path: Path, subject: DoctorContext) -> Finding:
     if not path.is_file():
         return error("TRITON_PTXAS_PATH does not name a file", str(path), affects=affects)
     # Read from the file before it is run: the shell's "Exec format error" would say nothing of the cause.
-    machine = elf.machine_of(path)
+    machine = shared_library.machine_of(path)
     if machine and machine != host:
         text = f"{path.name} is for {machine}, this machine is {host} (triton#2921, triton#3134)"
         return error(text, str(path), affects=affects)
@@ -461,7 +460,7 @@ _OLDEST = (3, 0)  # `triton.compile(..., target=GPUTarget)`, which does not quer
 def compiles(subject: DoctorContext) -> Iterator[Finding]:
     """Check everything that a compile needs: libtriton, the backend, ptxas, a writable cache."""
     from tritonsmith.compiler import interpreter as triton_python  # noqa: PLC0415 - only `--deep` compiles
-    from tritonsmith.compiler import smoke_test  # noqa: PLC0415 - only `--deep` compiles
+    from tritonsmith.compiler import up  # noqa: PLC0415 - only `--deep` compiles
 
     python = subject.interpreter
     version = subject.installed_triton
@@ -470,7 +469,7 @@ def compiles(subject: DoctorContext) -> Iterator[Finding]:
     requested = _targets(subject)
     with files.scratch() as place:
         try:
-            plan = smoke_test.plan(place, python, requested, triton_python.locate_programs(subject.space))
+            plan = up.smoke_test(place, python, requested, triton_python.locate_programs(subject.space))
             subject.space.run(plan, "doctor", quiet=True, log=place / "log", environ=subject.environ)
         except CommandFailedError as failure:
             # The last line of a traceback is the exception; what precedes it is in the log.
@@ -483,7 +482,7 @@ def compiles(subject: DoctorContext) -> Iterator[Finding]:
                 commands=(f"{python} -c 'import triton'",),
             )
             return
-        answer = smoke_test.read_response(place)
+        answer = up.read_response(place)
     for result in answer["results"]:
         stages = ", ".join(result["stages"])
         yield ok(f"{result['target']} in {result['seconds']:.1f} s: {stages}", python)

@@ -20,9 +20,9 @@ from tritonsmith.core import redact as ui_redact
 from tritonsmith.core.process import capture
 from tritonsmith.core.ui import console, tables
 from tritonsmith.core.ui.tables import Grid
-from tritonsmith.doctor import redact as personal
+from tritonsmith.doctor import snapshot as personal
 from tritonsmith.doctor.check import Check, DoctorContext, Finding, Status
-from tritonsmith.doctor.redact import Redactor
+from tritonsmith.doctor.snapshot import Redactor
 from tritonsmith.facts import gpus, machine, pytorch_pins, tools
 
 _MARKS: dict[Status, str] = {

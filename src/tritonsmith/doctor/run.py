@@ -13,7 +13,7 @@ from typing import Any
 from tritonsmith import __version__
 from tritonsmith.core import configs
 from tritonsmith.core.envs import settings, workspace
-from tritonsmith.core.envs.schema import Settings
+from tritonsmith.core.envs.settings import Settings
 from tritonsmith.core.errors import UsageError, did_you_mean
 from tritonsmith.core.plan import Plan
 from tritonsmith.core.ui import console

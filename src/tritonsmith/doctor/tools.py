@@ -15,10 +15,9 @@ from packaging.specifiers import SpecifierSet
 from tritonsmith.build import compiler_cache
 from tritonsmith.build.triton import precompiled
 from tritonsmith.core import configs
-from tritonsmith.core.command_line import command
+from tritonsmith.core.command_line import command, version_key
 from tritonsmith.core.errors import ConfigError
 from tritonsmith.core.plan import Run
-from tritonsmith.core.versions import version_key
 from tritonsmith.doctor.check import (
     Check,
     DoctorContext,
@@ -32,7 +31,7 @@ from tritonsmith.doctor.check import (
     skipped,
     warning,
 )
-from tritonsmith.facts import ccache, cmake_cache, eras, git, tools
+from tritonsmith.facts import ccache, checkout, git, ninja_graph, tools
 from tritonsmith.facts import machine as machines
 from tritonsmith.facts.ccache import Ccache
 from tritonsmith.facts.tools import Tool
@@ -201,7 +200,7 @@ def lit(subject: DoctorContext) -> Iterator[Finding]:
     packages = subject.packages
     if packages is None:
         raise NotApplicableError("no Python environment yet")
-    requirement = eras.lit_requirement()
+    requirement = checkout.lit_requirement()
     version = dict(packages.dists).get("lit", "")
     if not version:
         yield skipped(f"not installed for {packages.executable}; `invoke build-triton` installs it")
@@ -324,7 +323,7 @@ def headers(subject: DoctorContext) -> Iterator[Finding]:
 def triton_headers(subject: DoctorContext) -> Iterator[Finding]:
     """Compare the headers that the build folder keeps with the sources' current includes."""
     build, settings = subject.env.build, subject.settings.triton
-    cache = cmake_cache.read(build) if _compiles(subject) else None
+    cache = ninja_graph.read(build) if _compiles(subject) else None
     if cache is None:
         raise NotApplicableError("no build of this environment is configured")
     levels = cache.get(precompiled.PREFIX)
@@ -349,7 +348,7 @@ def triton_headers(subject: DoctorContext) -> Iterator[Finding]:
 @check("tools.ccache-folders", "the ccache settings stored in the build folder")
 def folders(subject: DoctorContext) -> Iterator[Finding]:
     """Compare `CMAKE_CXX_COMPILER_LAUNCHER` with the env file and the disk."""
-    cache = cmake_cache.read(subject.env.build)
+    cache = ninja_graph.read(subject.env.build)
     words = cache.get("CMAKE_CXX_COMPILER_LAUNCHER").split(";") if cache else []
     # The launcher in CMake's cache is `env;NAME=VALUE;...;ccache`: the values are
     # those of the last configure.

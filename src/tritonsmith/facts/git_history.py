@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tritonsmith.core import untrusted
 from tritonsmith.core.errors import FactError
-from tritonsmith.facts import eras, git
+from tritonsmith.facts import checkout, git
 
 if TYPE_CHECKING:
     from git import Repo
@@ -142,7 +142,7 @@ def first_branch(repository: Repo, *candidates: str) -> tuple[str, str]:
 
 def release_commit(release: str, repository: Repo) -> str:
     """Return the commit of a release: its tag, or its branch's end for the last one; empty if unknown."""
-    wheels = next((row.wheels for row in eras.releases() if release in row.wheels), ())
+    wheels = next((row.wheels for row in checkout.releases() if release in row.wheels), ())
     # Only the last release of a line may be the end of its branch; an older one
     # without a tag here is unknown.
     branches = branch_names(release) if not wheels or release == wheels[-1] else ()

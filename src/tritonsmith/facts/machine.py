@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tritonsmith.core import configs, untrusted
+from tritonsmith.core.command_line import version_key
 from tritonsmith.core.process import capture
 from tritonsmith.core.untrusted import exists, is_dir, text_if_any
-from tritonsmith.core.versions import version_key
 from tritonsmith.facts import probe_cache
 
 _GIB = float(1 << 30)

@@ -2,6 +2,8 @@
 
 Of the graph it is enough of the format to compare the commands of two of them:
 https://ninja-build.org/manual.html#ref_ninja_file
+
+Read CMakeCache.txt, the configuration of a build folder.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from tritonsmith.core import untrusted
@@ -156,3 +159,62 @@ def recorded_headers(ninja: Path, build: Path, outputs: Iterable[str]) -> tuple[
     answer = query((str(ninja), "-C", str(build), "-t", "deps", *outputs), timeout=_DEPS_PATIENCE)
     lines = answer.out.splitlines() if answer and answer.code == 0 else []
     return tuple(dict.fromkeys(build / line.strip() for line in lines if line.startswith("    ")))
+
+
+_ENTRY = re.compile(r"^([^#/\s][^:=]*):([A-Z]+)=(.*)$", re.MULTILINE)
+_PROGRAMS = ("_COMPILER", "_EXECUTABLE", "_LAUNCHER")
+_PLACES = (  # paths without which nothing works, though `-D` and `-C` give them other types
+    "CMAKE_CACHEFILE_DIR",
+    "CMAKE_COMMAND",
+    "CMAKE_HOME_DIRECTORY",
+    "CMAKE_MAKE_PROGRAM",
+    "LLVM_DIR",
+    "LLVM_SYSPATH",
+    "MLIR_DIR",
+)
+# Variables of folders that do not exist before an install or a download: their absence means nothing.
+_MADE_LATER = (
+    "CMAKE_INSTALL_",
+    "CMAKE_LIBRARY_OUTPUT_",
+    "CPACK_",
+    "FETCHCONTENT_",
+    "TRITON_CACHE_PATH",
+    "TRITON_WHEEL_DIR",
+)
+
+
+@dataclass(frozen=True)
+class CmakeCache:
+    """The cache of one build folder.
+
+    Attributes:
+        file: CMakeCache.txt.
+        entries: variable, type, value.
+    """
+
+    file: Path
+    entries: tuple[tuple[str, str, str], ...]
+
+    def get(self, name: str) -> str:
+        """Return a variable's value; empty if it has none."""
+        return next((value for key, _, value in self.entries if key == name), "")
+
+    def gone(self) -> Iterator[tuple[str, Path]]:
+        """Yield variables that name a missing file or folder, with its path."""
+        for name, kind, value in self.entries:
+            named = kind in ("PATH", "FILEPATH") or name in _PLACES or name.endswith(_PROGRAMS)
+            if not named or name.startswith(_MADE_LATER):
+                continue
+            # A value may be CMake's list.
+            for path in map(Path, value.split(";")):
+                if path.is_absolute() and not untrusted.exists(path):
+                    yield name, path
+
+
+def read(folder: Path) -> CmakeCache | None:
+    """Return the cache of a build folder; None if it was never configured."""
+    file = folder / "CMakeCache.txt"
+    if not untrusted.is_file(file):
+        return None
+    text = untrusted.read_text(file)
+    return CmakeCache(file, tuple(match.groups() for match in _ENTRY.finditer(text)))  # type: ignore[misc]

@@ -9,9 +9,8 @@ from typing import Any
 from packaging.version import InvalidVersion, Version
 
 from tritonsmith.core import configs
-from tritonsmith.core.command_line import command
+from tritonsmith.core.command_line import command, version_key
 from tritonsmith.core.errors import UsageError, did_you_mean
-from tritonsmith.core.versions import version_key
 from tritonsmith.facts import package_owners
 from tritonsmith.facts.package_owners import text_of_file
 from tritonsmith.facts.python_env import PythonEnv

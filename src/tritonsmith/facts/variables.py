@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from tritonsmith.core import configs, untrusted
-from tritonsmith.core.versions import version_key
-from tritonsmith.facts import eras
+from tritonsmith.core.command_line import version_key
+from tritonsmith.facts import checkout
 
 _CONFIG = "triton-variables"
 _NEWEST = "99"
@@ -223,5 +223,5 @@ def sticky(version: str) -> Mapping[str, str]:
 
 def covers(version: str, since: str, until: str = "") -> bool:
     """Return whether a version, or the newest if it is empty, lies in a range of release lines."""
-    number = version_key(version or eras.releases()[-1].version)[:2]
+    number = version_key(version or checkout.releases()[-1].version)[:2]
     return version_key(since) <= number <= version_key(until or _NEWEST)

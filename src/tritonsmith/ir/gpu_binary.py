@@ -3,6 +3,8 @@
 The attributes of a cubin's kernel are in `.nv.info`; `cuobjdump -elf` names them (EIATTR_REGCOUNT ...). Its
 layout is the same from compute capability 7.0 on. The code itself tells how much local memory it uses. The
 metadata of a code object are a note in MessagePack (AMDGPUUsage of LLVM).
+
+Read cubins and code objects: ELF files of GPUs, their sections by name, and notes.
 """
 
 from __future__ import annotations
@@ -10,13 +12,129 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import msgpack
 
+from tritonsmith.core import untrusted
 from tritonsmith.core.errors import FactError
-from tritonsmith.ir import gpu_elf as elves
-from tritonsmith.ir.gpu_elf import Elf
+from tritonsmith.facts import shared_library
+from tritonsmith.facts.shared_library import DamagedElfError, SectionHeader
+
+_NOTE = struct.Struct("<III")
+_NOBITS = 8  # a section that takes no room in the file
+
+MACHINES = {190: "cuda", 224: "hip"}  # EM_CUDA, EM_AMDGPU: llvm/BinaryFormat/ELF.h
+
+
+@dataclass(frozen=True)
+class Section:
+    """One section.
+
+    Attributes:
+        name: `.text.matmul`.
+        flags: as in the file.
+        size: in bytes, also of one that takes no room in the file.
+        data: its content; empty for one that takes no room.
+    """
+
+    name: str
+    flags: int
+    size: int
+    data: bytes
+
+
+@dataclass(frozen=True)
+class Elf:
+    """An ELF file.
+
+    Attributes:
+        backend: `cuda` or `hip`.
+        sections: by name; if a name repeats, the first one.
+    """
+
+    backend: str
+    sections: dict[str, Section]
+
+
+def load(path: Path) -> Elf:
+    """Read a file.
+
+    Raises:
+        FactError: it cannot be read, or is not a GPU binary.
+    """
+    try:
+        return parse(untrusted.read_bytes(path, untrusted.OURS))
+    except OSError as error:
+        raise FactError("cannot read this binary", where=path, why=error.strerror) from error
+
+
+def parse(content: bytes) -> Elf:
+    """Parse the sections of a cubin or a code object.
+
+    Raises:
+        FactError: it is neither, or is truncated.
+    """
+    if not content.startswith(shared_library.MAGIC):
+        raise _wrong("it does not start with the ELF magic number")
+    try:
+        number = shared_library.machine_number(content)
+        backend = MACHINES.get(number)
+        if backend is None:
+            raise _wrong(f"it is for a different architecture (e_machine {number})")
+        headers = shared_library.sections(content)
+    except DamagedElfError as error:
+        raise _wrong(f"truncated: {error}") from error
+    sections: dict[str, Section] = {}
+    for header in headers:
+        section = Section(header.name, header.flags, header.size, _data(content, header))
+        sections.setdefault(header.name, section)
+    return Elf(backend, sections)
+
+
+def notes(data: bytes) -> Iterator[tuple[str, int, bytes]]:
+    """Yield owner, type and content of each note of a section.
+
+    Raises:
+        FactError: a note is truncated.
+    """
+    at = 0
+    while at < len(data):
+        try:
+            owner_size, size, kind = _NOTE.unpack_from(data, at)
+        except struct.error as error:
+            raise _wrong(f"truncated note: {error}") from error
+        owner_at = at + _NOTE.size
+        # Both are padded to four bytes, in 64-bit files, too.
+        content_at = owner_at + _aligned(owner_size)
+        at = content_at + _aligned(size)
+        if content_at + size > len(data):
+            raise _wrong("a note is longer than its section")
+        owner = data[owner_at : owner_at + owner_size].rstrip(b"\0").decode("utf-8", errors="replace")
+        yield owner, kind, data[content_at : content_at + size]
+
+
+def _data(content: bytes, header: SectionHeader) -> bytes:
+    if header.kind in (0, _NOBITS):
+        return b""
+    end = header.offset + header.size
+    if end > len(content):
+        raise _wrong("a section extends past the end of the file")
+    return content[header.offset : end]
+
+
+def _aligned(size: int) -> int:
+    return (size + 3) & ~3
+
+
+def _wrong(why: str) -> FactError:
+    return FactError(
+        "this file is neither a cubin nor a code object",
+        why=why,
+        hints=["compile the kernel again: invoke kernel.compile"],
+    )
+
 
 _HEAD = struct.Struct("<BBH")  # format, attribute, value or size
 _SIZED = 4  # EIFMT_SVAL: as many bytes follow as the value says
@@ -193,7 +311,7 @@ def read_code_object(elf: Elf) -> CodeObject:
         raise FactError(
             "this file has no metadata of an AMD kernel", hints=["give an hsaco written by Triton"]
         )
-    for owner, kind, content in elves.notes(elf.sections[".note"].data):
+    for owner, kind, content in notes(elf.sections[".note"].data):
         if owner == "AMDGPU" and kind == _METADATA:
             return _code_object(_unpacked(content), elf)
     raise FactError(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
-from tritonsmith.core import brackets, configs
+from tritonsmith.core import command_line, configs
 from tritonsmith.core.errors import UsageError
 
 Element = tuple[int, ...]
@@ -242,7 +242,7 @@ def types_in(ir: str, definitions: Mapping[str, str]) -> Iterator[WrittenType]:
     """
     for match in _TYPE.finditer(ir):
         inside = ir[match.end() : _closing_bracket(ir, match.end())]
-        first, *more = brackets.split(inside, ",")
+        first, *more = command_line.split(inside, ",")
         shaped = _SHAPED.fullmatch(first)
         if not shaped or not more or not more[0].startswith("#"):
             continue

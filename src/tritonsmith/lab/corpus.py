@@ -14,10 +14,10 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal
 
-from tritonsmith.compiler import output_folder, signature, source_tree, targets
+from tritonsmith.compiler import manifest, signature, source_tree, targets
 from tritonsmith.compiler.kernels import kernel_list, kernels_file
 from tritonsmith.compiler.kernels.kernel_list import ListedKernel
-from tritonsmith.compiler.output_folder import folder_name
+from tritonsmith.compiler.manifest import folder_name
 from tritonsmith.compiler.source_tree import KernelSources
 from tritonsmith.core.command_line import command
 from tritonsmith.core.envs import workspace
@@ -100,7 +100,7 @@ class Corpus:
         """
         space = workspace.default()
         space.claim()
-        place = output_folder.scratch(self.folder, space)
+        place = manifest.scratch(self.folder, space)
         files.make_folder(place)
         purpose = f"{task} --corpus {self.folder}"
         return locks.hold(

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 import tritonsmith
-from tritonsmith.compiler import output_folder
+from tritonsmith.compiler import manifest
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import (
     DownloadError,
@@ -24,7 +24,7 @@ from tritonsmith.core.errors import (
 )
 from tritonsmith.core.plan import Plan, Remove, digest
 from tritonsmith.core.ui import console
-from tritonsmith.lab import inputs, journal
+from tritonsmith.lab import journal
 from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict
 
@@ -286,7 +286,7 @@ def kept(
         rules: as `begun`.
         silent: say nothing of a run that was stopped.
     """
-    with output_folder.held(folder, space, task):
+    with manifest.held(folder, space, task):
         with begun(folder, key, space, task, lambda: baseline, rules, silent=silent) as notes:
             if notes.known(BASELINE) is None:
                 notes.add(BASELINE, baseline)
@@ -319,7 +319,7 @@ def key_of(task: str, key: object) -> str:
 
 def _tool() -> object:
     """Return the state of this tool's own sources: another version may have other names for the same."""
-    return inputs.tree(Path(tritonsmith.__file__).parent)
+    return journal.tree(Path(tritonsmith.__file__).parent)
 
 
 def _check_task(old: Journal | None, task: str) -> None:

@@ -1,18 +1,35 @@
-"""The journal of an experiment: a line per test, from which a run after one that was stopped goes on."""
+"""The journal of an experiment: a line per test, from which a run after one that was stopped goes on.
+
+Everything that a test depends on besides the change: where all of it is the same, so are the results.
+
+Each function returns something to digest. A journal is taken up only where the digest is the same, so a file
+too many begins an experiment anew, which costs time; a file too few mixes two inputs, which costs the truth.
+"""
 
 from __future__ import annotations
 
 import json
 import math
+import os
+import re
+import stat
+import sys
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
-from tritonsmith.core import untrusted
-from tritonsmith.core.errors import FactError, StepError
+from tritonsmith.compiler import source_tree
+from tritonsmith.compiler.interpreter import Interpreter
+from tritonsmith.compiler.request import CompileRequest
+from tritonsmith.core import process, untrusted
+from tritonsmith.core.errors import FactError, SmithError, StepError
 from tritonsmith.core.plan import files
+from tritonsmith.facts import gpus, package_owners, python_env
+from tritonsmith.facts.package_owners import PACKAGE
 from tritonsmith.lab.failure import Failure
 from tritonsmith.lab.model import Observation, Verdict
 
@@ -193,3 +210,175 @@ def _observation(row: dict[str, Any]) -> Observation:
     if not all(map(math.isfinite, (observation.seconds, observation.cpu_seconds))):
         raise ValueError("a time is not a number")
     return replace(observation, notes=tuple(observation.notes), swapped=tuple(observation.swapped))
+
+
+# Variables of a terminal and of its session: they differ in the next window, and no compiler reads them.
+_SESSION = (
+    *("_", "SHLVL", "PWD", "OLDPWD", "TERM", "TERM_*", "COLORTERM", "COLUMNS", "LINES", "WINDOWID", "TTY"),
+    *(
+        "SSH_*",
+        "TMUX",
+        "TMUX_*",
+        "STY",
+        "WINDOW",
+        "DISPLAY",
+        "WAYLAND_DISPLAY",
+        "XAUTHORITY",
+        "DBUS_*",
+        "XDG_*",
+    ),
+    *("GPG_*", "HISTFILE", "HISTSIZE", "PS1", "PROMPT_COMMAND", "INVOCATION_ID", "JOURNAL_STREAM"),
+    *("VSCODE_*", "PYTEST_CURRENT_TEST"),
+)
+# Files that a program reads rather than writes; what it writes would be another input in the next run.
+_READ = (
+    *(".py", ".pyi", ".so", ".toml", ".yaml", ".yml", ".cfg", ".ini", ".json", ".cu", ".cuh", ".h", ".hpp"),
+    *(".c", ".cc", ".cpp", ".ttir", ".ttgir", ".llir", ".ptx", ".amdgcn"),
+)
+_MOST = 50_000  # files and folders of one tree; a home folder has more, and looking at them takes seconds
+_PYTHON = re.compile(r"python[\d.]*t?")
+_METADATA = (".dist-info", ".egg-info", ".egg-link", ".pth", "_finder.py")
+
+
+def unknown() -> str:
+    """Return something that is never the same again: where inputs cannot be compared, nothing is taken up."""
+    return f"unknown {uuid4().hex}"
+
+
+def environment() -> dict[str, object]:
+    """Return the variables that a program may read, and the state of files that they name."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not any(fnmatchcase(name, pattern) for pattern in _SESSION)
+    }
+    return {
+        name: (value, file(Path(value)) if value.startswith("/") else None) for name, value in kept.items()
+    }
+
+
+def file(path: Path) -> tuple[int, ...] | None:
+    """Return the state of a file, which changes when it is written; None if it is no file."""
+    try:
+        status = path.stat()
+    except (OSError, ValueError):  # it may go while others are looked at; a word of a command is no path
+        return None
+    return _state(status) if stat.S_ISREG(status.st_mode) else None
+
+
+def _state(status: os.stat_result) -> tuple[int, ...]:
+    # The times are of the file and of its entry: a copy that keeps the first has another second one.
+    return (status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+
+def tree(folder: Path, *, every: bool = False, apart: Iterable[Path] = ()) -> object:
+    """Return the states of the files below a folder, by their paths.
+
+    Links are followed, as the parts of a Triton that is installed from its checkout are linked together.
+
+    Args:
+        folder: of the tree.
+        every: all files, not only those that are usually read.
+        apart: files and folders that the experiment itself writes.
+    """
+    passed = {os.path.realpath(path) for path in apart}
+    states: dict[str, tuple[int, ...]] = {}
+    count = 0
+    for place, inner, names in os.walk(folder, followlinks=True):
+        real = os.path.realpath(place)
+        # The second are environments and caches: the tool's own among them, whose logs change all the time.
+        if real in passed or not {"pyvenv.cfg", "CACHEDIR.TAG"}.isdisjoint(names):
+            inner.clear()
+            continue
+        passed.add(real)
+        inner[:] = [name for name in inner if not name.startswith(".") and name != "__pycache__"]
+        count += len(inner) + len(names)
+        if count > _MOST:
+            return unknown()
+        for name in names:
+            path = Path(place, name)
+            mine = (every or name.endswith(_READ)) and os.path.realpath(path) not in passed
+            if mine and (state := file(path)):
+                states[str(path)] = state
+    return states
+
+
+def python(executable: Path) -> object:
+    """Return an interpreter with its packages, of which Triton's and those installed from elsewhere whole."""
+    known = python_env.read(executable)
+    if known is None:
+        return unknown()
+    elsewhere = [
+        folder for folder in known.path if folder not in known.sites and not (folder / "os.py").is_file()
+    ]
+    for finder in (path for site in known.sites for path in sorted(site.glob("__editable__*_finder.py"))):
+        elsewhere += package_owners.finder_mapping(finder).values()
+    try:
+        installed = [
+            (str(path), _state(path.lstat()))
+            for site in known.sites
+            for path in sorted(site.iterdir())
+            if path.name.endswith(_METADATA)
+        ]
+    except OSError:  # pip is at work there
+        return unknown()
+    tritons = [tree(folder / PACKAGE, every=True) for folder in (*known.sites, *elsewhere)]
+    # A finder names the package itself, a line of a `.pth` file the folder around it.
+    tritons += [tree(folder, every=True) for folder in elsewhere if folder.name == PACKAGE]
+    return (str(executable), known.version, installed, tritons, [tree(folder) for folder in elsewhere])
+
+
+def compiled(asked: CompileRequest, where: Interpreter) -> object:
+    """Return a compile with the kernel's sources, the Triton and the programs that it runs."""
+    try:
+        of_python = "" if asked.from_ir else source_tree.of(asked.file, asked.kernel).key
+        sources = of_python or source_tree.sum_of(asked.file)
+    except SmithError:
+        sources = unknown()
+    programs = [file(Path(name)) for tool in where.programs.disassemblers for name in tool.programs]
+    limits = (where.variables, where.timeout, where.jobs, where.programs, programs)
+    folders = [tree(folder) for folder in paths_of({**os.environ, **where.variables})]
+    return (sources, asked, limits, python(where.python), environment(), folders)
+
+
+def program(path: Path) -> object:
+    """Return a program; of a Python, and of a script for one, that Python."""
+    return (str(path), file(path), [python(executable) for executable in _pythons(path)])
+
+
+def _pythons(path: Path) -> Iterator[Path]:
+    if _PYTHON.fullmatch(path.name):
+        yield path
+        return
+    try:
+        with untrusted.opened(path) as content:
+            head = content.readline(4096).decode(errors="replace")
+    except OSError:
+        return
+    words = head.removeprefix("#!").split() if head.startswith("#!") else []
+    if words and _PYTHON.fullmatch(Path(words[0]).name):
+        yield Path(words[0])
+
+
+def command(argv: Sequence[str], cwd: Path, path: str, apart: Iterable[Path] = ()) -> object:
+    """Return a command with the files and programs that it may read, its variables and the GPUs.
+
+    Args:
+        argv: program and arguments.
+        cwd: where it runs.
+        path: its PATH.
+        apart: files and folders that the experiment itself writes.
+    """
+    # `tests/test_k.py::test_add` names a file, too.
+    named = [cwd / word.partition("::")[0] for word in argv[1:]]
+    scripts = [name for name in named if untrusted.is_file(name)]
+    folders = dict.fromkeys((cwd, *(script.parent for script in scripts), *paths_of(os.environ)))
+    trees = [tree(folder, apart=apart) for folder in folders]
+    called, pythons = process.which(argv[0], path) or argv[0], process.which("python", path)
+    programs = [program(Path(name)) for name in dict.fromkeys((called, pythons or sys.executable))]
+    return (argv, str(cwd), [file(script) for script in scripts], trees, programs, environment(), gpus.read())
+
+
+def paths_of(variables: Mapping[str, str]) -> tuple[Path, ...]:
+    """Return the folders of PYTHONPATH."""
+    return tuple(map(Path, filter(None, variables.get("PYTHONPATH", "").split(os.pathsep))))

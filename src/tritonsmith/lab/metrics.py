@@ -10,11 +10,10 @@ from typing import Literal
 
 from tritonsmith.compiler.manifest import Manifest, Point
 from tritonsmith.compiler.resources import measure as resources_measure
-from tritonsmith.compiler.resources.table import COLUMNS, WORDS, ResourceRow, Value
+from tritonsmith.compiler.resources.measure import COLUMNS, WORDS, ResourceRow, Value
 from tritonsmith.core import configs
-from tritonsmith.inspect.show import stage as show_stage
-from tritonsmith.ir import instructions
-from tritonsmith.ir.normalize import diff
+from tritonsmith.inspect import show as show_stage
+from tritonsmith.ir.normalize import assembly, diff
 
 TIME = "compile_seconds"
 _INSTRUCTIONS = "instructions "
@@ -50,7 +49,7 @@ def measure(manifest: Manifest, point: Point, row: ResourceRow) -> Measured:
     language = _LANGUAGES[point.backend]
     counted = {
         f"{_INSTRUCTIONS}{name}": row.instructions.get(name, 0) if row.instructions else None
-        for name in (instructions.TOTAL, *instructions.names(language))
+        for name in (assembly.TOTAL, *assembly.names(language))
     }
     stages = [name for name in stage_names() if name in point.stages]
     sizes = {f"{name}{_BYTES}": point.stages[name].size for name in stages}
@@ -103,7 +102,7 @@ def known_names() -> tuple[str, ...]:
     keys = [column.key for column in COLUMNS if column.key not in WORDS]
     stages = [f"{name}{_BYTES}" for name in stage_names()]
     stages += [f"{name}{_OPERATIONS}" for name in stage_names() if name not in resources_measure.BINARIES]
-    bare = [name for name in classes if name != instructions.TOTAL]  # `instructions` is the word for it
+    bare = [name for name in classes if name != assembly.TOTAL]  # `instructions` is the word for it
     return (*short_names(), *keys, *stages, TIME, *(f"{_INSTRUCTIONS}{name}" for name in classes), *bare)
 
 
@@ -117,7 +116,7 @@ def keys_of(name: str, backend: str) -> tuple[str, ...]:
     language = _LANGUAGES[backend]
     bare = name.removeprefix(_INSTRUCTIONS)
     if bare in _classes(language):
-        every = (instructions.TOTAL, *instructions.names(language))
+        every = (assembly.TOTAL, *assembly.names(language))
         # `global load` has no count of its own: it is the sum of its widths.
         wide = [
             name for name in every if name.rpartition(" ")[0] == bare and name.rpartition(" ")[2].isdigit()
@@ -154,9 +153,9 @@ def known_classes() -> frozenset[str]:
 
 @cache
 def _classes(language: str) -> tuple[str, ...]:
-    wide = {name: name.rpartition(" ") for name in instructions.names(language)}
+    wide = {name: name.rpartition(" ") for name in assembly.names(language)}
     whole = [head for head, _, width in wide.values() if width.isdigit()]
-    return tuple(dict.fromkeys((instructions.TOTAL, *whole, *wide)))
+    return tuple(dict.fromkeys((assembly.TOTAL, *whole, *wide)))
 
 
 def _operations(manifest: Manifest, point: Point, stages: list[str]) -> Iterator[tuple[str, Value]]:
@@ -177,7 +176,7 @@ def _title(key: str) -> str:
         if key.endswith(ending):
             return f"{key.removesuffix(ending)}, {unit}"
     name = key.removeprefix(_INSTRUCTIONS)
-    return "instructions" if name == instructions.TOTAL else f"{name}, instructions"
+    return "instructions" if name == assembly.TOTAL else f"{name}, instructions"
 
 
 def _better(key: str) -> Better:

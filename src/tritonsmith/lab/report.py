@@ -11,8 +11,8 @@ from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import SmithError
 from tritonsmith.core.plan import files
 from tritonsmith.core.ui import html_page, tables
+from tritonsmith.core.ui.console import counted
 from tritonsmith.core.ui.tables import Grid
-from tritonsmith.core.ui.units import counted
 from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict
 

@@ -12,11 +12,11 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from tritonsmith.compiler.resources.table import LAUNCH, WORDS, Value
+from tritonsmith.compiler.resources.measure import LAUNCH, WORDS, Value
 from tritonsmith.core.errors import UsageError, did_you_mean
-from tritonsmith.inspect.show import stage as show_stage
+from tritonsmith.inspect import show as show_stage
 from tritonsmith.lab import metrics
-from tritonsmith.lab.compare.diff import TEXTS, Compared
+from tritonsmith.lab.compare.matching import TEXTS, Compared
 
 _LIMIT = re.compile(
     r"(?P<metric>[^<>=!]+?)\s*(?P<comparison><=|>=|==|!=|<|>)\s*(?P<sign>[+-]?)(?P<number>\d+(\.\d+)?)\s*(?P<percent>%?)",

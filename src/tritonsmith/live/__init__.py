@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import Any
 
 from tritonsmith.live import stages
-from tritonsmith.live.view import KernelView, ResourcesView
+from tritonsmith.live.stages import KernelView, ResourcesView
 
 __all__ = ["resources", "show"]
 

@@ -15,16 +15,14 @@ from typing import Any
 from invoke.exceptions import ParseError
 
 from tritonsmith.cli.tasks.kernel_options import CompileOptions, parse_stages
-from tritonsmith.cli.tasks.option_fields import CommaLists, flag, word
-from tritonsmith.cli.tasks.option_task import from_argv
-from tritonsmith.cli.tasks.task import task
-from tritonsmith.compiler import notebook, run, source, targets
+from tritonsmith.cli.tasks.option_fields import CommaLists, flag, from_argv, word
+from tritonsmith.cli.tasks.output import task
+from tritonsmith.compiler import run, source, source_tree, targets
 from tritonsmith.compiler.interpreter import choose_interpreter
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.core.errors import FactError, SmithError, UsageError
 from tritonsmith.live import display, stages
-from tritonsmith.live.stages import KernelStages
-from tritonsmith.live.view import KernelView
+from tritonsmith.live.stages import KernelStages, KernelView
 
 NAME = "triton_stages"
 
@@ -55,7 +53,7 @@ def triton_stages(shell: Any, line: str, cell: str) -> None:
     try:
         cell_stages(NotebookCell(shell, cell), **from_argv(FLAGS, shlex.split(line)))
     except (SmithError, ParseError) as error:
-        print(notebook.told(f"error: {error}"), file=sys.stderr)
+        print(source_tree.told(f"error: {error}"), file=sys.stderr)
 
 
 def cell_stages(
@@ -118,7 +116,7 @@ def compiled(cell: NotebookCell, flags: CompileRequest, kernel: str) -> Sequence
     """
     where = choose_interpreter("", sys.executable)
     cells = cell.shell.history_manager.input_hist_raw[1:]
-    file = notebook.written(cells, "this notebook", Path.cwd(), "notebook")
+    file = source_tree.written(cells, "this notebook", Path.cwd(), "notebook")
     name = source.choose(cell.text, kernel, file)
     request = replace(flags, file=file, kernel=name, targets=flags.targets or targets.default()[:1])
     result = run.execute(run.prepare(request, where), where, silent=True)

@@ -1,4 +1,7 @@
-"""Read a compiled kernel as texts and resources, while its files exist."""
+"""Read a compiled kernel as texts and resources, while its files exist.
+
+Show a kernel and its resources: as HTML in a notebook, as text elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +10,20 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from html import escape
 from pathlib import Path
 from typing import Any
 
 from tritonsmith.compiler import interpreter, report
 from tritonsmith.compiler.manifest import Manifest, Point, Stage
 from tritonsmith.compiler.resources import measure
-from tritonsmith.compiler.resources.measure import Measured
+from tritonsmith.compiler.resources.measure import Measured, ResourceRow, Value
 from tritonsmith.core import configs
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import UsageError, did_you_mean
 from tritonsmith.core.plan import files
-from tritonsmith.inspect.show import stage as show_stage
+from tritonsmith.inspect import resources
+from tritonsmith.inspect import show as show_stage
 
 _ID = "live"
 
@@ -114,3 +119,69 @@ def _write(path: Path, content: bytes) -> Stage:
 def _origin() -> Path:
     file = getattr(sys.modules.get("triton"), "__file__", None)
     return Path(file).parent if file else Path()
+
+
+_WIDTH = 100  # characters
+_PRE = "max-height:32em;overflow:auto;font-size:12px;line-height:1.3"
+_OPEN = "ttgir"  # the stage that is not folded
+
+
+class ResourcesView(Mapping[str, Value]):
+    """The resources of a kernel: its values by the keys of `kernel.compile --resources --json`."""
+
+    def __init__(self, measured: Measured) -> None:
+        self._measured = measured
+        self._row: ResourceRow = measured.rows[0]
+
+    def __getitem__(self, key: str) -> Value:
+        return self._row.values[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._row.values)
+
+    def __len__(self) -> int:
+        return len(self._row.values)
+
+    def __repr__(self) -> str:
+        lines = [
+            line.plain
+            for grid in resources.tables_of([self._row], cached=False)
+            for line in grid.lines(_WIDTH)
+        ]
+        return "\n".join([*lines, *(f"warning: {text}" for text in self._measured.warnings)]).rstrip()
+
+    def _repr_html_(self) -> str:
+        heads = {column.head.replace("\n", " "): column for column in measure.columns([self._row])}
+        cells = "".join(
+            f"<tr><td style='text-align:left'>{escape(f'{name} {column.unit}')}</td>"
+            f"<td>{escape(resources.spelled(self._row.values[column.key]))}</td></tr>"
+            for name, column in heads.items()
+        )
+        warnings = "".join(f"<p><b>warning:</b> {escape(text)}</p>" for text in self._measured.warnings)
+        return f"<table>{cells}</table>{warnings}"
+
+
+class KernelView:
+    """A kernel with its resources and its stages."""
+
+    def __init__(self, kernel: KernelStages) -> None:
+        self._kernel = kernel
+
+    def __repr__(self) -> str:
+        kernel = self._kernel
+        sizes = ", ".join(f"{stage} {len(text.splitlines())} lines" for stage, text in kernel.texts.items())
+        content = kernel.error or f"{sizes}\n{ResourcesView(kernel.resources)!r}"
+        return f"{kernel.name}, {kernel.target}\n{content}"
+
+    def _repr_html_(self) -> str:
+        kernel = self._kernel
+        parts = [f"<h4>{escape(kernel.name)}, {escape(kernel.target)}</h4>"]
+        if kernel.error:
+            parts.append(f"<pre style='{_PRE}'>{escape(kernel.error)}</pre>")
+        else:
+            parts.append(ResourcesView(kernel.resources)._repr_html_())
+        for stage, text in kernel.texts.items():
+            summary = f"<summary>{escape(stage)}, {len(text.splitlines())} lines</summary>"
+            folded = " open" if stage == _OPEN else ""
+            parts.append(f"<details{folded}>{summary}<pre style='{_PRE}'>{escape(text)}</pre></details>")
+        return "".join(parts)

@@ -1,4 +1,7 @@
-"""The ptxas of any CUDA, from registry packages, besides those that Triton includes."""
+"""The ptxas of any CUDA, from registry packages, besides those that Triton includes.
+
+Parts of CUDA from registry packages; `configs/toolchain.toml` maps each part to its packages.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +14,70 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from packaging.specifiers import SpecifierSet
+
 from tritonsmith.core import configs
+from tritonsmith.core.command_line import version_key
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, UsageError, did_you_mean
-from tritonsmith.core.plan import Plan, files
+from tritonsmith.core.plan import Plan, Stamp, Step, UnpackPackage, digest, files
 from tritonsmith.core.process import query
-from tritonsmith.core.versions import version_key
-from tritonsmith.facts import eras
+from tritonsmith.facts import checkout
 from tritonsmith.facts.machine import Machine
 from tritonsmith.facts.variables import covers
-from tritonsmith.wheels import cuda_package, venv
+from tritonsmith.wheels import venv
+
+_MACOS_PLATFORMS = {"arm64": "manylinux2014_aarch64", "x86_64": "manylinux2014_x86_64"}
+
+
+def unpacked(requirement: str, workspace: Workspace) -> Path:
+    """Return the folder in which a package is unpacked."""
+    return workspace.toolchain / requirement.replace("==", "-")
+
+
+def unpack(
+    requirement: str,
+    workspace: Workspace,
+    machine: Machine,
+    python: Path,
+    phase: str,
+    verify: tuple[str, ...] = (),
+) -> Step:
+    """Return the step that unpacks a package, once for all environments.
+
+    The stamp identifies the package, not the pip that unpacks it: environments have their own interpreters.
+
+    Args:
+        requirement: the package, with its exact version.
+        workspace: workspace for unpacked packages.
+        machine: macOS takes the Linux packages, as upstream does.
+        python: interpreter with pip.
+        phase: phase of the step.
+        verify: a program of the package and its arguments, which must succeed.
+    """
+    target = unpacked(requirement, workspace)
+    platform: tuple[str, ...] = ()
+    if machine.system == "Darwin" and requirement.startswith("nvidia-"):
+        platform = ("--platform", _MACOS_PLATFORMS[machine.arch])
+    pip = (
+        *(str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"),
+        *("--only-binary=:all:", *platform),
+    )
+    stamp = Stamp(
+        workspace.toolchain / f".{target.name}.done", digest(requirement, machine.arch, platform), made=target
+    )
+    return UnpackPackage(pip, requirement, target, workspace.root, verify, phase=phase, stamp=stamp)
+
+
+def package_of(row: dict[str, Any], version: str) -> tuple[dict[str, Any], str]:
+    """Return the registry package that holds a version, and the version of it to use."""
+    for package in row["packages"]:
+        if SpecifierSet(package["range"]).contains(version):
+            first = package.get("first")
+            at = first if first and version_key(version) < version_key(first) else version
+            return package, at
+    raise LookupError(f"configs/toolchain.toml has no package for {row['name']} {version}")
+
 
 PHASE = "ptxas"
 _WANTED = re.compile(r"\d+\.\d+(\.\d+)?", re.ASCII)
@@ -103,9 +160,9 @@ def prepare(version: str, space: Workspace, machine: Machine, python: Path) -> R
     package = _package(version)
     requirement = f"{package['name']}=={version}"
     inside = str(package["path"]).format(major=version_key(version)[0])
-    step = cuda_package.unpack(requirement, space, machine, python, PHASE, (inside, "--version"))
+    step = unpack(requirement, space, machine, python, PHASE, (inside, "--version"))
     todo = () if step.stamp and step.stamp.holds() else (step,)
-    path = cuda_package.unpacked(requirement, space) / inside
+    path = unpacked(requirement, space) / inside
     return RegistryPtxas(version, path, requirement, Plan(f"ptxas {version}", todo))
 
 
@@ -168,7 +225,7 @@ def newest_accepted(triton: str) -> str:
 def shipped_before(triton: str, capability: str, version: str) -> str:
     """Return the last earlier release's ptxas for a GPU if it is older than a version; else empty."""
     table = configs.load("gpus")["nvidia"]["shipped"]
-    lines = [row.version for row in eras.releases() if version_key(row.version) < version_key(triton)[:2]]
+    lines = [row.version for row in checkout.releases() if version_key(row.version) < version_key(triton)[:2]]
     for line in reversed(lines):
         rows = table[row_for(line, capability)["name"]]
         had = [rows[since] for since in rows if covers(line, since)]
@@ -211,4 +268,4 @@ def _package(version: str) -> dict[str, Any]:
             f"no package has ptxas {version}", hints=[f"the oldest is {table['ptxas']['oldest']}"]
         )
     row = next(row for row in table["component"] if row["name"] == "ptxas")
-    return cuda_package.package_of(row, version)[0]
+    return package_of(row, version)[0]

@@ -1,28 +1,35 @@
 """Record a program's launches: it sees a GPU, and its kernels are counted, not run.
 
 `sitecustomize.py` of a scratch folder on PYTHONPATH calls `start` in every Python of the process tree.
+
+Profile a process's launches with Proton, Triton's own profiler.
+
+`sitecustomize.py` of a scratch folder on PYTHONPATH calls `start` in every Python of the process tree.
 """
 
 from __future__ import annotations
 
+import atexit
 import functools
+import inspect
 import json
+import os
 import sys
 import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from .border import read_request
+from .border import encoded, read_request, text_of
 from .fake_gpu import FakeDriver, FakeGpu
-from .frames import where
+from .foreign import where
 from .launches import RecordedKernel, Recorder, site
-from .messages import CaptureRequest
-from .stub_finder import AbsentFinder, ImportWatcher
-from .values import encoded
+from .messages import CaptureRequest, ProfiledRow, ProfileRequest, ProfileSession
+from .stubs import AbsentFinder, ImportWatcher
 
 if TYPE_CHECKING:
     from .border import Table
     from .foreign import AstSource, Autotuner, GpuTarget
+
 
 ALWAYS = ("num_warps", "num_stages")  # options that are written even where they are the defaults
 _TIMES = 1.0  # milliseconds: what a kernel takes, for whoever measures
@@ -226,3 +233,51 @@ def measured(recorder: Recorder, kernel: Callable[[], Any], *_: Any, **more: Any
     if quantiles:
         return [_TIMES] * len(quantiles)
     return [_TIMES] if more.get("return_mode") == "all" else _TIMES
+
+
+def start_profile(request_path: str) -> int:
+    """Start a session as soon as Triton is imported; it ends with the process."""
+    request = read_request(ProfileRequest, request_path)
+    if request.sessions:
+        sys.meta_path.insert(0, ImportWatcher({"triton": functools.partial(_profiled, request)}))
+    return 0
+
+
+def _profiled(request: ProfileRequest, run: Callable[[], None], _triton: types.ModuleType) -> None:
+    run()
+    place = os.path.join(request.results, str(os.getpid()))
+    session: ProfileSession | None = None
+    refused = []
+    try:
+        import triton.profiler.flags
+        from triton import profiler
+    except ImportError as error:
+        refused.append(f"{type(error).__name__}: {error}")
+    else:
+        module = triton.profiler.flags
+        for candidate in filter(functools.partial(_known, profiler), request.sessions):
+            try:
+                _start(profiler, place, candidate)
+            except Exception as error:  # noqa: BLE001 - libproton raises what CUPTI and ROCm say
+                name = " ".join(filter(None, (candidate.backend, candidate.mode)))
+                refused.append(f"{name}: {error}")
+                continue
+            session = candidate
+            # Otherwise a session of the program's would end this one.
+            getattr(module, "flags", module).command_line = True
+            atexit.register(profiler.finalize)
+            break
+    with open(f"{place}.json", "w", encoding="utf-8") as file:
+        file.write(text_of(ProfiledRow(session, tuple(refused))) + "\n")
+
+
+def _known(profiler: types.ModuleType, session: ProfileSession) -> bool:
+    """Report whether this Proton has the session's backend."""
+    # A Proton with modes would start `cupti_pcsampling`, but measure nothing.
+    modes = "mode" in inspect.signature(profiler.start).parameters
+    return not session.mode if not modes else session.backend != "cupti_pcsampling"
+
+
+def _start(profiler: types.ModuleType, place: str, session: ProfileSession) -> None:
+    mode = {"mode": session.mode} if session.mode else {}
+    profiler.start(place, backend=session.backend, **mode)

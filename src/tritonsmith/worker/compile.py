@@ -26,7 +26,7 @@ from .file_context import FileSurroundings, prepare, surroundings
 from .load import LoadedKernel, content_of, load_checked
 from .messages import CompiledRow, CompileHead, PointRequest, PointsRequest, ServedRow
 from .processes import die_with_parent, ignore_interrupts, in_child, interrupt_with_parent
-from .ptxas_remarks import listen, read_tail
+from .stage import listen, read_tail
 
 if TYPE_CHECKING:
     from .load import Loader
@@ -230,9 +230,9 @@ def finished(request: PointsRequest, point: PointRequest, row: CompiledRow) -> C
     """Return a row with what was printed, and write the metadata of a compile that succeeded."""
     path = os.path.join(request.output, point.id, "log")
     if row.status == "ok" and point.surgery and point.surgery.llvm:
-        from . import llvm_options
+        from . import libtriton
 
-        llvm_options.shorten(path, point.surgery.llvm)
+        libtriton.shorten(path, point.surgery.llvm)
     log = read_tail(path)
     error = row.error
     if row.status == "ok":

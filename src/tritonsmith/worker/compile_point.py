@@ -16,13 +16,12 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from . import surgery
-from .border import RequestRefusedError
+from .border import RequestRefusedError, decoded, encoded, nested
 from .file_context import FileSurroundings, disassembled
 from .load import LoadedKernel, content_of
 from .messages import CompiledRow, PointRequest, PointsRequest, StageFile
-from .ptxas_remarks import ASSEMBLED, check_gpu, remarks
+from .stage import ASSEMBLED, check_gpu, remarks
 from .stubs import UnknownError
-from .values import decoded, encoded, nested
 
 if TYPE_CHECKING:
     from .border import Table

@@ -15,8 +15,7 @@ from .border import RequestRefusedError
 from .fake_gpu import FakeDriver, FakeGpu
 from .fake_torch import PROVIDED, patched, provide, triton_found
 from .messages import DisassemblerRequest, FileRequest
-from .stub_finder import ImportWatcher, LentFinder, StubFinder
-from .stubs import Ledger, UnknownError
+from .stubs import ImportWatcher, Ledger, LentFinder, StubFinder, UnknownError
 
 if TYPE_CHECKING:
     from .border import Table

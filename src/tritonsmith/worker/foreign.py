@@ -2,10 +2,17 @@
 
 Each is `Any` for the type checker, and tells a reader which class it is. Nothing imports this file at run
 time: Python 3.8 cannot evaluate it.
+
+Find the code that uses a stub: the user's code, Triton, the standard library or the worker.
 """
 
 from __future__ import annotations
 
+import opcode
+import os
+import sys
+import types
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 # torch
@@ -44,3 +51,78 @@ class GpuTarget(Protocol):
     @property
     def warp_size(self) -> int:
         """Threads of a warp."""
+
+
+_HERE = os.path.dirname(__file__)
+_LIBRARY = os.path.dirname(os.__file__)
+INSTALLED = ("site-packages", "dist-packages")
+_ASKS = ("hasattr", "getattr")
+# Parts of the standard library that inspect any object: annotations, fields, bases.
+_LOOKERS = ("typing", "typing_extensions", "dataclasses", "abc", "enum", "inspect", "functools", "copyreg")
+
+
+def where() -> str:
+    """Return FILE:LINE of the responsible code, outside of the standard library, Triton and this tool."""
+    outermost = ""
+    for frame in frames():
+        if _is_ours(frame) or is_library(frame):
+            continue
+        place = f"{shown(frame.f_code.co_filename)}:{frame.f_lineno}"
+        if package_name(frame) != "triton":
+            return place
+        outermost = outermost or place
+    return outermost
+
+
+def shown(path: str) -> str:
+    """Return a file's path relative to the folder that Python imports it from."""
+    roots = [os.path.join(os.path.abspath(part), "") for part in sys.path if part]
+    inside = [root for root in roots if path.startswith(root)]
+    return path[len(max(inside, key=len)) :] if inside else path
+
+
+def frames() -> Iterator[types.FrameType]:
+    """Yield the frames of the caller, innermost first."""
+    frame: types.FrameType | None = sys._getframe(1)  # noqa: SLF001 - there is no other way to them
+    while frame:
+        yield frame
+        frame = frame.f_back
+
+
+def user_frame() -> types.FrameType | None:
+    """Return the first frame outside of this tool and the standard library."""
+    return next((frame for frame in frames() if not _is_ours(frame) and not is_library(frame)), None)
+
+
+def _is_ours(frame: types.FrameType) -> bool:
+    return os.path.dirname(frame.f_code.co_filename) == _HERE
+
+
+def is_library(frame: types.FrameType) -> bool:
+    """Report whether a frame runs code of the standard library."""
+    path = frame.f_code.co_filename
+    if path.startswith("<frozen"):
+        return True
+    return path.startswith(_LIBRARY) and not any(part in path for part in INSTALLED)
+
+
+def package_name(frame: types.FrameType | None) -> str:
+    """Return the top-level package whose code a frame runs."""
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0] if frame else ""
+
+
+def only_looks(frame: types.FrameType) -> bool:
+    """Report whether a frame runs code that inspects any object, and decides nothing by the result."""
+    return package_name(frame) in _LOOKERS or is_jit(frame)
+
+
+def is_jit(frame: types.FrameType) -> bool:
+    """Report whether a frame runs Triton's check of annotations and of a kernel's dependencies."""
+    return frame.f_globals.get("__name__") == "triton.runtime.jit"
+
+
+def asks_whether(frame: types.FrameType) -> bool:
+    """Report whether an attribute is read by `hasattr`, or `getattr` with a default, and not by a dot."""
+    if is_library(frame) or not set(_ASKS) & set(frame.f_code.co_names):
+        return False
+    return "CALL" in opcode.opname[frame.f_code.co_code[frame.f_lasti]]

@@ -20,10 +20,9 @@ import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from .border import RequestRefusedError, text_of
-from .frames import frames, is_library, package_name, shown
+from .border import RequestRefusedError, encoded, text_of
+from .foreign import frames, is_library, package_name, shown
 from .messages import CaptureRow, LaunchesRow, RecordedParameter, SpecializedKernel
-from .values import encoded
 
 if TYPE_CHECKING:
     from .border import Table

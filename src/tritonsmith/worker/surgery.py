@@ -19,12 +19,12 @@ from collections.abc import Callable, Iterator
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from . import llvm_options
+from . import libtriton
 from .border import read_request, text_of
 from .introspect import form_of, plain
 from .libtriton import bindings_of
 from .messages import OperatedRow, OperateRequest, SurgeryRequest
-from .stub_finder import ImportWatcher
+from .stubs import ImportWatcher
 
 if TYPE_CHECKING:
     from .border import Table
@@ -70,7 +70,7 @@ class CompileOperation:
         """
         install()
         if self.wanted.llvm:
-            llvm_options.apply(self.wanted.llvm)
+            libtriton.apply(self.wanted.llvm)
 
     def key(self) -> str:
         """Return a digest of the surgery for the keys of Triton's caches."""

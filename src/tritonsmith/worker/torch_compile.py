@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from .launches import Recorder, site
 from .messages import CaptureRequest
-from .stub_finder import ImportWatcher
+from .stubs import ImportWatcher
 from .torch_accelerator import TorchAccelerator
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.atlas.planted import plant
 from tests.unit.repositories import Made
-from tritonsmith.atlas import command, report
+from tritonsmith.atlas import command
 from tritonsmith.atlas.answer import AtlasAnswer
 from tritonsmith.atlas.index import Index
 from tritonsmith.core.errors import SmithError, UsageError
@@ -58,7 +58,7 @@ def test_what_is_not_there_is_said(index: Index) -> None:
     found = command.explain(index, "tritongpu-unused")
     assert found.places["implemented"] == found.places["bound"] == found.places["tests"] == ()
     assert places(found, "called in C++") == ["lib/Dialect/TritonGPU/Transforms/Pipeline.cpp:5"]
-    page = "\n".join(map(str, report.blocks(found)))
+    page = "\n".join(map(str, command.blocks(found)))
     assert "no test names it" in page
     assert "no binding to Python" in page
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tritonsmith.atlas import td_text
+from tritonsmith.atlas import tablegen
 
 pytestmark = pytest.mark.unit
 
@@ -30,12 +30,12 @@ class OneFile:
 )
 def test_what_is_opened_and_never_closed_hides_nothing_before_it(rest: str) -> None:
     """In time that is proportional to the text: otherwise this takes hours."""
-    found = td_text.read(OneFile(OP + rest * MANY))  # type: ignore[arg-type]
+    found = tablegen.read_td(OneFile(OP + rest * MANY))  # type: ignore[arg-type]
     assert [one.name for one in found if one.kind == "op"] == ["d.a"]
 
 
 def test_parameters_that_double_in_class_upon_class_are_left_as_they_are() -> None:
     classes = "".join(f"class C{at + 1}<string a> : C{at}<a # a>;\n" for at in range(60))
-    found = td_text.read(OneFile(f"class C0<string a> : Op<D, a>;\n{classes}def X : C60<zzzz>;\n"))  # type: ignore[arg-type]
+    found = tablegen.read_td(OneFile(f"class C0<string a> : Op<D, a>;\n{classes}def X : C60<zzzz>;\n"))  # type: ignore[arg-type]
     assert [one.record for one in found] == ["X"]
     assert len(found[0].name) < 1 << 20

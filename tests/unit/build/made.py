@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tritonsmith.build.cmake import CmakeTools, Jobs, bounded_jobs
-from tritonsmith.build.llvm.request import LlvmRequest
-from tritonsmith.build.llvm.source import BuildTools
+from tritonsmith.build.llvm.source import BuildTools, LlvmRequest
 from tritonsmith.build.store.store import Store
 from tritonsmith.build.triton.recipe import Inputs
 from tritonsmith.compiler.interpreter import HostPrograms
-from tritonsmith.core.envs.schema import LlvmSettings, Settings, TritonSettings
+from tritonsmith.core.envs.settings import LlvmSettings, Settings, TritonSettings
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.facts.checkout import LlvmPin, TritonCheckout
 from tritonsmith.facts.llvm_tree import LlvmTree

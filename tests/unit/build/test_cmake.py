@@ -12,7 +12,7 @@ import pytest
 from tests.unit.build import made
 from tritonsmith.build import cmake
 from tritonsmith.build.cmake import CMakeChange, CmakeTools, Jobs, bounded_jobs
-from tritonsmith.core.envs.schema import DebugInfo, ToolchainSettings
+from tritonsmith.core.envs.settings import DebugInfo, ToolchainSettings
 from tritonsmith.core.plan import Plan, Remove, Run, Write
 from tritonsmith.facts import machine
 from tritonsmith.facts.tools import Tool

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tritonsmith.build import compile_commands, merge_compile_commands
-from tritonsmith.build.compile_commands import NAME, look
+from tritonsmith.build import cmake, merge_compile_commands
+from tritonsmith.build.cmake import NAME, look
 from tritonsmith.core.envs.workspace import EnvDir, Workspace
 from tritonsmith.core.errors import FactError
 from tritonsmith.core.plan import Link, Move, Plan, Run
@@ -41,7 +41,7 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def planned(checkout: Path, env: EnvDir) -> Plan:
-    return compile_commands.plan(look(checkout), env, (env.build / NAME,))
+    return cmake.plan(look(checkout), env, (env.build / NAME,))
 
 
 def test_nothing_there(checkout: Path, env: EnvDir) -> None:
@@ -50,7 +50,7 @@ def test_nothing_there(checkout: Path, env: EnvDir) -> None:
     assert isinstance(merge, Run)
     assert merge.argv[1:3] == ("-m", "tritonsmith.build.merge_compile_commands")
     assert merge.argv[3:] == ("--output", str(env.path / NAME), str(env.build / NAME))
-    assert link == Link(checkout / NAME, env.path / NAME, phase=compile_commands.PHASE)
+    assert link == Link(checkout / NAME, env.path / NAME, phase=cmake.PHASE)
 
 
 @pytest.mark.parametrize("target", ["right", "elsewhere", "gone"])
@@ -87,7 +87,7 @@ def test_a_folder_is_refused(checkout: Path, env: EnvDir) -> None:
 
 def test_nothing_configured_yet(checkout: Path, env: EnvDir) -> None:
     with pytest.raises(FactError, match="does not exist yet") as caught:
-        compile_commands.plan(look(checkout), env, ())
+        cmake.plan(look(checkout), env, ())
     assert "invoke build-triton" in str(caught.value)
 
 
@@ -96,7 +96,7 @@ def test_the_plan_does_what_it_says(checkout: Path, env: EnvDir, tmp_path: Path)
     llvm = tmp_path / "llvm" / NAME
     llvm.parent.mkdir()
     llvm.write_text(json.dumps([entry("/llvm/b.cpp")]), encoding="utf-8")
-    plan = compile_commands.plan(look(checkout), env, (env.build / NAME, llvm))
+    plan = cmake.plan(look(checkout), env, (env.build / NAME, llvm))
     Runner(tmp_path / "log", PhaseProgress(live=False, silent=True)).run(plan)
     linked = checkout / NAME
     assert linked.is_symlink()

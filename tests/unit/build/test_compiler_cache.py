@@ -14,7 +14,7 @@ from tests.unit.build import made
 from tritonsmith.build import compiler_cache
 from tritonsmith.build.compiler_cache import Folders
 from tritonsmith.build.triton import recipe
-from tritonsmith.core.envs.schema import CacheSettings, DebugInfo
+from tritonsmith.core.envs.settings import CacheSettings, DebugInfo
 from tritonsmith.core.errors import ConfigError, FactError
 from tritonsmith.core.plan import Link
 from tritonsmith.facts.tools import Tool

@@ -11,12 +11,12 @@ from tests.unit.build import made
 from tests.unit.build.made import System
 from tritonsmith.build.cmake import CACHE_FILE
 from tritonsmith.build.llvm import source
-from tritonsmith.build.triton import install, recipe, toolchain
-from tritonsmith.build.triton.source import request_for
-from tritonsmith.core.envs.schema import LlvmSettings
+from tritonsmith.build.triton import recipe
+from tritonsmith.build.triton.source import install_environment, pip_build_dir, plan, request_for
+from tritonsmith.core.envs.settings import LlvmSettings
 from tritonsmith.core.errors import UsageError
 from tritonsmith.core.plan import Copy, Run
-from tritonsmith.facts import eras
+from tritonsmith.facts import checkout
 from tritonsmith.facts.tools import Tool
 
 LINES = ("2.1", "2.2", "3.1", "3.2", "3.3", "3.4", "3.5", "3.6", "3.7", "3.8", "main")
@@ -44,8 +44,8 @@ def test_no_linker_flags_on_macos(version: str) -> None:
     assert not [name for name in on_mac if "LINKER_FLAGS" in name]
     assert llvm_variables(version)["LLVM_USE_LINKER"] == "lld"
     assert "LLVM_USE_LINKER" not in llvm_variables(version, "macos")
-    assert dict(install.environment(made.inputs(version)))["TRITON_BUILD_WITH_CLANG_LLD"] == "ON"
-    assert dict(install.environment(made.inputs(version, "macos")))["TRITON_BUILD_WITH_CLANG_LLD"] is None
+    assert dict(install_environment(made.inputs(version)))["TRITON_BUILD_WITH_CLANG_LLD"] == "ON"
+    assert dict(install_environment(made.inputs(version, "macos")))["TRITON_BUILD_WITH_CLANG_LLD"] is None
 
 
 @pytest.mark.parametrize("version", LINES)
@@ -62,7 +62,7 @@ RELATIVE = "-Xclang -fdebug-compilation-dir=."  # so that ccache has it for othe
 @pytest.mark.parametrize("build_type", ["Release", "MinSizeRel", "TritonBuildWithO1"])
 def test_no_split_dwarf_without_symbols(build_type: str) -> None:
     flags = recipe.flags(made.inputs(chosen=made.settings(build_type=build_type)))
-    assert flags == " ".join((*eras.relaxed_warnings(), RELATIVE))
+    assert flags == " ".join((*checkout.relaxed_warnings(), RELATIVE))
 
 
 @pytest.mark.parametrize(("version", "there"), since("3.7"))
@@ -111,11 +111,8 @@ def test_llvm_projects(version: str) -> None:
 def test_what_pip_installs_and_where_it_builds(version: str, at_root: bool) -> None:
     facts = made.inputs(version)
     folder = facts.checkout.root if at_root else facts.checkout.root / "python"
-    assert (
-        install.pip_build_dir(facts.checkout, facts.python)
-        == folder / "build" / "cmake.linux-x86_64-cpython-3.11"
-    )
-    pip = install.plan(facts, occupied=False).steps[-1]
+    assert pip_build_dir(facts.checkout, facts.python) == folder / "build" / "cmake.linux-x86_64-cpython-3.11"
+    pip = plan(facts, occupied=False).steps[-1]
     assert isinstance(pip, Run)
     assert pip.argv[-2:] == ("--editable", str(folder))
     assert "--no-build-isolation" in pip.argv
@@ -123,10 +120,9 @@ def test_what_pip_installs_and_where_it_builds(version: str, at_root: bool) -> N
 
 def test_a_build_folder_of_pips_own_is_left_alone() -> None:
     facts = made.inputs("3.5")
-    place = install.pip_build_dir(facts.checkout, facts.python)
+    place = pip_build_dir(facts.checkout, facts.python)
     free, occupied = (
-        [line for step in install.plan(facts, occupied=flag).steps for line in step.shell()]
-        for flag in (False, True)
+        [line for step in plan(facts, occupied=flag).steps for line in step.shell()] for flag in (False, True)
     )
     assert f"ln -sfn {facts.env.build} {place}" in free
     assert not [line for line in occupied if str(place) in line]
@@ -134,7 +130,7 @@ def test_a_build_folder_of_pips_own_is_left_alone() -> None:
 
 def test_2_1_has_its_ptxas_in_the_package() -> None:
     copies = [step for step in recipe.plan(made.inputs("2.1")).steps if isinstance(step, Copy)]
-    copies = [step for step in copies if step.phase == toolchain.PHASE]
+    copies = [step for step in copies if step.phase == recipe.PHASE]
     assert [step.dest for step in copies] == [
         Path("/home/dev/triton/python/triton/third_party/cuda/bin/ptxas")
     ]
@@ -150,7 +146,7 @@ def test_2_x_has_cuda_h_in_git_and_nothing_is_copied_over_it(version: str) -> No
 
 @pytest.mark.parametrize(("version", "there"), since("3.2"))
 def test_3_1_does_not_download_cupti_behind_the_plan(version: str, there: bool) -> None:
-    environment = dict(install.environment(made.inputs(version)))
+    environment = dict(install_environment(made.inputs(version)))
     assert ("TRITON_CUPTI_PATH" in environment) is not there  # later ones have TRITON_OFFLINE_BUILD
     assert environment["TRITON_OFFLINE_BUILD"] == "ON"
 
@@ -166,7 +162,7 @@ def test_3_1_does_not_download_cupti_behind_the_plan(version: str, there: bool) 
     ],
 )
 def test_setup_py_hears_one_build_type(build_type: str, variable: str | None) -> None:
-    environment = dict(install.environment(made.inputs(chosen=made.settings(build_type=build_type))))
+    environment = dict(install_environment(made.inputs(chosen=made.settings(build_type=build_type))))
     names = ["DEBUG", "REL_WITH_DEB_INFO", "TRITON_REL_BUILD_WITH_ASSERTS", "TRITON_BUILD_WITH_O1"]
     assert {name: environment[name] for name in names} == {
         name: "ON" if name == variable else None for name in names
@@ -175,14 +171,14 @@ def test_setup_py_hears_one_build_type(build_type: str, variable: str | None) ->
 
 def test_setup_py_gets_the_very_cache_that_build_triton_wrote() -> None:
     facts = made.inputs("3.5", "macos")
-    appended = dict(install.environment(facts))["TRITON_APPEND_CMAKE_ARGS"]
+    appended = dict(install_environment(facts))["TRITON_APPEND_CMAKE_ARGS"]
     assert appended == f"-C '{facts.env.build / CACHE_FILE}'"
 
 
 @pytest.mark.parametrize("name", ["clang++-19", "g++"])
 def test_upstreams_clang_switch_is_only_used_for_programs_of_these_names(name: str) -> None:
     found = made.compilers(cxx=Tool("clang++", Path("/usr/bin") / name, "19.1.7"))
-    environment = dict(install.environment(made.inputs(compilers=found)))
+    environment = dict(install_environment(made.inputs(compilers=found)))
     assert environment["TRITON_BUILD_WITH_CLANG_LLD"] is None
 
 
@@ -193,7 +189,7 @@ def test_plugin_folders_are_absolute_for_cmake_and_setup_py(
     facts = made.inputs("3.5", chosen=made.settings(plugin_dirs=("mine", "/opt/other")))
     wanted = f"{tmp_path / 'mine'};/opt/other"
     assert recipe.cache_variables(facts)["TRITON_PLUGIN_DIRS"] == wanted
-    assert dict(install.environment(facts))["TRITON_PLUGIN_DIRS"] == wanted
+    assert dict(install_environment(facts))["TRITON_PLUGIN_DIRS"] == wanted
     assert "TRITON_PLUGIN_DIRS" not in variables("3.5")
 
 
@@ -246,5 +242,5 @@ def test_llvm_build_types_and_debug_info() -> None:
 
 def test_a_checkout_that_knows_no_options_gets_none() -> None:
     bare = replace(made.checkout("3.5"), options=frozenset())
-    given = recipe.cache_variables(made.inputs(checkout=bare)).keys() & eras.option_names()
+    given = recipe.cache_variables(made.inputs(checkout=bare)).keys() & checkout.option_names()
     assert given == {"LLVM_SYSPATH"}  # the LLVM's place is said under every name that some era reads

@@ -15,19 +15,18 @@ from tests.support import as_plain_user
 from tests.unit.build import made
 from tests.unit.build.conftest import UPDATE, Golden
 from tests.unit.build.made import System
-from tritonsmith.build import compile_commands
-from tritonsmith.build.cmake import bounded_jobs
-from tritonsmith.build.compile_commands import DatabaseLink
-from tritonsmith.build.llvm import closure, source
+from tritonsmith.build import cmake
+from tritonsmith.build.cmake import DatabaseLink, bounded_jobs
+from tritonsmith.build.llvm import prebuilt, source
 from tritonsmith.build.llvm import providers as llvm_providers
-from tritonsmith.build.llvm.closure import Consumer
+from tritonsmith.build.llvm.prebuilt import Consumer
 from tritonsmith.build.llvm.providers import ProviderChoice, ProviderInputs
-from tritonsmith.build.triton import commands, install, recipe
+from tritonsmith.build.triton import commands, recipe
 from tritonsmith.build.triton.recipe import Inputs
-from tritonsmith.build.triton.source import TritonSource, request_for
-from tritonsmith.compiler import smoke_test, targets, up
+from tritonsmith.build.triton.source import TritonSource, install_environment, plan, request_for, wheel
+from tritonsmith.compiler import targets, up
 from tritonsmith.core import configs
-from tritonsmith.core.envs.schema import LlvmSettings, Provider, Settings, TritonSettings
+from tritonsmith.core.envs.settings import LlvmSettings, Provider, Settings, TritonSettings
 from tritonsmith.core.plan import Plan, Step
 from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.wheels import venv
@@ -60,7 +59,7 @@ def choice(version: str, system: System, provider: Provider) -> ProviderChoice:
 
     def configure(tree: LlvmTree) -> tuple[tuple[Step, ...], Path]:
         facts = made.inputs(version, system, chosen, tree)
-        return recipe.configure(facts, probe, phase=closure.PHASE_PROBE), probe
+        return recipe.configure(facts, probe, phase=prebuilt.PHASE_PROBE), probe
 
     facts = ProviderInputs(
         workspace=made.workspace(system),
@@ -119,7 +118,7 @@ def test_install_triton_and_build_triton_which_is_how_it_begins(
     monkeypatch.setattr(commands, "gather", lambda *_: (facts, request))
     located = TritonSource(facts.checkout.root, Plan("there"))
     env = facts.env
-    proof = smoke_test.plan(env.path, env.python, (targets.parse("a100"),), made.programs(system))
+    proof = up.smoke_test(env.path, env.python, (targets.parse("a100"),), made.programs(system))
     prepared = commands.prepare_install(facts.settings, facts.workspace, located, proof, force=True)
     installed = shell(prepared.plan, system)
     golden(f"install-triton-{system}-{version}.sh", installed, f"install-triton-{system}-main.sh")
@@ -134,10 +133,10 @@ def test_install_triton_and_build_triton_which_is_how_it_begins(
 def test_a_wheel(version: str, golden: Golden) -> None:
     """pip links libtriton elsewhere, and the build folder is configured as before afterwards."""
     facts = inputs(version, "linux")
-    text = shell(install.wheel(facts, occupied=False), "linux")
+    text = shell(wheel(facts, occupied=False), "linux")
     like = (f"install-triton-linux-{version}.sh", "install-triton-linux-main.sh")
     golden(f"wheel-linux-{version}.sh", text, *like)
-    *_, last = install.wheel(facts, occupied=False).steps
+    *_, last = wheel(facts, occupied=False).steps
     assert last.stamp
     assert last.stamp.again, "the runner asks stamps before the first step"
     before = [step for step in recipe.plan(facts).steps if step.stamp and step.stamp.path == last.stamp.path]
@@ -149,13 +148,13 @@ def test_a_wheel(version: str, golden: Golden) -> None:
 def test_install_triton_with_the_profiler(version: str, golden: Golden) -> None:
     """Which headers CMake and setup.py of each era look for, and where they are."""
     facts = replace(inputs(version, "linux"), settings=made.settings(proton=True))
-    text = shell(install.plan(facts, occupied=False), "linux")
+    text = shell(plan(facts, occupied=False), "linux")
     like = (f"install-triton-linux-{version}.sh", "install-triton-linux-main.sh")
     golden(f"install-triton-proton-linux-{version}.sh", text, *like)
     cached = recipe.cache_variables(facts)
     rocm, roctracer = "ROCM_INCLUDE_DIR", "ROCTRACER_INCLUDE_DIR"
     assert {rocm, roctracer} & cached.keys() == ({rocm} if version == "main" else {roctracer})
-    variables = dict(install.environment(facts))
+    variables = dict(install_environment(facts))
     assert variables["TRITON_ROCM_INCLUDE_PATH"] == cached.get(rocm)
     assert variables["TRITON_ROCTRACER_INCLUDE_PATH"] == cached.get(roctracer)
     assert Path(cached["JSON_INCLUDE_DIR"]).parent == Path(str(variables["JSON_SYSPATH"]))
@@ -190,9 +189,9 @@ def test_setup_mlir_prebuilt(version: str, system: System, golden: Golden) -> No
 @each_checkout
 def test_link_compile_commands(version: str, system: System, golden: Golden) -> None:
     facts = inputs(version, system)
-    databases = tuple(folder / compile_commands.NAME for folder in (facts.env.build, facts.llvm.prefix))
-    place = DatabaseLink(facts.checkout.root / compile_commands.NAME, "absent")
-    text = shell(compile_commands.plan(place, facts.env, databases), system)
+    databases = tuple(folder / cmake.NAME for folder in (facts.env.build, facts.llvm.prefix))
+    place = DatabaseLink(facts.checkout.root / cmake.NAME, "absent")
+    text = shell(cmake.plan(place, facts.env, databases), system)
     golden(
         f"link-compile-commands-{system}.sh",
         replaced(text, f"/llvm/{facts.llvm.prefix.name}/", "/llvm/ENTRY/"),

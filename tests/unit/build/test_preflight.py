@@ -12,12 +12,11 @@ import pytest
 
 from tests.unit.build import made
 from tritonsmith.build import preflight
-from tritonsmith.build.cmake import Jobs
-from tritonsmith.build.compile_commands import DatabaseLink
+from tritonsmith.build.cmake import DatabaseLink, Jobs
 from tritonsmith.build.preflight import Problem, enforce
 from tritonsmith.build.triton.recipe import Inputs
 from tritonsmith.build.triton.source import request_for
-from tritonsmith.core.envs.schema import BuildType, CacheSettings, ToolchainSettings
+from tritonsmith.core.envs.settings import BuildType, CacheSettings, ToolchainSettings
 from tritonsmith.core.errors import PreflightError
 from tritonsmith.facts.checkout import TritonCheckout
 from tritonsmith.facts.tools import Tool

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.check.texts import ADD, LOOP, LOWERED, checked
-from tritonsmith.check import report
+from tritonsmith.check.answer import as_json, lines, verdict
 from tritonsmith.check.check import inputs_of
 from tritonsmith.check.memory import Contents
 from tritonsmith.core import configs
@@ -45,7 +45,7 @@ def test_a_program_in_other_words_is_equal_bit_by_bit() -> None:
     assert [one.status for one in answer.passes] == ["reference", "same text", "equal", "lowered"]
     assert answer.culprit is None
     assert answer.elements > 50
-    assert report.verdict(answer) == "k: none of 2 passes changes the result"
+    assert verdict(answer) == "k: none of 2 passes changes the result"
 
 
 MUTANTS = {
@@ -83,7 +83,7 @@ def test_the_element_the_operation_and_the_line_are_named() -> None:
     assert found.difference
     assert (found.operation, found.line) == ("arith.subf", "add.py:7")
     assert found.difference.before != found.difference.after
-    first, where, *_ = report.lines(answer)
+    first, where, *_ = lines(answer)
     assert first == "k: pass-0 changes the result"
     assert where.startswith(f"  first: out[{found.difference.offset}]: ")
 
@@ -114,7 +114,7 @@ def test_json_has_no_number_that_is_none() -> None:
     assert answer.culprit
     assert answer.culprit.difference
     other = replace(answer.culprit.difference, before=float("nan"), after=float("-inf"))
-    told = report.as_json(replace(answer, culprit=replace(answer.culprit, difference=other)))
+    told = as_json(replace(answer, culprit=replace(answer.culprit, difference=other)))
     found = json.loads(json.dumps(told, allow_nan=False))["culprit"]["difference"]
     assert (found["before"], found["after"]) == ("NaN", "-inf")
 
@@ -154,7 +154,7 @@ def test_what_is_not_known_stops_nothing_but_the_verdict() -> None:
     assert (answer.culprit, answer.open) == (None, ())
     answer = checked(ADD, strange)
     assert [one.why for one in answer.open] == ["tt.strange"]
-    assert report.verdict(answer).endswith("; 1 at the end could not be checked")
+    assert verdict(answer).endswith("; 1 at the end could not be checked")
     wrong = ADD.replace('"arith.mulf"', '"arith.divf"')
     found = checked(ADD, strange, wrong).culprit
     assert found
@@ -184,7 +184,7 @@ def test_passes_before_the_first_text_that_runs_are_open() -> None:
     answer = checked(ADD.replace('"arith.mulf"', '"tt.strange"'), ADD, renamed(ADD))
     assert [one.status for one in answer.passes] == ["unknown", "reference", "equal"]
     assert [one.why for one in answer.open] == ["tt.strange"]
-    assert report.verdict(answer).endswith("; 1 at either end could not be checked")
+    assert verdict(answer).endswith("; 1 at either end could not be checked")
 
 
 def test_an_undefined_value_that_nobody_sees_is_none_of_the_result() -> None:

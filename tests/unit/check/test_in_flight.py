@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.check.texts import ADD, LOOP, checked
-from tritonsmith.check import report
-from tritonsmith.check.answer import ResultChange
+from tritonsmith.check.answer import ResultChange, lines, verdict
 
 pytestmark = pytest.mark.unit
 
@@ -115,7 +114,7 @@ def test_a_wait_for_too_few_copies() -> None:
         ("pass-0",),
         "ttg.local_load",
     )
-    assert report.verdict(answer) == "k: pass-0 makes a race: the result depends on when copies land"
+    assert verdict(answer) == "k: pass-0 makes a race: the result depends on when copies land"
 
 
 def test_what_is_wrong_at_once_is_no_race() -> None:
@@ -174,7 +173,7 @@ def test_a_copy_without_its_mask_reads_outside() -> None:
     assert found
     assert found.difference
     assert (found.change, found.store) == (ResultChange.OUTSIDE, "x")
-    first, where, *_ = report.lines(answer)
+    first, where, *_ = lines(answer)
     assert first == "k: pass-0 makes the kernel read memory that it did not reach before"
     assert where == f"  first: x[{found.difference.offset}]"
 
@@ -192,7 +191,7 @@ def test_a_loop_that_does_not_end_any_more() -> None:
     found = answer.culprit
     assert found
     assert (found.change, found.difference) == (ResultChange.ENDLESS, None)
-    assert report.verdict(answer) == "k: pass-0 makes the kernel run without an end"
+    assert verdict(answer) == "k: pass-0 makes the kernel run without an end"
 
 
 def test_a_loop_that_does_not_run_has_any_step() -> None:
@@ -352,4 +351,4 @@ def test_a_copy_that_outlives_its_memory() -> None:
     found = answer.culprit
     assert found
     assert (found.change, found.difference) == (ResultChange.COPIES, None)
-    assert [*report.lines(answer)][1].startswith("  program (0, 0, 0), inputs ")
+    assert [*lines(answer)][1].startswith("  program (0, 0, 0), inputs ")

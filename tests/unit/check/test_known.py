@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.support import REPOSITORY
-from tritonsmith.check import report
+from tritonsmith.check import answer
+from tritonsmith.check.answer import DialectCoverage
 from tritonsmith.check.evaluate import OPERATIONS
-from tritonsmith.check.report import DialectCoverage
 from tritonsmith.core.errors import FactError
 
 pytestmark = pytest.mark.unit
@@ -43,13 +43,13 @@ def test_of_a_checkout_it_says_what_is_not_known(tmp_path: Path) -> None:
     folder = tmp_path / "include" / "triton" / "Dialect" / "Triton" / "IR"
     folder.mkdir(parents=True)
     (folder / "TritonOps.td").write_text(TABLEGEN, encoding="utf-8")
-    assert report.coverage_of_checkout(tmp_path) == [DialectCoverage("tt", ("load",), ("forget",))]
+    assert answer.coverage_of_checkout(tmp_path) == [DialectCoverage("tt", ("load",), ("forget",))]
     with pytest.raises(FactError, match="defines an operation"):
-        report.coverage_of_checkout(folder.parent)
+        answer.coverage_of_checkout(folder.parent)
 
 
 def test_all_that_is_known() -> None:
-    known = {one.dialect: one for one in report.coverage_of_all()}
+    known = {one.dialect: one for one in answer.coverage_of_all()}
     assert {"load", "dot", "return", "call"} <= set(known["tt"].known)
     assert {"for", "if", "while", "yield"} <= set(known["scf"].known)
     assert not any(one.unknown for one in known.values())

@@ -11,8 +11,7 @@ from tests.unit.check.test_places import SHARED
 from tests.unit.check.test_scaled import constant
 from tests.unit.check.test_triton import EIGHT, stored
 from tests.unit.check.texts import checked
-from tritonsmith.check import report
-from tritonsmith.check.answer import ResultChange
+from tritonsmith.check.answer import ResultChange, as_json, lines
 from tritonsmith.check.evaluate import AccessError
 from tritonsmith.check.in_flight import OutOfBoundsError, OutsideMemory
 from tritonsmith.core.errors import UndecidedError
@@ -34,11 +33,11 @@ def test_an_index_beyond_the_buffers_is_named_with_its_place(
     assert answer.culprit
     assert answer.culprit.change is ResultChange.BEYOND
     assert answer.culprit.suspects == ("pass-0",)
-    verdict, place, *_ = report.lines(answer)
+    verdict, place, *_ = lines(answer)
     assert verdict == "k: pass-0 makes the kernel access shared memory outside of its allocation"
     if operation == "remsi":
         assert place == f"  ttg.memdesc_index: [1, 8] at [{index}, 0] of [2, 8]"
-    assert report.as_json(answer)["culprit"]["place"] == place.strip()
+    assert as_json(answer)["culprit"]["place"] == place.strip()
 
 
 def test_a_place_outside_that_nobody_uses_is_no_finding() -> None:

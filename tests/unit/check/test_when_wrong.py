@@ -8,21 +8,21 @@ from pathlib import Path
 import pytest
 
 from tests.unit.check.texts import ADD, checked
-from tritonsmith.check import predicate
+from tritonsmith.check import inputs
 from tritonsmith.compiler import targets, tritons
 from tritonsmith.compiler.dump.index import DumpIndex
 from tritonsmith.compiler.interpreter import choose_interpreter
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import FactError, UsageError
+from tritonsmith.lab import questions
 from tritonsmith.lab.bisect.kernels import WrongResultTests
-from tritonsmith.lab.compare.inputs import ComparedKernel
+from tritonsmith.lab.compare.two_sides import ComparedKernel
 from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Verdict
-from tritonsmith.lab.questions import wrong
 from tritonsmith.lab.triage import verdict
+from tritonsmith.lab.triage.kernel import WrongKernelSubject
 from tritonsmith.lab.triage.verdict import Answer
-from tritonsmith.lab.triage.wrong_kernel import WrongKernelSubject
 
 TEXTS = {
     "right": (ADD, ADD.replace("%sum", "%other")),
@@ -43,7 +43,7 @@ def told(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     def check_kernel(*_: object, **__: object) -> object:
         return DumpIndex(Path()), checked(*TEXTS[request.param])
 
-    monkeypatch.setattr(wrong, "check_kernel", check_kernel)
+    monkeypatch.setattr(questions, "check_kernel", check_kernel)
     monkeypatch.setattr(tritons, "place_of", lambda *_: choose_interpreter("", sys.executable))
     return str(request.param)
 
@@ -77,14 +77,14 @@ def test_a_symptom(told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_wrong_and_a_limit_are_two_searches() -> None:
-    assert predicate.asked_for(["wrong"])
-    assert not predicate.asked_for(["spills>0"])
+    assert inputs.asked_for(["wrong"])
+    assert not inputs.asked_for(["spills>0"])
     with pytest.raises(UsageError, match="contradict"):
-        predicate.asked_for(["wrong", "spills>0"])
+        inputs.asked_for(["wrong", "spills>0"])
 
 
 def test_a_package_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(predicate, "_NEEDED", ("no_such_package",))
+    monkeypatch.setattr(inputs, "_NEEDED", ("no_such_package",))
     with pytest.raises(FactError, match="needs packages that are not installed: no_such_package") as caught:
-        predicate.require()
+        inputs.require()
     assert "tritonsmith[check]" in str(caught.value.hints)

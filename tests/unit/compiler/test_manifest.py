@@ -16,8 +16,8 @@ from tritonsmith.compiler import manifest
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.core.plan import Plan
-from tritonsmith.inspect.show import stage as show_stage
-from tritonsmith.ir import gpu_elf
+from tritonsmith.inspect import show as show_stage
+from tritonsmith.ir import gpu_binary
 
 TYPED = """at 3:24:
 def bad(x, n, BLOCK: tl.constexpr):
@@ -166,7 +166,7 @@ def test_a_stage_that_never_ends_is_refused(tmp_path: Path, kind: str) -> None:
     with pytest.raises(FactError, match="cannot read this stage"):
         show_stage.text(seen, seen.points[0], "ttir")
     with pytest.raises(FactError, match="cannot read this binary"):
-        gpu_elf.load(stage)
+        gpu_binary.load(stage)
 
 
 def test_programs_of_a_triton_run_only_if_it_compiled_something_here(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tritonsmith.compiler import notebook, source
+from tritonsmith.compiler import source, source_tree
 from tritonsmith.core.errors import FactError
 
 
@@ -29,16 +29,16 @@ def written(folder: Path, *cells: str, **more: Any) -> Path:
 
 
 def test_another_file_is_itself() -> None:
-    assert notebook.as_python(Path("/k.py")) == Path("/k.py")
+    assert source_tree.as_python(Path("/k.py")) == Path("/k.py")
 
 
 def test_cells_are_one_file_that_finds_modules_beside_the_notebook(tmp_path: Path) -> None:
-    file = notebook.as_python(written(tmp_path, "import triton", "@triton.jit\ndef add(x):\n    pass"))
+    file = source_tree.as_python(written(tmp_path, "import triton", "@triton.jit\ndef add(x):\n    pass"))
     text = source.read(file)
     assert file.is_relative_to(tmp_path / "my home")
     assert f"sys.path.insert(0, {str(tmp_path)!r})" in text
     assert source.kernels(text) == ("add",)
-    assert notebook.as_python(tmp_path / "my nb.ipynb") == file
+    assert source_tree.as_python(tmp_path / "my nb.ipynb") == file
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_cells_are_one_file_that_finds_modules_beside_the_notebook(tmp_path: Pat
     ],
 )
 def test_what_only_ipython_reads_is_a_comment(tmp_path: Path, cell: str, kept: list[str]) -> None:
-    file = notebook.as_python(written(tmp_path, cell, "end = 3"))
+    file = source_tree.as_python(written(tmp_path, cell, "end = 3"))
     text = source.read(file)
     found = [ast.unparse(one) for one in ast.parse(text).body[2:]]
     assert [one for one in found if one != "pass"] == [*kept, "end = 3"]
@@ -63,23 +63,23 @@ def test_what_only_ipython_reads_is_a_comment(tmp_path: Path, cell: str, kept: l
 
 def test_lines_are_told_as_the_cells_lines(tmp_path: Path) -> None:
     path = written(tmp_path, "a\nb", "%%bash\nc", "d\ne\nf")
-    file = notebook.as_python(path)
+    file = source_tree.as_python(path)
     last = len(source.read(file).splitlines())
-    assert notebook.told(f"at {file}:{last}") == f"at {path}, cell 3, line 3"
-    assert notebook.told(f'File "{file}", line {last - 2}, in x') == f'File "{path}, cell 3, line 1, in x'
-    assert notebook.told(f"where: {file}\nwhy: line 4: b") == f"where: {path}\nwhy: cell 1, line 1: b"
-    both = notebook.told(f"where: {file}\nat {file}:5\nline 4")
+    assert source_tree.told(f"at {file}:{last}") == f"at {path}, cell 3, line 3"
+    assert source_tree.told(f'File "{file}", line {last - 2}, in x') == f'File "{path}, cell 3, line 1, in x'
+    assert source_tree.told(f"where: {file}\nwhy: line 4: b") == f"where: {path}\nwhy: cell 1, line 1: b"
+    both = source_tree.told(f"where: {file}\nat {file}:5\nline 4")
     assert both == f"where: {path}\nat {path}, cell 1, line 2\ncell 1, line 1"
-    assert notebook.told("/other.py:3, line 4") == "/other.py:3, line 4"
+    assert source_tree.told("/other.py:3, line 4") == "/other.py:3, line 4"
     gone = str(file.with_name("gone.py:3"))
-    assert notebook.told(gone) == gone
+    assert source_tree.told(gone) == gone
 
 
 def test_what_is_not_python_is_told_by_its_cell(tmp_path: Path) -> None:
-    file = notebook.as_python(written(tmp_path, "x = 1", "def f(:\n    %ls"))
+    file = source_tree.as_python(written(tmp_path, "x = 1", "def f(:\n    %ls"))
     with pytest.raises(FactError) as caught:
         source.choose(source.read(file), "", file)
-    assert "cell 2, line 1: invalid syntax" in notebook.told(str(caught.value))
+    assert "cell 2, line 1: invalid syntax" in source_tree.told(str(caught.value))
 
 
 @pytest.mark.parametrize(
@@ -99,9 +99,9 @@ def test_what_is_no_notebook(tmp_path: Path, content: str, words: str) -> None:
     path = tmp_path / "n.ipynb"
     path.write_text(content)
     with pytest.raises(FactError, match=words):
-        notebook.as_python(path)
+        source_tree.as_python(path)
 
 
 def test_a_missing_notebook(tmp_path: Path) -> None:
     with pytest.raises(FactError, match="no such file"):
-        notebook.as_python(tmp_path / "n.ipynb")
+        source_tree.as_python(tmp_path / "n.ipynb")

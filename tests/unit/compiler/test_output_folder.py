@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tritonsmith.compiler.output_folder import folder_name
+from tritonsmith.compiler.manifest import folder_name
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.worker.test_compile import append, place
-from tritonsmith.compiler import output_folder, request, run, targets
+from tritonsmith.compiler import manifest, request, run, targets
 from tritonsmith.compiler.interpreter import Interpreter
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.core.envs.workspace import Workspace
@@ -120,7 +120,7 @@ def test_two_workspaces_do_not_write_to_one_folder_at_once(place: Path, where: I
     first, second = (run.prepare(wanted(place), one, out) for one in (where, other))
     assert first.work != second.work
     with (
-        output_folder.held(first.out, where.space, "kernel.compile"),
+        manifest.held(first.out, where.space, "kernel.compile"),
         pytest.raises(LockedError, match="another run is busy in this output folder") as caught,
     ):
         run.execute(second, other, silent=True)
@@ -132,7 +132,7 @@ def test_a_command_that_reads_its_output_folder_keeps_others_out(place: Path, wh
     """The next compile of this kernel begins with the removal of the folder."""
     out = place / "out"
     other = replace(where, space=Workspace(place / "another home"))
-    with output_folder.kept():
+    with manifest.kept():
         run.execute(run.prepare(wanted(place), where, out), where, silent=True)
         run.execute(run.prepare(wanted(place), where, out), where, silent=True)
         with ThreadPoolExecutor() as another, pytest.raises(LockedError, match="in this output folder"):
@@ -144,23 +144,23 @@ def test_a_kept_lock_is_the_same_in_its_own_body_and_by_a_link(place: Path, wher
     """Otherwise a command would wait a minute for itself."""
     out, link = place / "out", place / "link"
     link.symlink_to(out)
-    with output_folder.kept():
-        with output_folder.held(out, where.space, "a"), output_folder.held(out, where.space, "b"):
+    with manifest.kept():
+        with manifest.held(out, where.space, "a"), manifest.held(out, where.space, "b"):
             pass
-        with output_folder.held(link, where.space, "c"):
+        with manifest.held(link, where.space, "c"):
             pass
-        with pytest.raises(KeyError), output_folder.held(place / "another", where.space, "d"):
+        with pytest.raises(KeyError), manifest.held(place / "another", where.space, "d"):
             raise KeyError
-        with output_folder.not_kept(), output_folder.held(place / "another", where.space, "e"):
+        with manifest.not_kept(), manifest.held(place / "another", where.space, "e"):
             pass
-    with output_folder.held(out, where.space, "f"):
+    with manifest.held(out, where.space, "f"):
         pass
 
 
 def test_several_kernels_are_not_kept_locked(place: Path, where: Interpreter) -> None:
     """Two commands that compile them in another order would wait for each other."""
     asked = [replace(wanted(place), name=name) for name in ("one", "another")]
-    with output_folder.kept():
+    with manifest.kept():
         first, second = run.execute_all(asked, where, place / "out", silent=True)
         with ThreadPoolExecutor() as another:
             again = another.submit(run.execute_all, asked, where, place / "out", silent=True).result()

@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from tritonsmith.compiler import smoke_test
+from tritonsmith.compiler import up
 from tritonsmith.compiler.interpreter import HostPrograms
 from tritonsmith.compiler.targets import Target
 from tritonsmith.core.envs.workspace import Workspace
@@ -16,7 +16,7 @@ from tritonsmith.worker.messages import CompiledRow, CompileHead, StageFile
 def test_the_plan(tmp_path: Path) -> None:
     env = Workspace(tmp_path).env("wheel")
     wanted = (Target("cuda", 90, 32), Target("hip", "gfx942", 64))
-    _, write, run = smoke_test.plan(
+    _, write, run = up.smoke_test(
         env.path, env.python, wanted, HostPrograms(linker=(("TRITON_HIP_LLD_PATH", "/lld"),))
     ).steps
     assert isinstance(write, Write)
@@ -42,10 +42,10 @@ def test_the_response_is_in_the_order_of_up(tmp_path: Path) -> None:
         replace(empty, id="b", target="hip:gfx942:64", stages=stages),
         empty,
     ]
-    file = smoke_test.results_file(tmp_path)
+    file = up.results_file(tmp_path)
     file.parent.mkdir()
     file.write_text("".join(f"{text_of(line)}\n" for line in lines))
-    answer = smoke_test.read_response(tmp_path)
+    answer = up.read_response(tmp_path)
     assert (answer["triton"], answer["python"]) == ("9.9.9", "3.12.1")
     assert [result["target"] for result in answer["results"]] == ["cuda:90:32", "hip:gfx942:64"]
     made = tmp_path / "kernels" / "vector_add" / path

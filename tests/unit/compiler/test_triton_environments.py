@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tritonsmith.compiler import tritons
-from tritonsmith.core.envs import receipts, session
+from tritonsmith.core.envs import receipts
 from tritonsmith.core.errors import LockedError, StepError, UsageError
 from tritonsmith.core.plan import Run
 from tritonsmith.facts.python_env import PythonEnv
@@ -110,7 +110,7 @@ def test_an_index_that_does_not_answer_says_nothing_about_releases(tmp_path: Pat
 
 def test_who_is_busy_in_it_is_named() -> None:
     with (
-        session.opened("up", "triton-3.4.0"),
+        receipts.opened("up", "triton-3.4.0"),
         pytest.raises(LockedError, match="another run is busy in this environment"),
     ):
         tritons.make("3.4.0", patience=0.1)

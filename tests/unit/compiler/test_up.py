@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tritonsmith.compiler import smoke_test, targets, up
+from tritonsmith.compiler import targets, up
 from tritonsmith.compiler.interpreter import HostPrograms
-from tritonsmith.core.envs import receipts, session, settings, workspace
+from tritonsmith.core.envs import receipts, settings, workspace
 from tritonsmith.core.errors import ConfigError, StepError
 from tritonsmith.core.plan import Plan, Run, Write
 from tritonsmith.wheels import venv
@@ -20,7 +20,7 @@ def test_prepare(tmp_path: Path, wheel: str, requirement: str) -> None:
     file.write_text(f'[triton]\nwheel = "{wheel}"\n')
     env = workspace.default().env("mine")
     prepared = up.prepare(settings.load(str(file)), env, HostPrograms())
-    assert prepared.plan.phases == (venv.PHASE, smoke_test.PHASE)
+    assert prepared.plan.phases == (venv.PHASE, up.PHASE)
     runs = [step for step in prepared.plan.steps if isinstance(step, Run)]
     assert runs[1].argv[-1] == requirement
     assert prepared.targets == targets.default()
@@ -47,8 +47,8 @@ def test_torch_for_a_gpu_is_refused(tmp_path: Path) -> None:
 def test_act_leaves_the_answer_in_the_receipt() -> None:
     head = CompileHead("3.5.0", {}, "", "3.12.1", "")
     answer = {"triton": "3.5.0", "python": "3.12.1", "results": []}
-    with session.opened("up", "wheel") as running:
-        write = Write(smoke_test.results_file(running.env.path), text_of(head), phase="p")
+    with receipts.opened("up", "wheel") as running:
+        write = Write(up.results_file(running.env.path), text_of(head), phase="p")
         assert up.execute(up.PreparedUp(Plan("x", (write,)), ()), running) == answer
     receipt = receipts.read(workspace.default().env("wheel").receipt("up"))
     assert receipt is not None
@@ -56,11 +56,11 @@ def test_act_leaves_the_answer_in_the_receipt() -> None:
 
 
 @pytest.mark.parametrize(
-    ("phase", "hint"), [(venv.PHASE, "apt install python3-venv"), (smoke_test.PHASE, "full log: ")]
+    ("phase", "hint"), [(venv.PHASE, "apt install python3-venv"), (up.PHASE, "full log: ")]
 )
 def test_act_explains_a_failure(phase: str, hint: str) -> None:
     script = "for i in 1 2 3; do echo line $i; echo; done; exit 4"
-    with session.opened("up", "wheel") as running:
+    with receipts.opened("up", "wheel") as running:
         step = Run(("/bin/sh", "-c", script), cwd=running.env.path, phase=phase)
         with pytest.raises(StepError, match=r"failed \(exit code 4\)") as caught:
             up.execute(up.PreparedUp(Plan("x", (step,)), ()), running)
@@ -78,7 +78,7 @@ def test_why_there_is_no_pip_is_told(tmp_path: Path) -> None:
     python.write_text("#!/bin/sh\necho 'OSError: [Errno 28] No space left on device' >&2; exit 1\n")
     python.chmod(0o755)
     script = "echo \"Error: Command '[... -m, ensurepip]' returned non-zero exit status 1.\"; exit 1"
-    with session.opened("up", "wheel") as running:
+    with receipts.opened("up", "wheel") as running:
         argv = ("/bin/sh", "-c", script, "-m", "venv", "--clear", str(tmp_path))
         step = Run(argv, cwd=running.env.path, phase=venv.PHASE)
         with pytest.raises(StepError) as caught:

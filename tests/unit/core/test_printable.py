@@ -10,8 +10,8 @@ from rich.text import Text
 
 from tritonsmith.core.redact import printable
 from tritonsmith.core.ui import console
+from tritonsmith.core.ui.console import Screen
 from tritonsmith.core.ui.progress import PhaseProgress
-from tritonsmith.core.ui.screen import Screen
 
 EVIL = "a\x1b]0;title\x07b\x1b[2J\x9b31mc\rd\u202ee\udcfff"
 SHOWN = "a\\x1b]0;title\\x07b\\x1b[2J\\x9b31mc\\x0dd\\u202ee\\xfff"

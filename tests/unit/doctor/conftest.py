@@ -12,7 +12,7 @@ import pytest
 
 from tests.unit.facts import fakes
 from tritonsmith.core.envs import receipts
-from tritonsmith.core.envs.schema import Settings
+from tritonsmith.core.envs.settings import Settings
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.doctor.check import Check, DoctorContext, Finding
 from tritonsmith.facts.machine import Machine

@@ -17,7 +17,7 @@ from tests.unit.doctor.conftest import COMMIT, built, leave, only, venv
 from tests.unit.facts import elf, fakes
 from tests.unit.facts.fakes import git
 from tritonsmith.core.envs import receipts
-from tritonsmith.core.envs.schema import LlvmSettings, Settings
+from tritonsmith.core.envs.settings import LlvmSettings, Settings
 from tritonsmith.core.envs.workspace import EnvDir
 from tritonsmith.core.errors import InterruptedRunError, StepError
 from tritonsmith.core.plan import Link, Plan, Step, locks

@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.doctor.conftest import COMMIT, VERSIONS, Programs, built, leave, venv
 from tests.unit.facts import fakes
-from tritonsmith.core.envs.schema import LlvmSettings, Settings, TritonSettings
+from tritonsmith.core.envs.settings import LlvmSettings, Settings, TritonSettings
 from tritonsmith.core.errors import FactError
 from tritonsmith.core.plan import Move
 from tritonsmith.doctor.check import (

@@ -13,7 +13,7 @@ from tests.unit.doctor.conftest import GIB, VERSIONS, Programs, built, only
 from tests.unit.facts import fakes
 from tests.unit.facts.fakes import mounts
 from tests.unit.facts.test_machine import fake
-from tritonsmith.core.envs.schema import LlvmSettings, Settings, ToolchainSettings, TritonSettings
+from tritonsmith.core.envs.settings import LlvmSettings, Settings, ToolchainSettings, TritonSettings
 from tritonsmith.doctor import machine
 from tritonsmith.doctor.check import DoctorContext
 from tritonsmith.facts import ccache

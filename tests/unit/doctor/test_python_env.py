@@ -10,7 +10,7 @@ import pytest
 from tests.unit.doctor.conftest import only
 from tests.unit.facts import fakes
 from tests.unit.facts.installs import checkout, editable, install, put, python_of, site_of, triton
-from tritonsmith.core.envs.schema import Settings, TritonSettings
+from tritonsmith.core.envs.settings import Settings, TritonSettings
 from tritonsmith.doctor import python_env, python_triton, run
 from tritonsmith.doctor.check import Check, DoctorContext, Finding
 

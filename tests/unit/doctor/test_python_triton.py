@@ -16,7 +16,7 @@ from tests.unit.doctor.conftest import only, venv
 from tests.unit.doctor.test_python_env import see
 from tests.unit.facts import elf, fakes
 from tests.unit.facts.installs import checkout, editable, install, put, python_of, site_of, triton
-from tritonsmith.core.envs.schema import Settings, TritonSettings
+from tritonsmith.core.envs.settings import Settings, TritonSettings
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.doctor import python_triton
 from tritonsmith.doctor import python_triton as deep

@@ -14,7 +14,7 @@ from rich.console import Console, RenderableType
 from tests.unit.doctor.test_check import ALL
 from tests.unit.facts import fakes
 from tests.unit.facts.installs import install, put, site_of
-from tritonsmith.core.envs.schema import Settings
+from tritonsmith.core.envs.settings import Settings
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.doctor import report, run
 from tritonsmith.doctor.check import Check, DoctorContext, Finding, ok

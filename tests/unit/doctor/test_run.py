@@ -11,7 +11,7 @@ import pytest
 from tests.unit.doctor.conftest import VERSIONS, Programs, leave
 from tests.unit.facts import fakes
 from tritonsmith.core.envs import workspace
-from tritonsmith.core.envs.schema import Settings, TritonSettings
+from tritonsmith.core.envs.settings import Settings, TritonSettings
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import UsageError
 from tritonsmith.core.plan import Move

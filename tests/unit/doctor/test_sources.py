@@ -11,7 +11,7 @@ from tests.unit.doctor.conftest import COMMIT, leave, only
 from tests.unit.facts import fakes
 from tests.unit.facts.fakes import git
 from tritonsmith.core import configs
-from tritonsmith.core.envs.schema import LlvmSettings, Settings, TritonSettings
+from tritonsmith.core.envs.settings import LlvmSettings, Settings, TritonSettings
 from tritonsmith.doctor import sources
 from tritonsmith.doctor.check import DoctorContext
 

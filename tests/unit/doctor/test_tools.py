@@ -16,7 +16,7 @@ from tests.unit.facts import fakes
 from tests.unit.facts.fakes import git
 from tritonsmith.build.triton import precompiled
 from tritonsmith.core import configs
-from tritonsmith.core.envs.schema import CacheSettings, LlvmSettings, Settings, TritonSettings
+from tritonsmith.core.envs.settings import CacheSettings, LlvmSettings, Settings, TritonSettings
 from tritonsmith.core.plan import Plan, Run
 from tritonsmith.core.plan.runner import Runner
 from tritonsmith.core.ui.progress import PhaseProgress

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tritonsmith.core.envs.workspace import Workspace
-from tritonsmith.facts import cache_roots
-from tritonsmith.facts.cache_roots import Root
+from tritonsmith.facts import triton_cache
+from tritonsmith.facts.triton_cache import Root
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def environ(home: Path, tmp_path: Path) -> dict[str, str]:
 
 
 def find(environ: dict[str, str], space: Path = Path("/nowhere")) -> list[tuple[str, Path, str, bool]]:
-    found = cache_roots.find(environ, Workspace(space))
+    found = triton_cache.find(environ, Workspace(space))
     return [(root.kind, root.path, root.source, root.current) for root in found]
 
 
@@ -89,5 +89,5 @@ def test_a_folder_that_two_variables_name_is_told_once(
     (home / ".triton").mkdir()
     make(tmp_path / "disk")
     (home / ".triton" / "cache").symlink_to(tmp_path / "disk")
-    found = cache_roots.find(environ | {"TRITON_CACHE_DIR": str(tmp_path / "disk")}, Workspace(tmp_path))
+    found = triton_cache.find(environ | {"TRITON_CACHE_DIR": str(tmp_path / "disk")}, Workspace(tmp_path))
     assert [(root.source, root.real) for root in found] == [("TRITON_CACHE_DIR", tmp_path / "disk")]

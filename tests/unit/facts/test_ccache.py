@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.support import as_plain_user, require
-from tritonsmith.build.explain import reasons
-from tritonsmith.build.explain.reasons import RebuildReason
+from tritonsmith.build import explain
+from tritonsmith.build.explain import RebuildReason
 from tritonsmith.core.errors import FactError
 from tritonsmith.facts import ccache, tools
 from tritonsmith.facts.ccache import Ccache
@@ -210,7 +210,7 @@ def test_the_last_compile_of_an_object_counts(tmp_path: Path) -> None:
 def test_why_it_was_missed(tmp_path: Path, was: str, now: str, why: str) -> None:
     before = written(tmp_path / "before", TEXT, "cache_miss")
     after = written(tmp_path / "after", TEXT.replace(was, now), "cache_miss")
-    assert reasons.explain_misses(after, before).rows == (RebuildReason(("x.cpp.o",), why),)
+    assert explain.explain_misses(after, before).rows == (RebuildReason(("x.cpp.o",), why),)
 
 
 def test_another_folder_hits_and_what_is_new(tmp_path: Path) -> None:
@@ -219,14 +219,14 @@ def test_another_folder_hits_and_what_is_new(tmp_path: Path) -> None:
     after = written(tmp_path / "after", TEXT, "preprocessed_cache_hit", name="two/lib/x.cpp.o")
     written(after, TEXT, "cache_miss", name="two/bin/z.cpp.o")
     written(after, TEXT, "unsupported_source_language", name="two/bin/w.o")
-    found = reasons.explain_misses(after, before)
+    found = explain.explain_misses(after, before)
     assert (found.hits, found.misses) == (1, 1)
     assert found.rows == (RebuildReason(("bin/z.cpp.o",), "not compiled before"),)
 
 
 def test_an_empty_folder(tmp_path: Path) -> None:
     with pytest.raises(FactError, match="no compile here"):
-        reasons.explain_misses(tmp_path, tmp_path)
+        explain.explain_misses(tmp_path, tmp_path)
 
 
 # Storages that answer, that answer something else, and that do not.

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from tests.unit.facts import fakes
-from tritonsmith.facts import cmake_cache
+from tritonsmith.facts import ninja_graph
 
 
 def gone(folder: Path, *entries: str) -> list[str]:
     """Names that lead nowhere."""
     fakes.cmake_cache(folder, *entries)
-    cache = cmake_cache.read(folder)
+    cache = ninja_graph.read(folder)
     assert cache is not None
     return [name for name, _ in cache.gone()]
 
@@ -26,7 +26,7 @@ def test_entries(tmp_path: Path) -> None:
         "LLVM_DIR:PATH=/usr/lib/llvm-19/lib/cmake/llvm",
         "not an entry",
     )
-    cache = cmake_cache.read(tmp_path)
+    cache = ninja_graph.read(tmp_path)
     assert cache is not None
     assert cache.file == file
     assert cache.get("CMAKE_BUILD_TYPE") == "Debug"
@@ -37,10 +37,10 @@ def test_entries(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_was_never_configured(tmp_path: Path) -> None:
-    assert cmake_cache.read(tmp_path) is None
-    assert cmake_cache.read(tmp_path / "nowhere") is None
+    assert ninja_graph.read(tmp_path) is None
+    assert ninja_graph.read(tmp_path / "nowhere") is None
     (tmp_path / "CMakeCache.txt").mkdir()
-    assert cmake_cache.read(tmp_path) is None
+    assert ninja_graph.read(tmp_path) is None
 
 
 def test_line_ends_of_windows_and_bytes_of_no_encoding(tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_line_ends_of_windows_and_bytes_of_no_encoding(tmp_path: Path) -> None:
     file.write_bytes(
         b"# \xe9\r\nA:STRING=x\r\nB:PATH=" + str(tmp_path).encode() + b"\r\nC:PATH=/gone\xe9\r\n"
     )
-    cache = cmake_cache.read(tmp_path)
+    cache = ninja_graph.read(tmp_path)
     assert cache is not None
     assert (cache.get("A"), cache.get("B")) == ("x", str(tmp_path))
     assert [name for name, _ in cache.gone()] == ["C"]

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
+from tritonsmith.core.command_line import version_key
 from tritonsmith.core.errors import UsageError
-from tritonsmith.core.versions import version_key
-from tritonsmith.facts import eras
+from tritonsmith.facts import checkout
 
 
 @pytest.mark.parametrize(
@@ -22,18 +22,18 @@ from tritonsmith.facts import eras
     ],
 )
 def test_the_release_line_of_a_version(version: str, line: str) -> None:
-    assert eras.release(version).version == line
+    assert checkout.release(version).version == line
 
 
 @pytest.mark.parametrize("version", ["", "main", "1.1.2", "0", "2", "3"])
 def test_no_release_line(version: str) -> None:
     with pytest.raises(UsageError, match="unknown Triton release line") as caught:
-        eras.release(version)
+        checkout.release(version)
     assert "2.0" in caught.value.hints[-1]
 
 
 def test_rows_are_sorted_and_complete() -> None:
-    rows = eras.releases()
+    rows = checkout.releases()
     assert [row.version for row in rows] == sorted((row.version for row in rows), key=version_key)
     for row in rows:
         assert re.fullmatch("[0-9a-f]{9,40}", row.commit)
@@ -55,22 +55,22 @@ def test_rows_are_sorted_and_complete() -> None:
 def test_features_begin_and_end(
     feature: str, last_without: str | None, first: str, last: str, first_without: str | None
 ) -> None:
-    assert feature in eras.features(first)
-    assert feature in eras.features(f"{last}.2")
+    assert feature in checkout.features(first)
+    assert feature in checkout.features(f"{last}.2")
     for version in filter(None, (last_without, first_without)):
-        assert feature not in eras.features(version)
+        assert feature not in checkout.features(version)
 
 
 def test_options_follow_the_version() -> None:
-    assert "TRITON_BUILD_TUTORIALS" in eras.options("3.3.1")
-    assert "TRITON_BUILD_TUTORIALS" not in eras.options("3.4")
-    assert "JSON_SYSPATH" in eras.options("3.10")
-    assert eras.options("1.0") == eras.features("1.0") == frozenset()
-    assert eras.options("3.9") | eras.options("2.0") <= eras.option_names()
+    assert "TRITON_BUILD_TUTORIALS" in checkout.options("3.3.1")
+    assert "TRITON_BUILD_TUTORIALS" not in checkout.options("3.4")
+    assert "JSON_SYSPATH" in checkout.options("3.10")
+    assert checkout.options("1.0") == checkout.features("1.0") == frozenset()
+    assert checkout.options("3.9") | checkout.options("2.0") <= checkout.option_names()
 
 
 def test_each_feature_has_a_probe() -> None:
-    for name, probe in eras.probes().items():
+    for name, probe in checkout.probes().items():
         files = probe["file"] if isinstance(probe["file"], list) else [probe["file"]]
         assert files, name
         assert not any(file.startswith("/") or ".." in file for file in files)
@@ -78,13 +78,13 @@ def test_each_feature_has_a_probe() -> None:
 
 @pytest.mark.parametrize(("short", "full"), [("c5dede880d17", 40), ("0" * 12, 12), ("", 40)])
 def test_full_commit(short: str, full: int) -> None:
-    found = eras.full_commit(short)
+    found = checkout.full_commit(short)
     assert found.startswith(short)
     assert len(found) == full
 
 
 def test_single_values() -> None:
-    assert eras.lit_requirement().startswith("lit>=")
-    assert all(flag.startswith("-Wno-error=") for flag in eras.relaxed_warnings())
-    assert eras.clang_released(19) == "2024-09-17"
-    assert eras.clang_released(3) is None
+    assert checkout.lit_requirement().startswith("lit>=")
+    assert all(flag.startswith("-Wno-error=") for flag in checkout.relaxed_warnings())
+    assert checkout.clang_released(19) == "2024-09-17"
+    assert checkout.clang_released(3) is None

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.unit.facts import elf
-from tritonsmith.facts import elf as headers
 from tritonsmith.facts import libtriton
+from tritonsmith.facts import shared_library as headers
 from tritonsmith.facts.libtriton import Libtriton
 
 COMMIT = "1f126a6dea50d185c0781743a667390037ae88bd"

@@ -10,8 +10,7 @@ import pytest
 from tests.unit.doctor.caches import made
 from tritonsmith.core.cache_entries import TRASH
 from tritonsmith.facts import triton_cache
-from tritonsmith.facts.cache_roots import Root
-from tritonsmith.facts.triton_cache import CacheEntry
+from tritonsmith.facts.triton_cache import CacheEntry, Root
 
 
 @pytest.fixture

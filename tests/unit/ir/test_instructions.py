@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tritonsmith.core import configs
-from tritonsmith.ir import instructions
+from tritonsmith.ir.normalize import assembly
 
 SASS = """\
 \t.section\t.text.kern,"ax",@progbits
@@ -34,7 +34,7 @@ AMD = """\
 
 
 def test_sass() -> None:
-    assert instructions.count(SASS, "sass") == {
+    assert assembly.count(SASS, "sass") == {
         "all": 6,
         "tensor core": 1,
         "global load 128": 1,
@@ -46,7 +46,7 @@ def test_sass() -> None:
 
 
 def test_amd_with_scratch_memory_apart() -> None:
-    assert instructions.count(AMD, "amd") == {
+    assert assembly.count(AMD, "amd") == {
         "all": 5,
         "matrix core": 1,
         "scratch load 32": 1,
@@ -97,7 +97,7 @@ def test_amd_with_scratch_memory_apart() -> None:
     ],
 )
 def test_classes_of_sass(mnemonic: str, name: str) -> None:
-    assert instructions.class_of(mnemonic, "sass") == name
+    assert assembly.class_of(mnemonic, "sass") == name
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_classes_of_sass(mnemonic: str, name: str) -> None:
     ],
 )
 def test_classes_of_amd(mnemonic: str, name: str) -> None:
-    assert instructions.class_of(mnemonic, "amd") == name
+    assert assembly.class_of(mnemonic, "amd") == name
 
 
 @pytest.mark.parametrize("language", ["sass", "amd"])
@@ -140,5 +140,5 @@ def test_the_configuration_is_whole(language: str) -> None:
     for row in table[language]:
         assert set(row) <= {"class", "names", "width"}
         re.compile(row["names"])
-    names = instructions.names(language)
+    names = assembly.names(language)
     assert len(names) == len(set(names))

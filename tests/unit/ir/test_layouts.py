@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tritonsmith.core.errors import UsageError
-from tritonsmith.inspect.passes import diff
+from tritonsmith.inspect.passes import show
 from tritonsmith.ir import layouts
 from tritonsmith.ir.layouts import Element, LinearLayout, Place
 
@@ -89,7 +89,7 @@ module {
 
 
 def test_types_of_a_module() -> None:
-    found = list(layouts.types_in(IR, diff.layout_definitions(IR)))
+    found = list(layouts.types_in(IR, show.layout_definitions(IR)))
     assert [(one.name, one.shape, one.element, one.type.shape, one.type.kind) for one in found] == [
         ("#shared", (2, 64, 32), "f16", (2, 64, 32), "shared memory"),
         ("#blocked", (64, 32), "!tt.ptr<f16>", (64, 32), "registers"),
@@ -108,7 +108,7 @@ def test_types_of_a_module() -> None:
 
 
 def test_loads_and_stores_of_a_module() -> None:
-    found = list(layouts.memory_accesses(IR, diff.layout_definitions(IR)))
+    found = list(layouts.memory_accesses(IR, show.layout_definitions(IR)))
     assert [(one.line, one.operation, one.memory.shape, one.tensor.shape) for one in found] == [
         (8, "async_copy_global_to_local", (64, 32), (64, 32)),
         (9, "local_load", (64, 16), (64, 16)),

@@ -10,7 +10,7 @@ from invoke.context import Context
 from invoke.exceptions import Exit
 
 from tests.unit.lab.compare import compiler
-from tritonsmith.cli.tasks import corpus as tasks
+from tritonsmith.cli.tasks import compare as tasks
 from tritonsmith.compiler.kernels import kernel_list
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import LockedError, UsageError

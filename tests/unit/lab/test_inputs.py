@@ -12,7 +12,7 @@ import pytest
 from tritonsmith.core.plan import digest
 from tritonsmith.facts import python_env
 from tritonsmith.facts.python_env import PythonEnv
-from tritonsmith.lab import inputs
+from tritonsmith.lab import journal
 from tritonsmith.lab.triage.program import CommandSubject
 
 
@@ -82,10 +82,10 @@ def test_a_program_that_a_variable_names(tmp_path: Path, monkeypatch: pytest.Mon
     program = tmp_path / "ptxas"
     program.write_text("1")
     monkeypatch.setenv("TRITON_PTXAS_PATH", str(program))
-    before = inputs.environment()
-    assert inputs.environment() == before
+    before = journal.environment()
+    assert journal.environment() == before
     program.write_text("22")
-    assert inputs.environment() != before
+    assert journal.environment() != before
 
 
 def test_modules_that_pythonpath_leads_to(
@@ -100,7 +100,7 @@ def test_modules_that_pythonpath_leads_to(
 
 def test_a_tree_that_is_too_large_is_never_the_same(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert key(folder) == key(folder)
-    monkeypatch.setattr(inputs, "_MOST", 3)
+    monkeypatch.setattr(journal, "_MOST", 3)
     assert key(folder) != key(folder)
 
 
@@ -149,17 +149,17 @@ def prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 )
 def test_a_triton_that_is_installed_from_a_checkout(prefix: Path, name: str) -> None:
     python = prefix / "env/bin/python"
-    before = inputs.python(python)
-    assert inputs.python(python) == before
+    before = journal.python(python)
+    assert journal.python(python) == before
     (prefix / name).write_text("22")
-    assert inputs.python(python) != before
+    assert journal.python(python) != before
 
 
 def test_another_release_of_what_is_installed(prefix: Path) -> None:
     python, site = prefix / "env/bin/python", prefix / "env/lib/python3.11/site-packages"
-    before = inputs.python(python)
+    before = journal.python(python)
     (site / "torch-2.9.0.dist-info").rename(site / "torch-2.9.1.dist-info")
-    assert inputs.python(python) != before
+    assert journal.python(python) != before
 
 
 def test_an_editable_triton_by_a_line_of_a_pth_file(prefix: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,22 +168,22 @@ def test_an_editable_triton_by_a_line_of_a_pth_file(prefix: Path, monkeypatch: p
         python, "3.11.0", Path(), False, prefix, "linux-x86_64", path=(prefix / "clone/python",)
     )
     monkeypatch.setattr(python_env, "read", lambda _python: found)
-    before = inputs.python(python)
+    before = journal.python(python)
     (prefix / "clone/third_party/nvidia/backend/ptxas").write_text("22")
-    assert inputs.python(python) != before
+    assert journal.python(python) != before
 
 
 def test_the_python_of_a_script(tmp_path: Path) -> None:
     script = tmp_path / "pytest"
     script.write_text(f"#!{sys.executable}\n")
-    known = inputs.program(script)
+    known = journal.program(script)
     assert isinstance(known, tuple)
-    assert known[2] == [inputs.python(Path(sys.executable))]
-    assert inputs.program(Path(os.devnull)) == (os.devnull, None, [])
+    assert known[2] == [journal.python(Path(sys.executable))]
+    assert journal.program(Path(os.devnull)) == (os.devnull, None, [])
 
 
 def test_what_is_no_python_is_never_the_same(tmp_path: Path) -> None:
-    assert inputs.python(tmp_path / "python") != inputs.python(tmp_path / "python")
+    assert journal.python(tmp_path / "python") != journal.python(tmp_path / "python")
 
 
 def test_what_is_gone_or_no_file_has_no_state(tmp_path: Path) -> None:
@@ -191,8 +191,8 @@ def test_what_is_gone_or_no_file_has_no_state(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "gone.py")
     os.mkfifo(tmp_path / "pipe.py")
     names = ("gone.py", "link", "pipe.py", "x" * 5000, "a\0b")
-    assert [inputs.file(tmp_path / name) for name in (*names, ".")] == [None] * 6
-    assert inputs.tree(tmp_path) == {}
+    assert [journal.file(tmp_path / name) for name in (*names, ".")] == [None] * 6
+    assert journal.tree(tmp_path) == {}
 
 
 def test_packages_that_are_being_installed_are_never_the_same(
@@ -203,4 +203,4 @@ def test_packages_that_are_being_installed_are_never_the_same(
 
     monkeypatch.setattr(Path, "lstat", gone)
     python = prefix / "env/bin/python"
-    assert inputs.python(python) != inputs.python(python)
+    assert journal.python(python) != journal.python(python)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.lab.compare.making import SASS, TTIR, point, written
 from tritonsmith.compiler.resources import measure
-from tritonsmith.compiler.resources.table import COLUMNS
+from tritonsmith.compiler.resources.measure import COLUMNS
 from tritonsmith.core import configs
 from tritonsmith.lab import metrics
 

@@ -14,7 +14,7 @@ from tritonsmith import live
 from tritonsmith.compiler.resources.measure import Measured
 from tritonsmith.core.errors import UsageError
 from tritonsmith.live import stages
-from tritonsmith.live.view import KernelView
+from tritonsmith.live.stages import KernelView
 
 TTGIR = "module {\n  tt.func @add(%x: !tt.ptr<f32>)\n}\n"
 

@@ -15,7 +15,7 @@ from tritonsmith.compiler import run, source
 from tritonsmith.compiler.interpreter import Interpreter
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.live import magic
-from tritonsmith.live.view import KernelView
+from tritonsmith.live.stages import KernelView
 
 KERNEL = "@triton.jit\ndef add(x, BLOCK: tl.constexpr):\n    pass\n"
 

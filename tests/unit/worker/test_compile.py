@@ -24,7 +24,7 @@ from tests.unit.worker import preloaded
 from tritonsmith import worker
 from tritonsmith.compiler import targets
 from tritonsmith.worker.messages import DescribeRequest
-from tritonsmith.worker.ptxas_remarks import read_tail
+from tritonsmith.worker.stage import read_tail
 
 FILES = {
     "__init__.py": """

@@ -15,8 +15,7 @@ from tritonsmith.compiler import targets
 from tritonsmith.core import configs
 from tritonsmith.worker import fake_torch
 from tritonsmith.worker.fake_gpu import FakeDriver, FakeGpu
-from tritonsmith.worker.stub_finder import ImportWatcher, StubFinder
-from tritonsmith.worker.stubs import Ledger, UnknownError
+from tritonsmith.worker.stubs import ImportWatcher, Ledger, StubFinder, UnknownError
 
 GpuTarget = collections.namedtuple("GpuTarget", ["backend", "arch", "warp_size"])  # noqa: PYI024 - Triton's
 REAL_TORCH = {

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from tritonsmith.worker.needed_statements import candidates, needed
+from tritonsmith.worker.load import candidates, needed
 
 TUTORIAL = """
 import sys, torch, triton

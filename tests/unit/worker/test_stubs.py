@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from tritonsmith.worker.messages import LedgerNews
-from tritonsmith.worker.stub_finder import LentFinder, StubFinder
-from tritonsmith.worker.stubs import Ledger, UnknownError, name_of
+from tritonsmith.worker.stubs import Ledger, LentFinder, StubFinder, UnknownError, name_of
 
 Run = Callable[[str], dict[str, Any]]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tritonsmith.worker import llvm_options
+from tritonsmith.worker import libtriton
 from tritonsmith.worker.messages import SurgeryRequest
 from tritonsmith.worker.surgery import CompileOperation, StoppedError, current, operating
 
@@ -94,7 +94,7 @@ def test_an_operation_is_of_one_thread_and_ends() -> None:
 def test_the_address_of_a_symbol_is_in_its_library() -> None:
     mapped = Path("/proc/self/maps").read_text().splitlines()
     program = next((line.split()[-1] for line in mapped if "/libpython3." in line), sys.executable)
-    found = llvm_options.symbols(program, (b"PyList_New", rb"PyList_\w+_no_such", b"PyDict_New"))
+    found = libtriton.symbols(program, (b"PyList_New", rb"PyList_\w+_no_such", b"PyDict_New"))
     here = {
         name: ctypes.cast(getattr(ctypes.pythonapi, name.decode()), ctypes.c_void_p).value or 0
         for name in found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tritonsmith.worker.values import nested
+from tritonsmith.worker.border import nested
 
 
 @pytest.mark.parametrize(

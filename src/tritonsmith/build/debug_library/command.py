@@ -8,21 +8,20 @@ from pathlib import Path
 from typing import Any
 
 from tritonsmith.build import compiler_cache
-from tritonsmith.build.debug_library import llvm_options, ninja_file, relink, resolve
+from tritonsmith.build.debug_library import abi_check, ninja_file, relink, resolve
 from tritonsmith.build.debug_library import plan as debug_library_plan
-from tritonsmith.build.debug_library.cmake_lists import Library
 from tritonsmith.build.debug_library.plan import DebugLibraryContext, Operation
 from tritonsmith.build.debug_library.relink import Replacement
-from tritonsmith.build.debug_library.resolve import LibrarySource
+from tritonsmith.build.debug_library.resolve import Library, LibrarySource
 from tritonsmith.build.llvm import precompiled_headers
 from tritonsmith.build.llvm.source import SourceTree
-from tritonsmith.build.prepared_build import PreparedBuild
+from tritonsmith.build.preflight import PreparedBuild
 from tritonsmith.build.triton import commands, recipe
 from tritonsmith.build.triton.recipe import Inputs
 from tritonsmith.build.triton.source import TritonSource
 from tritonsmith.core.command_line import command
 from tritonsmith.core.envs import receipts
-from tritonsmith.core.envs.schema import Purpose, Settings
+from tritonsmith.core.envs.settings import Purpose, Settings
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, UsageError, did_you_mean
 from tritonsmith.core.plan import Plan, Remove, Step, Write
@@ -116,7 +115,7 @@ def bench(inputs: Inputs, tree: SourceTree, jobs: int | None = None) -> DebugLib
     precompile = precompiled_headers.used(settings, compilers)
     return DebugLibraryContext(
         inputs=inputs,
-        sources=llvm_options.sources(tree.path),
+        sources=abi_check.sources(tree.path),
         launcher=compiler_cache.launcher(settings.cache, compilers, precompiled_headers=precompile),
         folder=relink.folder(inputs.env),
         jobs=jobs or inputs.jobs.compile,
@@ -366,11 +365,11 @@ def listing(inputs: Inputs, tree: SourceTree) -> list[ListedLibrary]:
     table, present = bench(inputs, tree), relink.read(inputs.env, inputs.llvm)
     linked = _linked(inputs)
     rows = []
-    for name, folder in sorted(table.folders.items()):
+    for name, place in sorted(table.folders.items()):
         own = inputs.llvm.prefix / "lib" / ninja_file.archive_name(name)
         if own.is_file():
             state = "debug" if name in present else "linked" if str(own) in linked else "there"
-            rows.append(ListedLibrary(name, state, folder.relative_to(table.sources.path)))
+            rows.append(ListedLibrary(name, state, place.relative_to(table.sources.path)))
     return rows
 
 

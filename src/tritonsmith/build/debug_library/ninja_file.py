@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tritonsmith.build.debug_library.abi_check import Traits
-from tritonsmith.build.debug_library.cmake_lists import Library, Table
-from tritonsmith.build.debug_library.llvm_options import LlvmOptions, LlvmSources
+from tritonsmith.build.debug_library.abi_check import LlvmOptions, LlvmSources, Traits
+from tritonsmith.build.debug_library.resolve import Library, Table
 from tritonsmith.core import configs
 from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.facts.tools import Compilers

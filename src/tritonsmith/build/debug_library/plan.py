@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from tritonsmith.build.debug_library import abi_check, cmake_lists, llvm_options, ninja_file, relink
-from tritonsmith.build.debug_library.abi_check import AbiRow
-from tritonsmith.build.debug_library.cmake_lists import Library, Table
-from tritonsmith.build.debug_library.llvm_options import LlvmOptions, LlvmSources
+from tritonsmith.build.debug_library import abi_check, ninja_file, relink, resolve
+from tritonsmith.build.debug_library.abi_check import AbiRow, LlvmOptions, LlvmSources
 from tritonsmith.build.debug_library.ninja_file import Compilation, object_of
 from tritonsmith.build.debug_library.relink import Replacement
+from tritonsmith.build.debug_library.resolve import Library, Table
 from tritonsmith.build.triton.recipe import Inputs
 from tritonsmith.core.errors import FactError
 from tritonsmith.core.plan import Run, Stamp, Step, Write, digest
@@ -44,18 +43,18 @@ class DebugLibraryContext:
     @cached_property
     def folders(self) -> dict[str, Path]:
         """Every library of these sources, with the folder of its CMakeLists.txt."""
-        return cmake_lists.index(self.sources.path)
+        return resolve.index(self.sources.path)
 
     @cached_property
     def options(self) -> LlvmOptions:
         """The build options of the LLVM."""
-        return llvm_options.read(self.inputs.llvm)
+        return abi_check.read(self.inputs.llvm)
 
     def library(self, name: str) -> Library:
         """Read a library's description from CMake's files."""
         generated = self.folder / name / "generated"
         tree, cmake = self.inputs.llvm, self.inputs.tools.cmake
-        return cmake_lists.read(name, self.folders[name], self.sources.path, tree, generated, cmake)
+        return resolve.read(name, self.folders[name], self.sources.path, tree, generated, cmake)
 
 
 @dataclass(frozen=True)
@@ -105,7 +104,7 @@ def prepare(name: str, objects: tuple[str, ...], bench: DebugLibraryContext) -> 
     if objects:
         sources = tuple(source for source in library.sources if object_of(source, library) in objects)
         library = replace(library, sources=sources)
-    reached = cmake_lists.follow_includes(library.sources, library.includes, bench.options.includes)
+    reached = resolve.follow_includes(library.sources, library.includes, bench.options.includes)
     old, members = abi_check.read_traits(own, tree), abi_check.archive_members(own)
     names = tuple(member.name for member in members)
     rows = abi_check.rows_before(tree, bench.options, bench.sources, library, reached, old, names)

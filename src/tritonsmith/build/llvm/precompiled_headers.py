@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tritonsmith.core import configs
-from tritonsmith.core.envs.schema import Settings
+from tritonsmith.core.envs.settings import Settings
 from tritonsmith.core.errors import UsageError
 from tritonsmith.facts.tools import Compilers
 

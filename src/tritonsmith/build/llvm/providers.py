@@ -6,14 +6,21 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tritonsmith.build.llvm import closure, prebuilt, store_entry
+from tritonsmith.build.llvm import prebuilt
 from tritonsmith.build.llvm import source as llvm_source
-from tritonsmith.build.llvm.closure import Consumer
-from tritonsmith.build.llvm.request import LlvmRequest
-from tritonsmith.build.llvm.source import BuildTools, LlvmSource, SourceTree
-from tritonsmith.build.store import describe_tree, matching
+from tritonsmith.build.llvm.prebuilt import Consumer
+from tritonsmith.build.llvm.source import BuildTools, LlvmRequest, LlvmSource, SourceTree
+from tritonsmith.build.store import describe_tree
 from tritonsmith.build.store.describe_tree import Known
-from tritonsmith.build.store.entry import StoreEntry, StoreManifest
+from tritonsmith.build.store.entry import (
+    StoreEntry,
+    StoreManifest,
+    choose_entry,
+    covers,
+    grows,
+    homeless,
+    moved_trees,
+)
 from tritonsmith.build.store.store import Store
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, UsageError
@@ -236,20 +243,20 @@ def _built_before(
     if manifest.source == str(tree.path) and not whole:
         return None
     settled, named = _settled(tree), request.settings.ninja_targets
-    required = store_entry.wanted(request, means.machine, inputs.triton)
+    required = prebuilt.wanted(request, means.machine, inputs.triton)
     # Settings outside the key (jobs, caches and other accelerations) do not configure an entry again: two
     # environments that differ in these would undo each other's configure in every run.
-    if settled and not named and matching.covers(manifest, required) and not matching.homeless(manifest):
+    if settled and not named and covers(manifest, required) and not homeless(manifest):
         return take_entry(entry, manifest, "source", warnings)
-    if not matching.grows(entry) or (settled and matching.moved(manifest)):
+    if not grows(entry) or (settled and moved_trees(manifest)):
         return None
     require_writable(store)
-    steps = closure.build(entry.path, request, means, inputs.consumer)
+    steps = prebuilt.build(entry.path, request, means, inputs.consumer)
     if settled:
-        describe_it = store_entry.grown(store, manifest, request, inputs.triton)
+        describe_it = prebuilt.grown(store, manifest, request, inputs.triton)
         return grow_entry(entry, manifest, "source", warnings, steps, describe_it)
     steps = (*store.retract(key.name), *steps)  # nobody may use the entry while it changes
-    describe_it = store_entry.built(store, key, request, means.machine, inputs.triton, tree)
+    describe_it = prebuilt.built(store, key, request, means.machine, inputs.triton, tree)
     return grow_entry(entry, manifest, "source", warnings, steps, describe_it)
 
 
@@ -271,12 +278,12 @@ def configured(
     key = llvm_source.key(tree, request, means)
     prefix = store.path(key.name)
     configure = llvm_source.configure(tree, request, prefix, means, root=store.owner, again=inputs.again)
-    steps = (*configure, *closure.build(prefix, request, means, inputs.consumer))
+    steps = (*configure, *prebuilt.build(prefix, request, means, inputs.consumer))
     stamps = [step.stamp for step in configure if step.stamp]
     if not _settled(tree) or not all(stamp.holds() for stamp in stamps):
         steps = (*store.retract(key.name), *steps)  # nobody may use the entry while it changes
     plan = Plan(f"LLVM/MLIR from source in {prefix}", steps)
-    describe_it = store_entry.built(store, key, request, means.machine, inputs.triton, tree)
+    describe_it = prebuilt.built(store, key, request, means.machine, inputs.triton, tree)
     choice = ProviderChoice(provider, prefix, tree.commit, plan, warnings, entry=key.name)
     return replace(choice, describe=describe_it, kind="built")
 
@@ -292,11 +299,11 @@ def provide_stored(request: LlvmRequest, inputs: ProviderInputs) -> ProviderChoi
     """
     if inputs.source.dirty and request.settings.source:
         raise RefusedError(f"the given sources have local changes: {inputs.source.location}")
-    required = store_entry.wanted(request, inputs.means.machine, inputs.triton)
+    required = prebuilt.wanted(request, inputs.means.machine, inputs.triton)
     if request.pin:
         same = llvm_source.key(SourceTree(Path(), request.pin.commit, ()), request, inputs.means)
         required = replace(required, key=same.digest)
-    chosen = matching.choose(inputs.entries, required)
+    chosen = choose_entry(inputs.entries, required)
     if chosen.entry is None or chosen.entry.manifest is None:
         reasons = [f"{name}: {why}" for name, why in chosen.refused]
         raise RefusedError("\n  ".join(reasons) or f"{inputs.store.root} is empty")
@@ -311,13 +318,13 @@ def provide_stored(request: LlvmRequest, inputs: ProviderInputs) -> ProviderChoi
         warnings = (*warnings, f"{entry.name} is not reconfigured: {reason}")
     if chosen.complete and not named:
         return take_entry(entry, manifest, "store", warnings)
-    if problem := matching.moved(manifest):
+    if problem := moved_trees(manifest):
         raise RefusedError(f"{entry.name} is incomplete, and {problem}")
     if inputs.consumer is None and request.settings.scope != "all" and not named:
         raise RefusedError(f"finding out what {entry.name} lacks needs Triton's sources")
     require_writable(inputs.store)
-    steps = closure.build(entry.path, request, inputs.means, inputs.consumer)
-    describe_it = store_entry.grown(inputs.store, manifest, request, inputs.triton)
+    steps = prebuilt.build(entry.path, request, inputs.means, inputs.consumer)
+    describe_it = prebuilt.grown(inputs.store, manifest, request, inputs.triton)
     return grow_entry(entry, manifest, "store", warnings, steps, describe_it)
 
 
@@ -331,7 +338,7 @@ def _why_not_configured(
         return "the store is read-only"
     if not manifest.commit:
         return "the commit of its sources is unknown; use --provider source with the same sources"
-    if moved := matching.moved(manifest):
+    if moved := moved_trees(manifest):
         return moved
     if llvm_source.key(tree, request, inputs.means).digest != manifest.key:
         return "built with another compiler or other options; --provider source creates a separate entry"

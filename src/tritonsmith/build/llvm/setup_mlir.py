@@ -8,20 +8,17 @@ from typing import Any
 
 from tritonsmith.build import cmake, preflight
 from tritonsmith.build.cmake import bounded_jobs
-from tritonsmith.build.llvm import closure, precompiled_headers, source
-from tritonsmith.build.llvm.closure import Consumer
+from tritonsmith.build.llvm import prebuilt, precompiled_headers, source
+from tritonsmith.build.llvm.prebuilt import Consumer, StoreEntryUpdate
 from tritonsmith.build.llvm.providers import ProviderChoice, ProviderInputs, choose
-from tritonsmith.build.llvm.request import LlvmRequest
-from tritonsmith.build.llvm.source import BuildTools
-from tritonsmith.build.llvm.store_entry import StoreEntryUpdate
-from tritonsmith.build.prepared_build import PreparedBuild
-from tritonsmith.build.store import leases
+from tritonsmith.build.llvm.source import BuildTools, LlvmRequest
+from tritonsmith.build.preflight import PreparedBuild
 from tritonsmith.build.store import store as store_store
-from tritonsmith.build.store.store import Store
+from tritonsmith.build.store.store import Store, look, me
 from tritonsmith.build.triton import recipe
 from tritonsmith.build.triton.recipe import Inputs
 from tritonsmith.build.triton.source import TritonSource, request_for, request_for_revision
-from tritonsmith.core.envs.schema import Settings
+from tritonsmith.core.envs.settings import Settings
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError
 from tritonsmith.core.plan import Step, download
@@ -71,7 +68,7 @@ def prepare(
     update = None
     if choice.entry:
         root = located.root if located.root.is_dir() else None
-        user = leases.me(space.env(settings.name), root, choice.entry)
+        user = me(space.env(settings.name), root, choice.entry)
         update = StoreEntryUpdate(store, choice.entry, user, choice.describe)
     receipt = _receipt(request, settings, means, choice)
     beside = choice.prefix if choice.describe else None
@@ -140,7 +137,7 @@ def _receipt(
 
 def _others(store: Store, space: Workspace, env: str, entry: str) -> str:
     """Describe the other users of an entry."""
-    uses = leases.look(store, space, time.time()).of(entry)
+    uses = look(store, space, time.time()).of(entry)
     users = [use.in_words for use in uses if (use.user.workspace, use.user.env) != (str(space.root), env)]
     return ", ".join(dict.fromkeys(users))
 
@@ -190,6 +187,6 @@ def _consumer(
             workspace=space,
             env=env,
         )
-        return recipe.configure(inputs, env.probe, phase=closure.PHASE_PROBE, again=again), env.probe
+        return recipe.configure(inputs, env.probe, phase=prebuilt.PHASE_PROBE, again=again), env.probe
 
-    return Consumer(configure, lit_programs(checkout.root), closure.key(settings, checkout))
+    return Consumer(configure, lit_programs(checkout.root), prebuilt.key(settings, checkout))

@@ -9,15 +9,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tritonsmith import __version__
-from tritonsmith.build.store.entry import Abi, Closure, Compiler, Key, Kind, StoreManifest
-from tritonsmith.build.store.matching import native
+from tritonsmith.build.store.entry import Abi, Closure, Compiler, Key, Kind, StoreManifest, native
 from tritonsmith.core import configs, untrusted
-from tritonsmith.core.envs.schema import Scope
-from tritonsmith.core.plan import ar_archive, digest
-from tritonsmith.facts import cmake_cache, llvm_tree
-from tritonsmith.facts.cmake_cache import CmakeCache
+from tritonsmith.core.envs.settings import Scope
+from tritonsmith.core.plan import archive, digest
+from tritonsmith.facts import llvm_tree, ninja_graph
 from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.facts.machine import Machine
+from tritonsmith.facts.ninja_graph import CmakeCache
 
 # Files that show changes to an adopted LLVM: Ninja's log grows with each build, the others are installed.
 _TELLING = (
@@ -57,7 +56,7 @@ def manifest(
     A prebuilt LLVM was built on another machine, with unknown libraries.
     """
     known = known or Known()
-    cache = cmake_cache.read(tree.prefix)
+    cache = ninja_graph.read(tree.prefix)
     cached = cache.get if cache else lambda _: ""
     values = llvm_tree.config_values(tree.prefix)
     here = Abi(machine.system, machine.arch, machine.glibc, machine.glibcxx, cxx11(tree.prefix))
@@ -123,7 +122,7 @@ def cxx11(prefix: Path) -> bool | None:
     library = prefix / "lib" / "libLLVMSupport.a"
     try:
         # The symbol index is enough: mangled names tell which std::string is in the interfaces.
-        names = ar_archive.symbols(library)
+        names = archive.symbols(library)
     except (OSError, ValueError):
         return None
     if _LIBCXX in names or not names:

@@ -1,25 +1,36 @@
-"""`test-triton`: build what the tests need, run them suite by suite, and gather the results."""
+"""`test-triton`: build what the tests need, run them suite by suite, and gather the results.
+
+Results of tests, as a table and as JSON.
+
+Run a program with one interpreter and with Triton caches of its own.
+"""
 
 from __future__ import annotations
 
+import os
+import platform
 import re
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
 
 from tritonsmith.build import sanitized_run
-from tritonsmith.build.prepared_build import PreparedBuild
-from tritonsmith.build.suites import isolated_run
+from tritonsmith.build.preflight import PreparedBuild
 from tritonsmith.build.suites.results import (
     CONFIG,
     LIT_ENVIRONMENT,
     NO_TESTS,
     PYTEST_ENVIRONMENT,
+    SUITES,
     SuiteName,
     SuiteTest,
+    TestWord,
     UnitTest,
     cmake_arguments,
+    counts_text,
     fits,
     gtest_command,
     installed_packages,
@@ -40,13 +51,95 @@ from tritonsmith.core import configs, process, untrusted
 from tritonsmith.core.command_line import command as tool_command
 from tritonsmith.core.envs import settings as env_settings
 from tritonsmith.core.envs import workspace
-from tritonsmith.core.envs.schema import Settings
-from tritonsmith.core.envs.session import Session
+from tritonsmith.core.envs.receipts import Session
+from tritonsmith.core.envs.settings import Settings
 from tritonsmith.core.envs.workspace import EnvDir, Workspace
-from tritonsmith.core.errors import FactError, SmithError, UsageError
-from tritonsmith.core.plan import files
-from tritonsmith.facts import checkout, cmake_cache
+from tritonsmith.core.errors import FactError, SmithError, StepError, UsageError
+from tritonsmith.core.plan import files, programs
+from tritonsmith.core.ui import tables
+from tritonsmith.core.ui.tables import Grid
+from tritonsmith.facts import checkout, ninja_graph
 from tritonsmith.wheels import venv
+
+_SHOWN_OUTPUT = 100  # characters of the last line
+
+
+def run_isolated(
+    argv: Sequence[str],
+    python: Path,
+    cwd: Path,
+    scratch: Path,
+    variables: Mapping[str, str | None] | None = None,
+) -> tuple[int, Path, str]:
+    """Run a program with an interpreter first on PATH, and with Triton caches of its own.
+
+    Args:
+        argv: program and arguments.
+        python: the interpreter.
+        cwd: working directory.
+        scratch: folder for the caches and for the output.
+        variables: environment variables to set or (None) to remove.
+
+    Returns:
+        Exit code, file with the output, and its last line.
+
+    Raises:
+        StepError: the program cannot be started.
+    """
+    files.make_folder(scratch)
+    if not cwd.is_dir():
+        hints = ["share it over the network, at the same path", "or omit --scheduler"]
+        raise StepError(
+            "this machine has no such folder to test in", where=f"{cwd} on {platform.node()}", hints=hints
+        )
+    log = scratch / "log"
+    # PYTHONHOME would point this interpreter to the standard library of another.
+    environ = {name: value for name, value in os.environ.items() if name != "PYTHONHOME"}
+    environ |= {
+        "PATH": os.pathsep.join((str(python.parent), os.environ.get("PATH", ""))),
+        "VIRTUAL_ENV": str(python.parent.parent),
+        "TRITON_HOME": str(scratch),
+        "TRITON_CACHE_DIR": str(scratch / "cache"),
+    }
+    environ = process.changed(environ, variables or {})
+    last = ""
+
+    def heard(line: str) -> None:
+        nonlocal last
+        last = line.strip() or last
+        print(line, file=written)
+
+    # `Popen` looks for a program on the PATH of this process and not on that of `env`.
+    program = process.which(argv[0], environ["PATH"]) or argv[0]
+    with files.opened_log(log) as written:
+        try:
+            code = programs.stream((program, *argv[1:]), cwd=cwd, env=environ, on_line=heard)
+        except OSError as error:
+            raise StepError(f"cannot run {argv[0]}", why=error.strerror or str(error)) from error
+    return code, log, last[:_SHOWN_OUTPUT]
+
+
+def run_cold(
+    argv: Sequence[str],
+    python: Path,
+    cwd: Path,
+    scratch: Path,
+    variables: Mapping[str, str | None] | None = None,
+) -> tuple[int, Path, str]:
+    """Run a program as `run` does, with an empty cache that is removed at the end.
+
+    A repeated test would otherwise read what the first one compiled, and confirm nothing.
+    """
+    files.make_folder(scratch)
+    # Not in /tmp, which may be small or mounted noexec: Triton loads the launchers that it compiles there.
+    with files.scratch("cache-", scratch) as cache:
+        return run_isolated(argv, python, cwd, scratch, {**(variables or {}), "TRITON_CACHE_DIR": str(cache)})
+
+
+def python_path(*folders: Path) -> str:
+    """Return a value for `PYTHONPATH` with more folders at its end."""
+    return os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH", ""), *map(str, folders))))
+
 
 TASK = "test-triton"
 _PLUGIN = Path(__file__).parent / "plugin"
@@ -139,7 +232,7 @@ def find(env: str) -> TestedBuild:
     if not (place.build / LIT / checkout.LIT_SITE).is_file():
         what = f"environment {chosen.name!r} has no build of Triton with tests"
         raise FactError(what, where=place.build, hints=hints)
-    cache = cmake_cache.read(place.build)
+    cache = ninja_graph.read(place.build)
     # The checkout that was built, which need not be the one around the current folder.
     root = Path(cache.get("CMAKE_HOME_DIRECTORY") if cache else "")
     if cache is None or not root.is_dir():
@@ -215,7 +308,7 @@ def calls(
             argv = pytest_command(report, *options, *more, *parallel, *(str(root / test) for test in names))
             variables = {
                 **PYTEST_ENVIRONMENT,
-                "PYTHONPATH": isolated_run.python_path(_PLUGIN, *packages),
+                "PYTHONPATH": python_path(_PLUGIN, *packages),
                 "PYTHONDONTWRITEBYTECODE": "1",  # the sources stay clean
                 "TRITON_INTERPRET": "1" if suite == "interpreter" else None,
             }
@@ -263,7 +356,7 @@ def execute(
 def _results(call: SuiteCall, tested: TestedBuild, variables: dict[str, str | None]) -> tuple[SuiteTest, ...]:
     scratch = tested.folder / call.name
     files.remove([call.report, scratch / "log"])
-    code, _, last = isolated_run.run(call.argv, tested.env.python, call.cwd, scratch, variables)
+    code, _, last = run_isolated(call.argv, tested.env.python, call.cwd, scratch, variables)
     if call.unit:
         return read_gtest(call.report, call.unit, code, last)
     if call.suite == "lit":
@@ -342,7 +435,7 @@ def packages_of(given: Path, tested: TestedBuild, needed: Sequence[str]) -> Path
 
 
 def _has(tested: TestedBuild, folders: Sequence[Path], name: str) -> bool:
-    change = {"PYTHONPATH": isolated_run.python_path(*folders)}
+    change = {"PYTHONPATH": python_path(*folders)}
     answer = process.query((str(tested.env.python), "-c", f"import {name}"), change=change, timeout=120)
     return answer is not None and answer.code == 0
 
@@ -362,3 +455,102 @@ def check(selection: SuiteSelection, tests: Sequence[SuiteTest], log: Path) -> N
     if not selection.suites:
         why = "\n".join(f"{what}: {reason}" for what, reason in selection.left_out)
         raise NothingRunError("no test ran", why=why or None)
+
+
+_SHOWN = 20  # failures, by name
+_WORDS: tuple[TestWord, ...] = ("passed", "failed", "known", "skipped")
+
+
+def blocks(tests: Sequence[SuiteTest]) -> Iterator[Grid]:
+    """Yield a table of the suites, and one of the failed tests."""
+    rows = []
+    for suite in SUITES:
+        if mine := [test for test in tests if test.suite == suite]:
+            count = counts_text(mine)
+            seconds = f"{sum(test.seconds for test in mine):.1f}"
+            rows.append([suite, str(len(mine)), *(str(count[word]) for word in _WORDS), seconds])
+    heads = ["suite", "tests", *_WORDS, "seconds"]
+    styles = ["red" if row[3] != "0" else "" for row in rows]
+    yield tables.plain("tests", heads, rows, right=heads[1:], styles=styles)
+    known = dict.fromkeys((test.suite, test.why) for test in tests if test.word == "known")
+    if known:
+        counted = [
+            [suite, str(sum((test.suite, test.why) == (suite, why) for test in tests)), why]
+            for suite, why in known
+        ]
+        yield tables.plain("known failures", ["suite", "tests", "why"], counted, right=["tests"])
+    if bad := failed(tests):
+        shown = [[test.name, test.suite, test.why] for test in bad[:_SHOWN]]
+        more = f", the first {_SHOWN}" if len(bad) > _SHOWN else ""
+        yield tables.plain(f"failed{more}", ["test", "suite", "why"], shown)
+
+
+def screen(tests: Sequence[SuiteTest]) -> Iterator[Grid | str]:
+    """Yield everything for the screen: the tables, then the output of failed tests, which may be long."""
+    yield from blocks(tests)
+    yield from output_of(tests)
+
+
+def failed(tests: Iterable[SuiteTest]) -> list[SuiteTest]:
+    """Return the failed tests, without known failures."""
+    return [test for test in tests if test.word == "failed"]
+
+
+def output_of(tests: Iterable[SuiteTest]) -> list[str]:
+    """Return the output of the failed tests."""
+    return [line for test in failed(tests)[:_SHOWN] for line in (f"{test.name}:", *test.text.splitlines())]
+
+
+def as_json(tests: Sequence[SuiteTest], selection: SuiteSelection) -> dict[str, Any]:
+    """Return the results as JSON data."""
+    return {
+        "schema": 1,
+        "counts": {
+            suite: {word: counts_text(test for test in tests if test.suite == suite)[word] for word in _WORDS}
+            for suite in SUITES
+            if suite in selection.suites
+        },
+        "left_out": [{"what": what, "why": why} for what, why in selection.left_out],
+        "tests": [test.as_json() for test in tests],
+    }
+
+
+# All results in one JUnit file, for CI.
+
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # in XML 1.0
+
+
+def junit_xml(tests: Sequence[SuiteTest]) -> str:
+    """Return the text of the file: one suite for each of ours; a known failure counts as skipped."""
+    root = ET.Element("testsuites")
+    for suite in SUITES:
+        if mine := [test for test in tests if test.suite == suite]:
+            _suite(root, suite, mine)
+    ET.indent(root)
+    return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _suite(root: ET.Element, suite: str, tests: Sequence[SuiteTest]) -> None:
+    count = counts_text(tests)
+    suite_element = ET.SubElement(
+        root,
+        "testsuite",
+        name=suite,
+        tests=str(len(tests)),
+        failures=str(count["failed"]),
+        skipped=str(count["skipped"] + count["known"]),
+        time=f"{sum(test.seconds for test in tests):.3f}",
+    )
+    for test in tests:
+        case = ET.SubElement(
+            suite_element, "testcase", classname=suite, name=_clean(test.name), time=f"{test.seconds:.3f}"
+        )
+        if test.word == "failed":
+            ET.SubElement(case, "failure", message=_clean(test.why)).text = _clean(test.text)
+        elif test.word != "passed":
+            known = "known failure: " if test.word == "known" else ""
+            ET.SubElement(case, "skipped", message=_clean(known + test.why))
+
+
+def _clean(text: str) -> str:
+    return _FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", text)

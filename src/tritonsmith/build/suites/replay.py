@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Literal
 
 from tritonsmith.build import cmake
-from tritonsmith.build.suites import isolated_run
+from tritonsmith.build.suites import command
 from tritonsmith.build.suites.command import NothingRunError, TestedBuild
 from tritonsmith.build.suites.workflow import CONFIG, WorkflowJob, WorkflowStep
-from tritonsmith.build.triton import install
+from tritonsmith.build.triton import source
 from tritonsmith.core import configs, process, untrusted
 from tritonsmith.core.envs.workspace import EnvDir
 from tritonsmith.core.errors import FactError
@@ -64,7 +64,7 @@ def pip_build(tested: TestedBuild) -> Path:
     python = python_env.interpreter(tested.env.python)
     if python is None:
         raise FactError("the environment's Python does not answer", where=tested.env.python)
-    place = install.pip_build_dir(checkout.read(tested.root), python)
+    place = source.pip_build_dir(checkout.read(tested.root), python)
     if not place.parent.resolve().is_relative_to(tested.root.resolve()):
         why = f"it leads to {place.parent.resolve()}"
         raise FactError("the build folder of this checkout is a link", where=place.parent, why=why)
@@ -176,7 +176,7 @@ def variables(
         "TMPDIR": str(scratch / "tmp"),
         "GITHUB_WORKSPACE": str(root),
         "PIP_REQUIRE_VIRTUALENV": "1",
-        "PYTHONPATH": isolated_run.python_path(*folders),
+        "PYTHONPATH": command.python_path(*folders),
         "PYTHONDONTWRITEBYTECODE": "1",
         **dict.fromkeys(_CREDENTIALS),
     }
@@ -231,7 +231,7 @@ def run(
         # The shell that GitHub's runners start for `run:`, so that a script fails at the same command.
         argv = (*boxed, "bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step.script)
         own: dict[str, str | None] = dict(step.variables)
-        code, log, last = isolated_run.run(argv, tested.env.python, cwd, scratch, {**change, **own})
+        code, log, last = command.run_isolated(argv, tested.env.python, cwd, scratch, {**change, **own})
         why = f"exit code {code}: {last}" if code else _nothing(log)
         results.append(ReplayedStep(step, "failed" if why else "passed", why or step.note))
     return tuple(results)

@@ -15,8 +15,8 @@ from tritonsmith.build.triton.recipe import Inputs
 from tritonsmith.build.triton.source import TritonSource
 from tritonsmith.core import untrusted
 from tritonsmith.core.envs import receipts
-from tritonsmith.core.envs.schema import Settings
-from tritonsmith.core.envs.session import Session
+from tritonsmith.core.envs.receipts import Session
+from tritonsmith.core.envs.settings import Settings
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import StepError, UsageError
 from tritonsmith.core.plan import BuildObjects, MakeDir, Plan, Run

@@ -11,27 +11,26 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tritonsmith.build import cmake, compile_commands, compiler_cache, preflight
+from tritonsmith.build import cmake, compiler_cache, preflight
 from tritonsmith.build.cmake import bounded_jobs
 from tritonsmith.build.compiler_cache import Folders
 from tritonsmith.build.debug_library import relink
-from tritonsmith.build.llvm.request import LlvmRequest
-from tritonsmith.build.prepared_build import PreparedBuild
-from tritonsmith.build.triton import install, precompiled, recipe, source, suspects
+from tritonsmith.build.llvm.source import LlvmRequest
+from tritonsmith.build.preflight import PreparedBuild
+from tritonsmith.build.triton import precompiled, recipe, source, suspects
 from tritonsmith.build.triton.recipe import Inputs
 from tritonsmith.build.triton.source import TritonSource, locate, request_for, request_for_revision
 from tritonsmith.core import redact, untrusted
 from tritonsmith.core.command_line import command
-from tritonsmith.core.envs import receipts, session, workspace
-from tritonsmith.core.envs.schema import Settings
-from tritonsmith.core.envs.session import Session
-from tritonsmith.core.envs.settings import Layer, explain, find, load, name_of
+from tritonsmith.core.envs import receipts, workspace
+from tritonsmith.core.envs.receipts import Session
+from tritonsmith.core.envs.settings import Layer, Settings, explain, find, load, name_of
 from tritonsmith.core.envs.workspace import EnvDir, Workspace
 from tritonsmith.core.errors import FactError, SmithError, StepError, UsageError
 from tritonsmith.core.plan import BuildObjects, Plan, Write, digest, locks
 from tritonsmith.core.plan.steps.base import CommandFailedError
+from tritonsmith.facts import checkout, llvm_history, llvm_tree, machine, probe_cache, python_env, tools
 from tritonsmith.facts import checkout as checkouts
-from tritonsmith.facts import eras, llvm_history, llvm_tree, machine, probe_cache, python_env, tools
 from tritonsmith.facts.checkout import TritonCheckout
 from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.wheels import venv
@@ -114,7 +113,7 @@ def prepare_install(
         PreflightError: the build would fail, or upstream's setup.py would delete something.
     """
     inputs, request, warnings, tried = _for_setup_py(settings, space, located, force=force)
-    plan = install.plan(inputs, occupied=_occupied(inputs))
+    plan = source.plan(inputs, occupied=_occupied(inputs))
     if _provable(inputs):
         plan += proof
     if attempt := receipts.unfinished(inputs.env):
@@ -138,9 +137,9 @@ def prepare_wheel(
         PreflightError: the build would fail, or upstream's setup.py would delete something.
     """
     inputs, request, warnings, tried = _for_setup_py(settings, space, located, force=force)
-    plan = install.wheel(inputs, occupied=_occupied(inputs))
+    plan = source.wheel(inputs, occupied=_occupied(inputs))
     prepared = _prepared(replace(plan, notes=(*plan.notes, *tried)), inputs, request, warnings)
-    return replace(prepared, receipt=prepared.receipt | {"wheels": inputs.env.path / install.WHEELS})
+    return replace(prepared, receipt=prepared.receipt | {"wheels": inputs.env.path / source.WHEELS})
 
 
 def _for_setup_py(
@@ -149,7 +148,7 @@ def _for_setup_py(
     """Read all facts for upstream's setup.py; return inputs, request, preflight warnings and notes."""
     inputs, request = gather(settings, space, located)
     problems = _problems(inputs, request)
-    problems += preflight.setup_py(inputs, compile_commands.look(inputs.checkout.root))
+    problems += preflight.setup_py(inputs, cmake.look(inputs.checkout.root))
     warnings = preflight.enforce(problems, force=force)
     inputs, tried = (inputs, ()) if force else _with_suspects(inputs, request)
     return inputs, request, warnings, tried
@@ -157,7 +156,7 @@ def _for_setup_py(
 
 def _occupied(inputs: Inputs) -> bool:
     """Report whether pip's own build folder exists, and is not the tool's link."""
-    folder = install.pip_build_dir(inputs.checkout, inputs.python)
+    folder = source.pip_build_dir(inputs.checkout, inputs.python)
     return folder.exists() and not folder.is_symlink()
 
 
@@ -176,7 +175,7 @@ def _with_suspects(inputs: Inputs, request: LlvmRequest) -> tuple[Inputs, tuple[
         return inputs, ()  # this LLVM worked before
     # Of an LLVM without a commit, a distribution's, the release date tells on
     # which side of the pin it lies.
-    released = None if tree.commit else eras.llvm_branched(tree.major)
+    released = None if tree.commit else checkout.llvm_branched(tree.major)
     bumps = suspects.towards(llvm_history.bumps_around(root), released)
     chosen = suspects.choose(root, bumps, inputs.settings.triton.targets)
     unknown = (
@@ -213,11 +212,9 @@ def link_compile_commands(settings: Settings, space: Workspace, located: TritonS
     checkout = checkouts.read(located.root)
     receipt = receipts.read(env.receipt("setup-mlir")) or {}
     folders = [env.build, *([Path(receipt["prefix"])] if "prefix" in receipt else [])]
-    databases = tuple(
-        folder / compile_commands.NAME for folder in folders if (folder / compile_commands.NAME).is_file()
-    )
-    place = compile_commands.look(checkout.root)
-    plan = compile_commands.plan(place, env, databases)
+    databases = tuple(folder / cmake.NAME for folder in folders if (folder / cmake.NAME).is_file())
+    place = cmake.look(checkout.root)
+    plan = cmake.plan(place, env, databases)
     return PreparedBuild(plan, (), {"link": place.path, "was": place.state, "databases": databases})
 
 
@@ -440,7 +437,7 @@ def bring_sources(settings: Settings, located: TritonSource, *, pin_will_do: boo
         pin_will_do: a released version needs no sources, as its pin is known without them.
     """
     if located.fetch.steps and not (pin_will_do and request_for_revision(settings)):
-        with session.opened("fetch-triton", settings.name) as running:
+        with receipts.opened("fetch-triton", settings.name) as running:
             running.run(located.fetch)
 
 
@@ -479,10 +476,10 @@ def _llvm_of(
         ) from error
 
     def stored() -> list[Path]:
-        from tritonsmith.build.llvm import closure, store_entry  # noqa: PLC0415 - only where the pin changed
+        from tritonsmith.build.llvm import prebuilt  # noqa: PLC0415 - only where the pin changed
         from tritonsmith.build.store import store  # noqa: PLC0415
 
-        needs = store_entry.wanted(request, machine.read(), closure.key(settings, checkout))
+        needs = prebuilt.wanted(request, machine.read(), prebuilt.key(settings, checkout))
         match = store.open_store(space, settings.llvm.store).find(needs)
         return [match.entry.path] if match.entry and match.complete else []
 

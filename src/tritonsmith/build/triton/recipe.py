@@ -1,4 +1,7 @@
-"""`build-triton`: Triton's CMake configure and build against a given LLVM, era by era."""
+"""`build-triton`: Triton's CMake configure and build against a given LLVM, era by era.
+
+Components that setup.py would download, taken from registry packages (`configs/toolchain.toml`).
+"""
 
 from __future__ import annotations
 
@@ -10,20 +13,140 @@ from tritonsmith.build import cmake, compiler_cache
 from tritonsmith.build.cmake import CmakeTools, Jobs
 from tritonsmith.build.compiler_cache import Folders
 from tritonsmith.build.debug_library import relink
-from tritonsmith.build.triton import precompiled, toolchain
-from tritonsmith.compiler import debugger_init
+from tritonsmith.build.triton import precompiled
+from tritonsmith.compiler.replay import replayer
 from tritonsmith.core import configs
-from tritonsmith.core.envs.schema import Settings, TritonSettings
+from tritonsmith.core.command_line import version_key
+from tritonsmith.core.envs.settings import Settings, TritonSettings
 from tritonsmith.core.envs.workspace import EnvDir, Workspace
 from tritonsmith.core.errors import UsageError
-from tritonsmith.core.plan import BuildObjects, MakeDir, OutdateForeignOutput, Plan, Step
-from tritonsmith.facts import checkout, eras
-from tritonsmith.facts.checkout import TritonCheckout
+from tritonsmith.core.plan import BuildObjects, Copy, MakeDir, OutdateForeignOutput, Plan, Stamp, Step, digest
+from tritonsmith.facts import checkout
+from tritonsmith.facts.checkout import TritonCheckout, lit_requirement, option_names, relaxed_warnings
 from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.facts.machine import Machine
 from tritonsmith.facts.python_env import PythonEnv
 from tritonsmith.facts.tools import Compilers
-from tritonsmith.wheels import venv
+from tritonsmith.wheels import ptxas, venv
+
+PHASE = "CUDA headers and tools"
+
+
+@dataclass(frozen=True)
+class Component:
+    """A part of CUDA that Triton's build or runtime uses.
+
+    Attributes:
+        name: name of the row in `configs/toolchain.toml`.
+        requirement: the registry package, with its exact version.
+        source: path inside that package, once unpacked.
+        dest: destination in the checkout, where Triton looks for it.
+        variable: environment or CMake variable for its location.
+        tree: whether it is a folder, not a program.
+    """
+
+    name: str
+    requirement: str
+    source: Path
+    dest: Path
+    variable: str
+    tree: bool
+
+
+def components(checkout: TritonCheckout, workspace: Workspace, *, proton: bool) -> tuple[Component, ...]:
+    """Return the components for which a checkout names a version.
+
+    Args:
+        checkout: checkout that names the versions and the destinations.
+        workspace: workspace for unpacked packages.
+        proton: include what only the profiler needs.
+    """
+    versions = dict(checkout.nvidia)
+    parts: list[Component] = []
+    for row in configs.load("toolchain")["component"]:
+        version = versions.get(row["wanted"])
+        if version is None or (row.get("proton") and not proton):
+            continue
+        package, at = ptxas.package_of(row, version)
+        unpacked = workspace.toolchain / f"{package['name']}-{at}"
+        source = unpacked / str(package["path"]).format(major=version_key(at)[0])
+        requirement, dest = f"{package['name']}=={at}", _home(checkout) / row["dest"]
+        parts.append(
+            Component(
+                row["name"],
+                requirement,
+                source,
+                dest,
+                row["variable"],
+                tree=not row["dest"].startswith("bin/"),
+            )
+        )
+    return tuple(parts)
+
+
+def json_prefix(checkout: TritonCheckout, workspace: Workspace) -> Path:
+    """Return a prefix with `include/nlohmann/json.hpp`, for `JSON_SYSPATH`."""
+    table = configs.load("toolchain")["json"]
+    return ptxas.unpacked(_json_requirement(checkout), workspace) / str(table["path"])
+
+
+def toolchain_plan(
+    checkout: TritonCheckout, workspace: Workspace, machine: Machine, python: Path, *, proton: bool
+) -> Plan:
+    """Plan to unpack the packages into the workspace and copy the files to where Triton looks for them.
+
+    The destinations are those that upstream's own setup.py fills; its .gitignore lists them.
+
+    Args:
+        checkout: checkout that names the versions.
+        workspace: workspace for unpacked packages.
+        machine: macOS takes the Linux packages, as upstream does.
+        python: interpreter with pip.
+        proton: include what only the profiler needs.
+    """
+    parts = components(checkout, workspace, proton=proton)
+    requirements = dict.fromkeys((*(part.requirement for part in parts), _json_requirement(checkout)))
+    steps = [ptxas.unpack(requirement, workspace, machine, python, PHASE) for requirement in requirements]
+    steps += [_copy(part, workspace, checkout.root) for part in parts]
+    return Plan("CUDA headers and tools", tuple(steps))
+
+
+def _copy(part: Component, workspace: Workspace, checkout: Path) -> Step:
+    """Copy a component, unless its files are unchanged since the last copy of the same version."""
+    # Comparing 40 MB in every build would be slow, so sizes and time stamps stand for the content. A copy
+    # changes them: the next run compares once more, and later ones skip it.
+    files = (part.dest, *sorted(part.dest.rglob("*"))) if part.dest.is_dir() else (part.dest,)
+    states = [(str(file), *_state(file)) for file in files]
+    stamp = workspace.toolchain / f".copied-{part.name}-{digest(str(part.dest))}"
+    return Copy(
+        part.source,
+        part.dest,
+        part.tree,
+        checkout,
+        phase=PHASE,
+        stamp=Stamp(stamp, digest(str(part.source), states), made=part.dest),
+    )
+
+
+def _state(file: Path) -> tuple[int, int]:
+    """Return size and time stamp; zeros if the file does not exist."""
+    try:
+        status = file.stat()
+    except OSError:
+        return 0, 0
+    return status.st_size, status.st_mtime_ns
+
+
+def _home(checkout: TritonCheckout) -> Path:
+    if checkout.has("nvidia-backend"):
+        return checkout.root / "third_party" / "nvidia" / "backend"
+    return checkout.root / "python" / "triton" / "third_party" / "cuda"
+
+
+def _json_requirement(checkout: TritonCheckout) -> str:
+    table = configs.load("toolchain")["json"]
+    return f"{table['package']}=={checkout.json_version or table['default']}"
+
 
 PHASE_CONFIGURE = "configure Triton"
 PHASE_BUILD = "build Triton"
@@ -88,7 +211,7 @@ def plan(inputs: Inputs, *, again: bool = False) -> Plan:
     targets, jobs = settings.targets, inputs.jobs.compile
     build = cmake.build_targets(env.build, inputs.tools, targets=targets, jobs=jobs, phase=PHASE_BUILD)
     title = f"Triton {inputs.checkout.version} ({settings.build_type}) in {env.build}"
-    debug = debugger_init.steps(
+    debug = replayer.steps(
         env.build, relative=_folders(inputs) is not None, llvm=inputs.llvm_sources, phase=PHASE_CONFIGURE
     )
     first = (*before_compiles(inputs, again=again), *debug, *_first(inputs, jobs))
@@ -150,7 +273,7 @@ def before_llvm(
     proton: bool,
 ) -> Plan:
     """Plan the steps that do not depend on the LLVM: the env's Python, CUDA headers and tools."""
-    packages = toolchain.plan(checkout, workspace, host, env.python, proton=proton)
+    packages = toolchain_plan(checkout, workspace, host, env.python, proton=proton)
     return venv.plan(env, python, requirements(checkout)) + packages
 
 
@@ -166,7 +289,7 @@ def _about(inputs: Inputs) -> dict[str, str]:
 def requirements(checkout: TritonCheckout) -> tuple[str, ...]:
     """Return the requirements of the env's venv for building and testing this checkout."""
     names = [name for name in checkout.requires if not name.startswith(_NEVER_FROM_CMAKE)]
-    return tuple(sorted({*names, "wheel", eras.lit_requirement()}))
+    return tuple(sorted({*names, "wheel", lit_requirement()}))
 
 
 def cache_variables(inputs: Inputs) -> dict[str, str]:
@@ -208,7 +331,7 @@ def cache_variables(inputs: Inputs) -> dict[str, str]:
 def flags(inputs: Inputs) -> str:
     """Return compiler flags: newer compilers' warnings, split DWARF if there are symbols, the cache's."""
     settings = inputs.settings.triton
-    words: list[str] = [] if settings.werror else list(eras.relaxed_warnings())
+    words: list[str] = [] if settings.werror else list(relaxed_warnings())
     if _split(inputs):
         # The linker makes gdb's index from the public names.
         words += ["-gsplit-dwarf", "-ggnu-pubnames"]
@@ -280,7 +403,7 @@ def _python(inputs: Inputs) -> dict[str, str]:
 def _options(inputs: Inputs) -> dict[str, str]:
     checkout, settings = inputs.checkout, inputs.settings.triton
     backend = checkout.root / "third_party" / "nvidia" / "backend"
-    json = toolchain.json_prefix(checkout, inputs.workspace)
+    json = json_prefix(checkout, inputs.workspace)
     options = {
         "TRITON_BUILD_PYTHON_MODULE": "ON",
         "TRITON_BUILD_TUTORIALS": "OFF",
@@ -301,7 +424,7 @@ def _options(inputs: Inputs) -> dict[str, str]:
     }
     if not settings.plugin_dirs:
         del options["TRITON_PLUGIN_DIRS"]
-    for part in toolchain.components(checkout, inputs.workspace, proton=settings.proton):
+    for part in components(checkout, inputs.workspace, proton=settings.proton):
         options[part.variable] = str(part.dest)
     if settings.proton:
         amd = str(checkout.root / "third_party" / "amd" / "backend" / "include")
@@ -314,7 +437,7 @@ def _options(inputs: Inputs) -> dict[str, str]:
 def _known(checkout: TritonCheckout, options: dict[str, str]) -> dict[str, str]:
     """Leave out options of other eras, which this checkout lacks."""
     # CMake warns of unused variables and goes on, so an option of another era would look as if it worked.
-    foreign = eras.option_names() - checkout.options
+    foreign = option_names() - checkout.options
     known = {name: value for name, value in options.items() if name not in foreign}
     if "TRITON_PARALLEL_LINK_JOBS" in foreign:
         # Triton before 3.3 has no bound for links; CMake's own pools do the same.

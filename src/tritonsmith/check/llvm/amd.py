@@ -9,9 +9,8 @@ import ml_dtypes
 import numpy as np
 from xdsl.ir import Operation
 
-from tritonsmith.check.llvm.operations import lane_by_lane, result_type
+from tritonsmith.check.llvm.operations import Value, from_bytes, lane_by_lane, result_type, to_bytes
 from tritonsmith.check.llvm.threads import ThreadBlock
-from tritonsmith.check.llvm.types import Value, from_bytes, to_bytes
 from tritonsmith.check.module import Array, UnsupportedIrError, attribute, integer, text
 from tritonsmith.check.program import OperationTable
 

@@ -18,8 +18,8 @@ from xdsl.ir import Block, Operation, SSAValue
 from tritonsmith.check import arith
 from tritonsmith.check.llvm import amd, nvidia, operations, ptx
 from tritonsmith.check.llvm.memory import ByteMemory, SharedMemory
+from tritonsmith.check.llvm.operations import Value, llvm_type, merge
 from tritonsmith.check.llvm.threads import ThreadBlock
-from tritonsmith.check.llvm.types import Value, llvm_type, merge
 from tritonsmith.check.memory import GlobalMemory, base
 from tritonsmith.check.module import (
     Array,

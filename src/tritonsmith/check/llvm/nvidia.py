@@ -8,9 +8,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from xdsl.ir import Operation
 
-from tritonsmith.check.llvm.operations import result_type
+from tritonsmith.check.llvm.operations import Value, result_type
 from tritonsmith.check.llvm.threads import ThreadBlock
-from tritonsmith.check.llvm.types import Value
 from tritonsmith.check.module import Array, UnsupportedIrError, attribute, integer, text
 from tritonsmith.check.program import OperationTable
 from tritonsmith.check.triton import to_tf32

@@ -1,31 +1,182 @@
-"""The dialect llvm: https://mlir.llvm.org/docs/Dialects/LLVM. Its arithmetic is that of arith and math."""
+"""The dialect llvm: https://mlir.llvm.org/docs/Dialects/LLVM. Its arithmetic is that of arith and math.
+
+Functions of libdevice, of AMD's device libraries and of LLVM, computed in fp64 and rounded once.
+
+Types of LLVM's dialect, and their values: an array over threads, or a tuple of arrays.
+
+A vector is a tuple of its lanes, a struct a tuple of its members. A value that is the same for all threads
+has no axis. A pointer is an address in bytes.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, TypeAlias
 
 import numpy as np
 from xdsl.dialects import builtin
-from xdsl.ir import Operation
+from xdsl.ir import Attribute, Operation
 
 from tritonsmith.check import arith
 from tritonsmith.check.arith import unsigned
-from tritonsmith.check.enums import AtomicBinOp
-from tritonsmith.check.llvm.library import library_function
 from tritonsmith.check.llvm.threads import ThreadBlock
-from tritonsmith.check.llvm.types import LlvmType, Value, from_bytes, to_bytes, type_of, zero
 from tritonsmith.check.module import (
+    POINTER,
     Array,
+    AtomicBinOp,
     UnsupportedIrError,
+    ValueKind,
+    ValueType,
     attribute,
     constant,
+    element_type,
     integer,
     integers,
     symbol,
     text,
 )
 from tritonsmith.check.program import Handler, OperationTable, Values
+from tritonsmith.core.command_line import split
+
+
+def _fp64(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *values: np.asarray(function(*(value.astype(np.float64) for value in values))).astype(
+        values[0].dtype
+    )
+
+
+_HALF = 0.5  # which is rounded away from 0
+
+_IN_FP64: dict[str, Callable[..., Any]] = {
+    "sqrt": np.sqrt, "exp": np.exp, "exp2": np.exp2, "log": np.log, "log2": np.log2, "asin": np.arcsin,
+    "acos": np.arccos, "atan": np.arctan, "sin": np.sin, "cos": np.cos, "tan": np.tan, "sinh": np.sinh,
+    "cosh": np.cosh, "tanh": np.tanh, "log1p": np.log1p, "expm1": np.expm1, "pow": np.power,
+    "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "fabs": np.abs,
+    "rsqrt": lambda value: 1 / np.sqrt(value), "erf": np.vectorize(math.erf, otypes=[np.float64]),
+    "ex2.approx": np.exp2, "ex2.approx.ftz": np.exp2, "div.full": np.divide, "sqrt.rn": np.sqrt,
+    "div.rn": np.divide, "fma": lambda factor, times, plus: factor * times + plus, "maxnum": np.fmax,
+    "minnum": np.fmin, "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh, "atan2": np.arctan2,
+    "hypot": np.hypot, "fmod": np.fmod, "copysign": np.copysign, "log10": np.log10, "cbrt": np.cbrt,
+    "exp10": lambda value: np.power(10.0, value), "erfc": np.vectorize(math.erfc, otypes=[np.float64]),
+    "rint": np.rint, "nearbyint": np.rint, "roundeven": np.rint, "fast_exp": np.exp, "fast_log": np.log,
+    "fast_log2": np.log2, "fast_log10": np.log10, "fast_sin": np.sin, "fast_cos": np.cos,
+    "fast_tan": np.tan, "fast_pow": np.power, "fast_divide": np.divide, "fast_tanh": np.tanh,
+    "div.approx": np.divide, "div.approx.ftz": np.divide, "canonicalize": np.positive,
+    "round": lambda value: np.trunc(value) + np.copysign(np.abs(value - np.trunc(value)) >= _HALF, value),
+}  # fmt: skip
+_FUNCTIONS = {name: _fp64(function) for name, function in _IN_FP64.items()}
+_PREFIXES = ("__nv_", "__ocml_", "llvm.nvvm.", "llvm.")
+_SUFFIXES = ("_f32", "_f64", "_f16", ".f32", ".f64", ".f16", ".f", ".d")
+
+
+def library_function(name: str) -> Callable[..., Any] | None:
+    """Return the function of this name; None if it is not known.
+
+    AMD's intrinsics are not among them: the logarithm of `llvm.amdgcn.log` has base 2.
+    """
+    prefix = next((candidate for candidate in _PREFIXES if name.startswith(candidate)), "")
+    plain = name.removeprefix(prefix)
+    for suffix in _SUFFIXES:
+        plain = plain.removesuffix(suffix)
+    if prefix == "__nv_" and plain not in _FUNCTIONS:
+        plain = plain.removesuffix("f")
+    return _FUNCTIONS.get(plain) if prefix else None
+
+
+# A value of any type: an array over threads, or a tuple of values. The module was verified by MLIR, so an
+# operation knows which of them it gets.
+Value: TypeAlias = Any
+
+
+@dataclass(frozen=True)
+class LlvmType:
+    """A type of LLVM's dialect.
+
+    Attributes:
+        dtype: the dtype of a scalar, or of each lane of a vector; void for a struct.
+        members: the types of a struct's members; else empty.
+        lanes: number of lanes of a vector; else 0.
+        space: address space of a pointer; else -1.
+    """
+
+    dtype: np.dtype[Any]
+    members: tuple[LlvmType, ...] = ()
+    lanes: int = 0
+    space: int = -1
+
+    @property
+    def bytes(self) -> int:
+        """The size in memory, in bytes."""
+        return sum(member.bytes for member in self.members) or self.dtype.itemsize * max(1, self.lanes)
+
+    @property
+    def lane(self) -> ValueType:
+        """The type of one lane, as an operation of arith takes it."""
+        return ValueType(ValueKind.NUMBER, (), self.dtype)
+
+
+@lru_cache(maxsize=4096)
+def type_of(attr: Attribute | None) -> LlvmType:
+    """Return the type of a value."""
+    return llvm_type(str(attr))
+
+
+@lru_cache(maxsize=4096)
+def llvm_type(spelling: str) -> LlvmType:
+    """Parse a type as it is written.
+
+    Raises:
+        UnsupportedIrError: the type is not known.
+    """
+    spelling = spelling.strip().removeprefix("!llvm.")
+    if spelling.startswith("ptr"):
+        space = spelling.partition("<")[2].rstrip(">")
+        return LlvmType(POINTER, space=int(space or 0))
+    if spelling.startswith("struct<("):
+        inner = spelling.removeprefix("struct<(").removesuffix(")>")
+        return LlvmType(np.dtype(np.void), tuple(llvm_type(member) for member in split(inner, ",")))
+    if spelling.startswith("vector<"):
+        lanes, _, element = spelling.removeprefix("vector<").removesuffix(">").partition("x")
+        return LlvmType(llvm_type(element).dtype, lanes=int(lanes))
+    return LlvmType(element_type(spelling))
+
+
+def zero(of: LlvmType) -> Value:
+    """Return the value of something undefined: 0."""
+    if of.members:
+        return tuple(zero(lane) for lane in of.members)
+    member = np.zeros((), of.dtype)
+    return (member,) * of.lanes if of.lanes else member
+
+
+def to_bytes(value: Value, threads: int) -> Array:
+    """Return a scalar or a vector as an array of threads by bytes."""
+    lanes = value if isinstance(value, tuple) else (value,)
+    stacked = np.stack([np.broadcast_to(lane, threads) for lane in lanes], axis=-1)
+    return np.ascontiguousarray(stacked).view(np.uint8).reshape(threads, -1)
+
+
+def from_bytes(raw: Array, of: LlvmType) -> Value:
+    """Return a scalar or a vector from an array of threads by bytes."""
+    if of.dtype == np.bool_:
+        raw = raw & 1
+    lanes = np.ascontiguousarray(raw).view(of.dtype)
+    if not of.lanes:
+        return lanes[:, 0]
+    return tuple(lanes[:, number] for number in range(of.lanes))
+
+
+def merge(mask: Array, new: Value, old: Value) -> Value:
+    """Return the new value where the mask is true, else the old one."""
+    if isinstance(new, tuple):
+        return tuple(merge(mask, new_lane, old_lane) for new_lane, old_lane in zip(new, old, strict=True))
+    array: Array = new
+    before: Array = old
+    return np.where(mask, array, before).astype(array.dtype, copy=False)
+
 
 THREADED = OperationTable()
 

@@ -10,12 +10,18 @@ import ml_dtypes
 import numpy as np
 from xdsl.ir import Operation
 
-from tritonsmith.check.enums import AtomicBinOp
 from tritonsmith.check.llvm.nvidia import ldmatrix, mma
-from tritonsmith.check.llvm.operations import UPDATES, atomic, result_type
+from tritonsmith.check.llvm.operations import (
+    UPDATES,
+    LlvmType,
+    Value,
+    atomic,
+    from_bytes,
+    result_type,
+    to_bytes,
+)
 from tritonsmith.check.llvm.threads import ThreadBlock
-from tritonsmith.check.llvm.types import LlvmType, Value, from_bytes, to_bytes
-from tritonsmith.check.module import Array, UnsupportedIrError, attribute, text
+from tritonsmith.check.module import Array, AtomicBinOp, UnsupportedIrError, attribute, text
 from tritonsmith.check.program import OperationTable, Values
 
 THREADED = OperationTable()

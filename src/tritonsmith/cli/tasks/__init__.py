@@ -12,7 +12,7 @@ from invoke.tasks import Task
 
 from tritonsmith.cli import commands, modes
 from tritonsmith.cli.interrupt import interruptible
-from tritonsmith.cli.tasks.option_task import OptionTask
+from tritonsmith.cli.tasks.option_fields import OptionTask
 
 # What a start makes stays to the end. Looking through it again and again takes a tenth of a build that has
 # nothing to do.

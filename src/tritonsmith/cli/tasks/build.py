@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from invoke.context import Context
 
+from tritonsmith.build import explain as explain_command
 from tritonsmith.build.debug_library import command as debug_libraries
-from tritonsmith.build.explain import command as explain_command
-from tritonsmith.build.explain.reasons import explain_misses
+from tritonsmith.build.explain import explain_misses
 from tritonsmith.build.llvm import setup_mlir as llvm_setup_mlir
 from tritonsmith.build.triton import check_includes as includes
-from tritonsmith.build.triton import commands, install
+from tritonsmith.build.triton import commands, source
 from tritonsmith.cli.tasks import output
 from tritonsmith.cli.tasks.option_fields import CommaList, flag
 from tritonsmith.cli.tasks.options import (
@@ -31,21 +31,21 @@ from tritonsmith.cli.tasks.options import (
     SOURCE,
     BuildOptions,
 )
-from tritonsmith.cli.tasks.task import task
-from tritonsmith.compiler import interpreter, smoke_test
+from tritonsmith.cli.tasks.output import task
+from tritonsmith.compiler import interpreter, up
 from tritonsmith.compiler import targets as compiler_targets
 from tritonsmith.core import configs
 from tritonsmith.core.command_line import command
-from tritonsmith.core.envs import session, settings
+from tritonsmith.core.envs import receipts, settings
 from tritonsmith.core.errors import UsageError
 from tritonsmith.core.ui import console, tables
-from tritonsmith.core.ui.units import duration
+from tritonsmith.core.ui.console import duration
 
 if TYPE_CHECKING:
-    from tritonsmith.build.explain.command import Explanation
-    from tritonsmith.build.prepared_build import PreparedBuild
+    from tritonsmith.build.explain import Explanation
+    from tritonsmith.build.preflight import PreparedBuild
     from tritonsmith.build.triton.check_includes import IncludeCheck
-    from tritonsmith.core.envs.schema import Settings
+    from tritonsmith.core.envs.settings import Settings
     from tritonsmith.core.envs.workspace import Workspace
 
 
@@ -102,7 +102,7 @@ def setup_mlir(
         receipt = space.env(chosen.name).receipt("setup-mlir")
         output.plan(prepared.plan, about=output.time_of(prepared.plan, receipt, measured))
         return
-    with session.opened("setup-mlir", chosen.name, shared=True) as running:
+    with receipts.opened("setup-mlir", chosen.name, shared=True) as running:
         commands.execute(prepared, running)
     named = output.unusual(env)  # others say themselves how they are built
     following = command("build-triton", env=named) if named else command("build-triton", debug=True)
@@ -190,7 +190,7 @@ def _build(
         output.plan(prepared.plan, about=output.time_of(prepared.plan, receipt, measured))
         return
     output.notes(prepared.plan.notes)
-    with session.opened("build-triton", chosen.name) as running:
+    with receipts.opened("build-triton", chosen.name) as running:
         commands.execute(prepared, running)
     output.done(f"Triton for {chosen.name!r}: {running.env.build / 'bin'}", running, following)
     output.debuggers(running.env.build)
@@ -202,9 +202,9 @@ def _wheel(prepared: PreparedBuild, env: str, *, dry_run: bool) -> None:
         output.plan(prepared.plan)
         return
     output.notes(prepared.plan.notes)
-    with session.opened("build-triton", env) as running:
+    with receipts.opened("build-triton", env) as running:
         commands.execute(prepared, running)
-    output.done(f"wheel: {install.made_wheel(running.env)}", running)
+    output.done(f"wheel: {source.made_wheel(running.env)}", running)
 
 
 def _check_includes(check: IncludeCheck, env: str, *, dry_run: bool) -> None:
@@ -215,7 +215,7 @@ def _check_includes(check: IncludeCheck, env: str, *, dry_run: bool) -> None:
     if not check.changed:
         output.notes([f"nothing to check: no C++ file has changed since {check.base}"])
         return
-    with session.opened("build-triton", env) as running:
+    with receipts.opened("build-triton", env) as running:
         unchecked = includes.execute(check, running)
     output.warnings(f"not checked, because this build does not compile it: {path}" for path in unchecked)
     count = len(check.changed) - len(unchecked)
@@ -259,7 +259,7 @@ def install_triton(
         return
     wanted, programs = compiler_targets.proof(chosen.triton.backends), interpreter.locate_programs(space)
     place = space.env(chosen.name)
-    proof = smoke_test.plan(place.path, place.python, wanted, programs)
+    proof = up.smoke_test(place.path, place.python, wanted, programs)
     prepared = commands.prepare_install(chosen, space, located, proof, force=force)
     output.warnings(prepared.warnings)
     if chosen.llvm.debug_libraries:
@@ -267,10 +267,10 @@ def install_triton(
     if dry_run:
         output.plan(prepared.plan, about=output.time_of(prepared.plan, place.receipt("install-triton")))
         return
-    with session.opened("install-triton", chosen.name) as running:
+    with receipts.opened("install-triton", chosen.name) as running:
         commands.execute(prepared, running)
-    if smoke_test.PHASE in prepared.plan.phases:
-        console.out().print(tables.stages(smoke_test.read_response(running.env.path)))
+    if up.PHASE in prepared.plan.phases:
+        console.out().print(tables.stages(up.read_response(running.env.path)))
     following = command("link-compile-commands", env=output.unusual(env))
     output.done(f"import triton works in {running.env.python}", running, following)
 
@@ -286,7 +286,7 @@ def link_compile_commands(
     if dry_run:
         output.plan(prepared.plan)
         return
-    with session.opened("link-compile-commands", chosen.name) as running:
+    with receipts.opened("link-compile-commands", chosen.name) as running:
         commands.execute(prepared, running)
     output.done(f"clangd reads {located.root / 'compile_commands.json'}", running)
 

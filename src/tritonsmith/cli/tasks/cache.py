@@ -12,15 +12,15 @@ from invoke.context import Context
 from tritonsmith.cli.tasks import output
 from tritonsmith.cli.tasks.option_fields import flag, word
 from tritonsmith.cli.tasks.options import DRY_RUN, JSON, YES, EntryOptions
-from tritonsmith.cli.tasks.task import task
+from tritonsmith.cli.tasks.output import task
 from tritonsmith.core import process
 from tritonsmith.core.command_line import command
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import SmithError, UsageError
 from tritonsmith.core.ui import console, tables
-from tritonsmith.core.ui import units as formats
-from tritonsmith.doctor.caches import clear, filters, list_
-from tritonsmith.facts import cache_roots, installed_tritons, python_env
+from tritonsmith.core.ui import console as formats
+from tritonsmith.doctor.caches import clear, list_
+from tritonsmith.facts import installed_tritons, python_env, triton_cache
 from tritonsmith.lab.batch import kept
 from tritonsmith.lab.bisect import session as bisects
 
@@ -29,12 +29,10 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from tritonsmith.core.plan import Plan
-    from tritonsmith.doctor.caches.clear import PreparedClear
-    from tritonsmith.doctor.caches.filters import Filters
+    from tritonsmith.doctor.caches.clear import Filters, PreparedClear
     from tritonsmith.doctor.caches.list_ import CacheListing
-    from tritonsmith.facts.cache_roots import Root, RootKind
     from tritonsmith.facts.installed_tritons import InstalledTriton
-    from tritonsmith.facts.triton_cache import Content
+    from tritonsmith.facts.triton_cache import Content, Root, RootKind
     from tritonsmith.lab.batch.kept import KeptResults
     from tritonsmith.lab.bisect.session import KeptFolder
 
@@ -52,7 +50,7 @@ def listing(
     """List the entries of Triton's caches, the newest first."""
     wanted = _filters(which)
     space = workspace.default()
-    roots = (clear.named(which.root),) if which.root else cache_roots.find(os.environ, space)
+    roots = (clear.named(which.root),) if which.root else triton_cache.find(os.environ, space)
     installed = _installed(which.stale)
     found = list_.make(roots, wanted, limit=limit or 0, installed=installed, now=time.time())
     results = () if which.root else kept.results(space)
@@ -78,7 +76,7 @@ def show(
     json: bool = JSON,
 ) -> None:
     """Show the files of a cache entry, and what each is."""
-    roots = (clear.named(root),) if root else cache_roots.find(os.environ, workspace.default())
+    roots = (clear.named(root),) if root else triton_cache.find(os.environ, workspace.default())
     found = list_.entry(entry, roots)
     files = list_.files(found)
     if json:
@@ -127,7 +125,7 @@ def clear_cache(
     kinds = [kind for kind, given in flags.items() if given]
     if root and kinds:
         raise UsageError("--root selects a single cache", hints=["omit --root, or the other flags"])
-    every = cache_roots.find(os.environ, workspace.default())
+    every = triton_cache.find(os.environ, workspace.default())
     roots = (clear.named(root),) if root else clear.select(every, kinds)
     living = installed_tritons.living_processes()
     prepared = clear.prepare(roots, wanted, living=living, installed=_installed(which.stale))
@@ -204,10 +202,10 @@ def _show_rehearsed(found: Iterable[KeptResults]) -> None:
 
 
 def _filters(which: EntryOptions) -> Filters:
-    return filters.Filters(
+    return clear.Filters(
         kernel=which.kernel,
-        target=filters.target(which.target),
-        older_than=filters.age(which.older_than),
+        target=clear.target(which.target),
+        older_than=clear.age(which.older_than),
         stale=which.stale,
         keep_newest=which.keep_newest,
     )

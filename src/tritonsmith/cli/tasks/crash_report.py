@@ -54,7 +54,7 @@ def end(error: BaseException) -> BaseException:
 
 def _of_notebooks(text: str) -> str:
     """Name the notebook's cell and line in place of the file that was made from it."""
-    if module := sys.modules.get("tritonsmith.compiler.notebook"):
+    if module := sys.modules.get("tritonsmith.compiler.source_tree"):
         return str(module.told(text))
     return text
 

@@ -11,9 +11,9 @@ from invoke.exceptions import Exit
 from tritonsmith.cli.tasks import output
 from tritonsmith.cli.tasks.option_fields import CommaList, again, flag, word
 from tritonsmith.cli.tasks.options import ANY_ENV, DRY_RUN, JSON, PYTHON, YES
-from tritonsmith.cli.tasks.task import task
+from tritonsmith.cli.tasks.output import task
 from tritonsmith.core import configs
-from tritonsmith.core.envs import session
+from tritonsmith.core.envs import receipts
 from tritonsmith.core.errors import ConfigError, UsageError, did_you_mean
 from tritonsmith.core.ui import console
 from tritonsmith.doctor import check, saved_report, snapshot
@@ -131,7 +131,7 @@ def _mend(subject: DoctorContext, plan: Plan, *, dry_run: bool, yes: bool) -> bo
     output.plan(plan)
     if dry_run or not output.agreed("Apply these fixes?", yes=yes):
         return False
-    with session.opened("doctor", subject.settings.name) as running:
+    with receipts.opened("doctor", subject.settings.name) as running:
         running.run(plan)
     console.out().print(console.typed("done; check again: invoke doctor"), markup=False)
     return True

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from invoke.context import Context
 
 from tritonsmith.build.editors import command, merged_files
-from tritonsmith.build.editors import container as containers
+from tritonsmith.build.editors import project as containers
 from tritonsmith.cli.tasks import output
 from tritonsmith.cli.tasks.option_fields import again, flag, word
 from tritonsmith.cli.tasks.options import DRY_RUN, ENV, OUT
-from tritonsmith.cli.tasks.task import task
-from tritonsmith.core.envs import session, workspace
+from tritonsmith.cli.tasks.output import task
+from tritonsmith.core.envs import receipts, workspace
 from tritonsmith.core.ui import console, tables
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def editor_(
     if dry_run:
         output.plan(prepared.plan)
     else:
-        with session.opened("editor", project.env.name) as running:
+        with receipts.opened("editor", project.env.name) as running:
             prepared = command.prepare(editor, env, space, pass_, force=force)
             running.run(prepared.plan)
         console.out().print(table(str(project.root), prepared.files))

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tritonsmith.cli.tasks import output
-from tritonsmith.cli.tasks.option_fields import OutFile, flag
-from tritonsmith.cli.tasks.option_task import command_line
+from tritonsmith.cli.tasks.option_fields import OutFile, command_line, flag
 from tritonsmith.cli.tasks.options import CONFIRM
 from tritonsmith.core.ui import console
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from invoke.context import Context
 
-from tritonsmith.atlas import command, report, tablegen
+from tritonsmith.atlas import command, tablegen
 from tritonsmith.build.triton import commands
 from tritonsmith.cli.tasks import output
 from tritonsmith.cli.tasks.kernel_options import BackendOptions
 from tritonsmith.cli.tasks.option_fields import CommaLists, again, flag, word
 from tritonsmith.cli.tasks.options import ANY_ENV, JSON, LLVM_DIR, PYTHON, SOURCE, TARGET
-from tritonsmith.cli.tasks.task import task
+from tritonsmith.cli.tasks.output import task
 from tritonsmith.compiler import targets, tritons
 from tritonsmith.compiler.replay import bindings
 from tritonsmith.core import command_line
@@ -24,7 +24,7 @@ from tritonsmith.core.plan import programs
 from tritonsmith.core.ui import console
 from tritonsmith.facts import checkout, installed_tritons, llvm_tree
 from tritonsmith.inspect import override
-from tritonsmith.inspect.passes import target_pipeline
+from tritonsmith.inspect.passes import pipeline_table
 
 if TYPE_CHECKING:
     from tritonsmith.atlas.answer import AtlasAnswer
@@ -67,7 +67,7 @@ def explain_(
 def _print(found: AtlasAnswer, root: Path, *, everything: bool) -> None:
     console.note(f"reading {root}")
     output.notes(found.notes)
-    for block in report.blocks(found, everything=everything):
+    for block in command.blocks(found, everything=everything):
         console.out().print(block)
 
 
@@ -75,7 +75,7 @@ def _list(rows: list[AtlasAnswer], what: str, root: Path, *, json: bool) -> None
     if json:
         output.json({"schema": 1, "root": str(root), what: [one.as_json() for one in rows]})
         return
-    console.out().print(report.table(rows, what, root))
+    console.out().print(command.table(rows, what, root))
 
 
 def _root(source: str, env: str, python: Path | None) -> Path:
@@ -175,13 +175,13 @@ def pipeline(
             calls, ended = bindings.backend_calls(where.python, where.space, one, options.of_backend())
             for stage, why in ended.items():
                 console.note(f"{compiler.label}, {one}: {stage} is known up to where it ended: {why}")
-            columns.append(target_pipeline.passes(calls, known))
+            columns.append(pipeline_table.passes(calls, known))
             names = [compiler.label] if len(compilers) > 1 else []
             sides.append(" ".join([*names, *([str(one)] if len(wanted) > 1 or not names else [])]))
-    rows = target_pipeline.side_by_side(columns)
+    rows = pipeline_table.side_by_side(columns)
     if taken:
         rows = [row for row in rows if any(one and one.made for one in row)]
     if json:
-        output.json(target_pipeline.as_json(rows, sides))
+        output.json(pipeline_table.target_as_json(rows, sides))
         return
-    console.out().print(target_pipeline.table(rows, sides))
+    console.out().print(pipeline_table.target_table(rows, sides))

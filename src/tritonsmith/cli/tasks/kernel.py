@@ -1,8 +1,15 @@
-"""`kernel.*`: compile a kernel for any GPU, and show, lint, profile, capture or measure what comes out."""
+"""`kernel.*`: compile a kernel for any GPU, and show, lint, profile, capture or measure what comes out.
+
+`kernel.override`: change a stage of a kernel by hand, and compile on from there.
+"""
 
 from __future__ import annotations
 
+import os
+import sys
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,13 +19,14 @@ from invoke.exceptions import Exit
 from tritonsmith.cli.tasks import output
 from tritonsmith.cli.tasks.kernel_options import (
     CompileOptions,
+    KernelOptions,
     PoolOptions,
+    ToolchainOptions,
     folder_of,
     parse_stages,
     target_of,
 )
-from tritonsmith.cli.tasks.option_fields import CommaLists, OutFile, again, flag, word
-from tritonsmith.cli.tasks.option_task import command_line
+from tritonsmith.cli.tasks.option_fields import CommaLists, OutFile, again, command_line, flag, word
 from tritonsmith.cli.tasks.options import (
     ANY_ENV,
     COMPILED_KERNEL,
@@ -33,27 +41,30 @@ from tritonsmith.cli.tasks.options import (
     PYTHON,
     WHEEL_ENV,
 )
-from tritonsmith.cli.tasks.task import task
-from tritonsmith.compiler import manifest, report, run, targets, tritons, watched_program
-from tritonsmith.compiler.capture import run as capture_run
+from tritonsmith.cli.tasks.output import task
+from tritonsmith.compiler import capture as capture_run
+from tritonsmith.compiler import changed_program, manifest, report, run, targets, tritons
 from tritonsmith.compiler.interpreter import choose_interpreter
 from tritonsmith.compiler.resources import measure
-from tritonsmith.compiler.resources import table as resources_table
+from tritonsmith.compiler.resources import measure as resources_table
+from tritonsmith.core.command_line import command
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, SmithError, UsageError
-from tritonsmith.core.ui import console, recording
-from tritonsmith.facts import gpus
-from tritonsmith.inspect.layouts import converted
-from tritonsmith.inspect.layouts import report as layouts_report
-from tritonsmith.inspect.lint import report as lint_report
+from tritonsmith.core.plan import files, programs
+from tritonsmith.core.ui import console, progress, tables
+from tritonsmith.facts import gpus, installed_tritons
+from tritonsmith.inspect import layouts as layouts_report
+from tritonsmith.inspect import override
+from tritonsmith.inspect import resources as resources_from_cache
+from tritonsmith.inspect import resources as resources_plot
+from tritonsmith.inspect import resources as resources_report
+from tritonsmith.inspect import show as show_stage
+from tritonsmith.inspect.layouts import convert
+from tritonsmith.inspect.lint import run as lint_report
 from tritonsmith.inspect.lint import run as lint_run
 from tritonsmith.inspect.profile import profilers
-from tritonsmith.inspect.profile import report as profile_report
+from tritonsmith.inspect.profile import run as profile_report
 from tritonsmith.inspect.profile import run as profile_run
-from tritonsmith.inspect.resources import from_cache as resources_from_cache
-from tritonsmith.inspect.resources import plot as resources_plot
-from tritonsmith.inspect.resources import report as resources_report
-from tritonsmith.inspect.show import stage as show_stage
 from tritonsmith.ir import layouts
 from tritonsmith.wheels import ptxas as wheels_ptxas
 
@@ -64,6 +75,12 @@ if TYPE_CHECKING:
     from tritonsmith.compiler.request import CompileRequest
     from tritonsmith.compiler.resources.measure import Measured
     from tritonsmith.inspect.lint.run import LintResult
+
+if TYPE_CHECKING:
+    from tritonsmith.compiler.interpreter import Interpreter
+    from tritonsmith.compiler.request import CompileRequest
+    from tritonsmith.inspect.override import OverrideRun
+    from tritonsmith.ir.normalize.diff import Diff
 
 
 @task(tables=True, reads_outputs=True, name="compile")
@@ -287,7 +304,7 @@ def layout(
     if plot:
         resources_plot.check(plot)
     where = choose_interpreter(env, str(python or ""))
-    made = converted.convert(types, where.python, where.space)
+    made = convert(types, where.python, where.space)
     for one in made:
         if one.linear is None:
             hints = [f"--shape {shape} must have as many dimensions as the layout"]
@@ -295,12 +312,12 @@ def layout(
             raise FactError(f"Triton does not convert {one.type.layout}", why=one.error, hints=hints)
     first = made[0]
     assert first.linear is not None  # noqa: S101 - for the type checker
-    accesses = layouts_report.along(first, made[1] if by else None)
+    accesses = layouts_report.accesses(first, made[1] if by else None)
     if by and not accesses:
         raise FactError("bank conflicts are counted for warps of 32 lanes", hints=["omit --by"])
     if plot:
         layouts_report.write_picture(first, plot)
-        recording.made(plot)
+        progress.made(plot)
     if json:
         output.json(layouts_report.as_json(first, accesses))
         return
@@ -384,7 +401,7 @@ def profile(
     """Profile a program's kernels on a GPU, per line of Python."""
     _, program = command_line()
     space = workspace.default()
-    interpreter = watched_program.interpreter(env, python, space)
+    interpreter = changed_program.interpreter(env, python, space)
     used = profilers.interpreter_of(program, interpreter)
     profiler = profilers.choose(by, used, gpus.read())
     prepared = profile_run.prepare(
@@ -425,7 +442,7 @@ def capture(
     space = workspace.default()
     target = targets.parse(device)
     to = (out or OutFile("captured.toml")).path("captured.toml")
-    interpreter = watched_program.interpreter(env, python, space)
+    interpreter = changed_program.interpreter(env, python, space)
     prepared = capture_run.prepare(program, target, device, to, interpreter, space, stand_in)
     if dry_run:
         output.plan(prepared.plan)
@@ -444,3 +461,83 @@ def capture(
         capture_run.check(made, prepared)
     if made.code:
         raise Exit(code=made.code)
+
+
+@task(tables=True, name="override")
+def ir_override(
+    context: Context,
+    what: KernelOptions,
+    by: ToolchainOptions,
+    kernel: str = word("FILE[:KERNEL] or kernels file; or a command after --", ""),
+    name: str = flag("kernel to change, if there are several: its name, or a hash prefix", ""),
+    stage: str = flag("stage to change: ttir, ttgir, llir, ptx, amdgcn", "ttgir"),
+    edited: Path | None = flag("changed file to use, instead of opening $EDITOR", None),
+    diff: bool = flag("print the changed lines, not only their number", default=False),
+    out: Path | None = OUT,
+) -> None:
+    """Edit one stage of a kernel, compile from there, and compare."""
+    _, program = command_line()
+    if bool(program) == bool(kernel):
+        hints = [
+            "invoke kernel.override matmul.py --signature ... --stage ttgir",
+            "invoke kernel.override -- python script.py",
+        ]
+        raise UsageError("name a kernel's file, or a command after --", hints=hints)
+    (wanted,) = parse_stages([stage])
+    if edited and not edited.is_file():
+        raise UsageError(f"--edited: no file {edited}")
+    editor = (
+        () if edited else override.editor(os.environ, terminal=sys.stdin.isatty() and sys.stdout.isatty())
+    )
+    if program:
+        bench = _of_command(program, by.python, out)
+    else:
+        target = target_of(wanted)
+        asked = what.request(kernel, target=target, by=by)
+        bench = _of_kernel(asked, by.toolchain(asked), out)
+    chosen = override.choose(override.first(bench), name, wanted)
+    place = override.put(bench, chosen)
+    if edited:
+        files.copy(edited, place)
+    else:
+        override.edit(place, editor)
+    _print(override.second(bench, chosen, place), bench.out, whole=diff)
+
+
+def _of_kernel(asked: CompileRequest, where: Interpreter, out: Path | None) -> OverrideRun:
+    if len(asked.targets) > 1:
+        raise UsageError("a stage is changed for one target", hints=["--target h100"])
+    found = installed_tritons.of_python(where.python)
+    folder = override.prepared(out, where.space)
+    launch = partial(_compile, asked, where, folder / "stages")
+    return override.OverrideRun(folder, found.version if found else "", launch)
+
+
+def _of_command(program: list[str], python: Path | None, out: Path | None) -> OverrideRun:
+    found = installed_tritons.of_python(python) if python else installed_tritons.here(os.environ)
+    folder = override.prepared(out, workspace.default())
+    return override.OverrideRun(folder, found.version if found else "", partial(_run, program))
+
+
+def _compile(asked: CompileRequest, where: Interpreter, out: Path, change: Mapping[str, str]) -> None:
+    prepared = run.prepare(asked, where, out).under(change)
+    made = run.execute(prepared, where, silent=True).manifest
+    if said := "\n".join(report.failures(made)):
+        hints = ["the changed file is kept", f"{command('kernel.show', out)} shows the stages"]
+        raise SmithError("Triton did not compile it", where=out, why=said, hints=hints)
+
+
+def _run(program: list[str], change: Mapping[str, str]) -> None:
+    code = programs.run_attached(program, change=change)
+    if code:
+        raise SmithError(f"{program[0]} ended with exit code {code}")
+
+
+def _print(found: tuple[Diff, ...], out: Path, *, whole: bool) -> None:
+    rows = [[one.stage, str(one.removed), str(one.added)] for one in found]
+    title = "changed lines, without locations and value numbers; the first stage is your change"
+    console.out().print(tables.plain(title, ["stage", "removed", "added"], rows, right=["removed", "added"]))
+    if whole:
+        for one in found:
+            console.out().print("\n".join(one.lines), markup=False, highlight=False)
+    console.out().print(f"{out}", markup=False)

@@ -18,14 +18,14 @@ from tritonsmith.cli.tasks.kernel_options import (
 )
 from tritonsmith.cli.tasks.option_fields import CommaLists, OutFile, again, flag, word
 from tritonsmith.cli.tasks.options import DRY_RUN, JSON, KERNEL_SOURCE, OUT, OUT_FILE, SWEEP, TARGET
-from tritonsmith.cli.tasks.task import task
+from tritonsmith.cli.tasks.output import task
 from tritonsmith.compiler import manifest, run, targets
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.core.ui import console, tables
 from tritonsmith.facts import gpus
 from tritonsmith.inspect.export_c import c_types, emit
-from tritonsmith.inspect.export_ptx import command, compiled_kernel
+from tritonsmith.inspect.export_ptx import compiled_kernel, cuda
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -169,13 +169,13 @@ def inline_ptx(
             output.compile_of(run.prepare(asked, where))
             output.warnings(("the rest depends on the result of this compile",))
             return
-        made = command.compile_one(asked, where, point or None)
-    text = command.text_of(made, function, header=header, elementwise=elementwise)
+        made = cuda.compile_one(asked, where, point or None)
+    text = cuda.text_of(made, function, header=header, elementwise=elementwise)
     if not out:
         console.write(text, end="")
         return
     place = out.path(f"{made.entry.name}{'.py' if elementwise else '.cuh'}")
-    plan = command.plan(text, place)
+    plan = cuda.plan(text, place)
     if dry_run:
         output.plan(plan)
         return

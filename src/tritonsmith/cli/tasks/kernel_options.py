@@ -29,8 +29,8 @@ from tritonsmith.cli.tasks.options import (
     TRITON,
     WHEEL_ENV,
 )
-from tritonsmith.compiler import describe, notebook, run, targets, tritons
 from tritonsmith.compiler import from_cache as cache
+from tritonsmith.compiler import report, run, source_tree, targets, tritons
 from tritonsmith.compiler import request as compiler_request
 from tritonsmith.compiler.interpreter import choose_interpreter
 from tritonsmith.compiler.kernels import kernels_file
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from tritonsmith.compiler.interpreter import Interpreter
     from tritonsmith.compiler.kernels.kernel_list import ListedKernel
     from tritonsmith.compiler.request import CompileRequest
-    from tritonsmith.lab.compare.inputs import ComparedKernel
+    from tritonsmith.lab.compare.two_sides import ComparedKernel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,10 +164,10 @@ class KernelOptions(BackendOptions):
             return asked
         module, name = compiler_request.module_of(kernel)
         if module and by:
-            file = describe.module_file(module, by.toolchain().python)
+            file = report.module_file(module, by.toolchain().python)
         else:
             file, name = compiler_request.kernel_of(kernel)
-            file = notebook.as_python(file)
+            file = source_tree.as_python(file)
         return (replace(flags, file=file, kernel=name, targets=flags.targets or default),)
 
     def flags(self, stages: Iterable[str] = ()) -> CompileRequest:
@@ -281,7 +281,7 @@ def compared_kernels(kernel: str, what: CompileOptions) -> tuple[ComparedKernel,
     Raises:
         SmithError: one of them makes no sense, or flags of a compile without a kernel.
     """
-    from tritonsmith.lab.compare import inputs  # which no other task needs
+    from tritonsmith.lab.compare import two_sides  # which no other task needs
 
     if not kernel:
         if what != CompileOptions():
@@ -292,8 +292,8 @@ def compared_kernels(kernel: str, what: CompileOptions) -> tuple[ComparedKernel,
         entries = listed_kernels(path, name)
         for text in kernels_file.own_targets(entries, what.target):
             console.note(text)
-        return inputs.listed(entries, path, what.flags())
-    return inputs.one(what.request(kernel))
+        return two_sides.listed(entries, path, what.flags())
+    return two_sides.one(what.request(kernel))
 
 
 def target_of(stage: str) -> str:

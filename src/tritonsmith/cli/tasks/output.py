@@ -1,26 +1,39 @@
-"""The common output of tasks: scripts of plans, the chosen LLVM, remarks, the result and questions."""
+"""The common output of tasks: scripts of plans, the chosen LLVM, remarks, the result and questions.
+
+The decorator of all tasks: declared options, and errors as exit codes.
+"""
 
 from __future__ import annotations
 
+import functools
+import io
 import os
 import shlex
+import signal
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from json import dumps
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from invoke.context import Context
+
+from tritonsmith.cli.tasks import crash_report, option_fields
+from tritonsmith.cli.tasks.option_fields import WIDE, OptionTask
 from tritonsmith.cli.tasks.options import ENV
 from tritonsmith.core import redact
-from tritonsmith.core.errors import SmithError
+from tritonsmith.core.errors import SmithError, UsageError
+from tritonsmith.core.plan.stopping import stoppable
 from tritonsmith.core.redact import printable
 from tritonsmith.core.ui import console
 
 if TYPE_CHECKING:
     from tritonsmith.build.llvm.providers import ProviderChoice
     from tritonsmith.compiler.run import PreparedCompile
-    from tritonsmith.core.envs.session import Session
+    from tritonsmith.core.envs.receipts import Session
     from tritonsmith.core.plan import Plan
+
 
 _SCREENFUL = 40  # lines of a script that a terminal shows whole
 _ABOUT = 3  # lines of a summary besides the title, the phases and the hint: ten in all
@@ -74,7 +87,7 @@ def time_of(what: Plan, receipt: Path, measured: float | None = None) -> list[st
         measured: CPU seconds that the same work took on another machine, for a first run.
     """
     from tritonsmith.core.envs import receipts
-    from tritonsmith.core.ui import units
+    from tritonsmith.core.ui import console
 
     last = receipts.read(receipt) or {}
     recorded = last.get("seconds")
@@ -84,11 +97,11 @@ def time_of(what: Plan, receipt: Path, measured: float | None = None) -> list[st
         if isinstance(recorded, dict) and isinstance(recorded.get(phase), int | float)
     }
     if sum(took.values()) >= _WORTH_A_TABLE:
-        phases = ", ".join(f"{phase} {units.duration(seconds)}" for phase, seconds in took.items())
+        phases = ", ".join(f"{phase} {console.duration(seconds)}" for phase, seconds in took.items())
         return [f"time of the last run ({str(last.get('finished'))[:10]}): {phases}"]
     if last or not measured or not what.open_phases:
         return []
-    return [f"time: {units.duration(measured)} of CPU time for all of it, measured on another machine"]
+    return [f"time: {console.duration(measured)} of CPU time for all of it, measured on another machine"]
 
 
 def compile_of(what: PreparedCompile, *, everything: bool = False) -> None:
@@ -151,7 +164,7 @@ def unusual(env: str) -> str:
 
 def debuggers(build: Path) -> None:
     """Print how a debugger finds sources and split debug info after builds with a shared cache."""
-    from tritonsmith.compiler.debugger_init import GDB
+    from tritonsmith.compiler.replay.replayer import GDB
 
     init = build / GDB
     if init.is_file():
@@ -175,3 +188,95 @@ def agreed(question: str, *, yes: bool) -> bool:
         )
     console.err().print(f"{question} [y/N] ", end="", markup=False)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def task(
+    *,
+    name: str | None = None,
+    tables: bool = False,
+    reads_outputs: bool = False,
+) -> Callable[[Callable[..., Any]], OptionTask]:
+    """Declare a task whose parameters are its options, and whose body may raise this project's errors.
+
+    A `SmithError` becomes its message and exit code, ^C becomes 130, anything else a log file and 3.
+
+    Args:
+        name: if it is not the body's.
+        tables: it prints some, and so it takes `--wide`.
+        reads_outputs: it compiles into folders and reads them: no other run may write there until it ends.
+    """
+
+    def decorate(body: Callable[..., Any]) -> OptionTask:
+        @functools.wraps(body)
+        def guarded(context: Context, **given: Any) -> Any:
+            _heed_interrupts()
+            _outlive_readers()
+            if tables:
+                _widen(bool(given.get(WIDE.name)))
+            _print_anything()
+            _write_bytecode()
+            try:
+                with stoppable(), _outputs_kept() if reads_outputs else nullcontext():
+                    _need_folder()
+                    result = body(context, **option_fields.bind(made.options, given))
+                    if sys.stdout:  # None where the shell closed it: >&-
+                        sys.stdout.flush()
+            except (Exception, KeyboardInterrupt, SystemExit) as error:  # noqa: BLE001 - see there
+                raise crash_report.end(error) from None
+            return result
+
+        made = OptionTask(guarded, name=name, positional=(), auto_shortflags=False)
+        made.tables = tables
+        return made
+
+    return decorate
+
+
+def _outputs_kept() -> AbstractContextManager[None]:
+    from tritonsmith.compiler import manifest
+
+    return manifest.kept()
+
+
+def _widen(wide: bool) -> None:
+    if wide or "tritonsmith.core.ui.tables" in sys.modules:
+        from tritonsmith.core.ui import tables
+
+        tables.widen(wide=wide)
+
+
+def _heed_interrupts() -> None:
+    """Handle SIGINT, which a script's `tritonsmith TASK &` ignores, and so would every compiler it starts."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def end_with_reader() -> None:
+    """Let a closed pipe end this process silently before any task runs, as in `--list | head`."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+
+
+def _outlive_readers() -> None:
+    """Raise an error at a closed pipe: a task has things to tidy up, and writes to children that may end."""
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+
+
+def _print_anything() -> None:
+    """Replace unsupported characters with `?` on an ASCII stream, instead of raising an exception."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def _write_bytecode() -> None:
+    """Turn bytecode on, which Invoke turns off: every import would be compiled on every run."""
+    sys.dont_write_bytecode = bool(sys.flags.dont_write_bytecode)
+
+
+def _need_folder() -> None:
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        raise UsageError(
+            "the current folder no longer exists", hints=["change to an existing folder: cd ~"]
+        ) from None

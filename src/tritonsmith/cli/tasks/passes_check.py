@@ -10,7 +10,7 @@ from invoke.context import Context
 from tritonsmith.cli.tasks.kernel_options import KernelOptions, toolchain
 from tritonsmith.cli.tasks.option_fields import again, flag, word
 from tritonsmith.cli.tasks.options import ANY_ENV, DUMPED_KERNEL, JSON, OUT, PYTHON, SOURCE, TRITON
-from tritonsmith.cli.tasks.task import task
+from tritonsmith.cli.tasks.output import task
 
 if TYPE_CHECKING:
     from tritonsmith.check.answer import CheckAnswer
@@ -40,15 +40,20 @@ def check(
     json: bool = JSON,
 ) -> None:
     """Find the first pass that changes the result, by running the IR."""
-    from tritonsmith.check import predicate
+    from tritonsmith.check import inputs
     from tritonsmith.cli.tasks import output
     from tritonsmith.core.command_line import command
     from tritonsmith.core.errors import UndecidedError, UsageError
     from tritonsmith.core.ui import console
 
-    with predicate.deciding():
-        predicate.require()
-    from tritonsmith.check import report
+    with inputs.deciding():
+        inputs.require()
+    from tritonsmith.check.answer import (
+        as_json,
+        lines,
+        table,
+        undecided,
+    )
 
     if bool(folder) == list_ or (source and not list_):
         hints = ["invoke passes.check DIR, or FILE:KERNEL", "invoke passes.check --list --source CHECKOUT"]
@@ -63,7 +68,7 @@ def check(
     is_dump = Path(folder).is_dir()
     _require_fitting(is_dump, kernel, compiled=bool(out) or what != KernelOptions(), against=against)
     try:
-        with predicate.deciding():
+        with inputs.deciding():
             if is_dump:
                 if triton:
                     hints = ["the interpreter that prints its generic form: --env ENV, or --python PYTHON"]
@@ -87,13 +92,13 @@ def check(
                 )
     except UndecidedError as error:
         if json:
-            output.json(report.undecided(error))
+            output.json(undecided(error))
         raise
     if json:
-        output.json(report.as_json(answer))
+        output.json(as_json(answer))
     else:
-        console.out().print(report.table(answer))
-        for line in report.lines(answer):
+        console.out().print(table(answer))
+        for line in lines(answer):
             console.out().print(line, markup=False)
     _judge(made, answer)
 
@@ -122,7 +127,11 @@ def _list(source: str, *, alone: bool, json: bool) -> None:
     from dataclasses import asdict
 
     from tritonsmith.build.triton import commands
-    from tritonsmith.check import report
+    from tritonsmith.check.answer import (
+        coverage,
+        coverage_of_all,
+        coverage_of_checkout,
+    )
     from tritonsmith.cli.tasks import output
     from tritonsmith.core.envs import settings
     from tritonsmith.core.errors import FactError, UsageError
@@ -134,13 +143,13 @@ def _list(source: str, *, alone: bool, json: bool) -> None:
         raise FactError("no such folder", where=source, hints=["--source CHECKOUT, a clone of Triton"])
     if source:
         root = commands.find_triton(settings.load("dev", {"triton.source": source}))[1].root
-        rows = report.coverage_of_checkout(root)
+        rows = coverage_of_checkout(root)
     else:
-        rows = report.coverage_of_all()
+        rows = coverage_of_all()
     if json:
         output.json({"schema": 1, "dialects": [asdict(one) for one in rows]})
         return
-    console.out().print(report.coverage(rows))
+    console.out().print(coverage(rows))
 
 
 def _judge(made: DumpIndex, answer: CheckAnswer) -> None:
@@ -150,19 +159,23 @@ def _judge(made: DumpIndex, answer: CheckAnswer) -> None:
         SmithError: something changes the result.
         UndecidedError: something that was asked for could not be checked.
     """
-    from tritonsmith.check import report
+    from tritonsmith.check.answer import (
+        interpreter_verdict,
+        open_end,
+        verdict,
+    )
     from tritonsmith.core.command_line import command
     from tritonsmith.core.errors import SmithError, UndecidedError
 
     page = "docs/passes-check.md says what is compared"
     if answer.culprit:
         hints = [command("passes.diff", made.folder, answer.culprit.checked.name), page]
-        raise SmithError(report.verdict(answer), hints=hints)
+        raise SmithError(verdict(answer), hints=hints)
     beside = answer.interpreted
     if beside and beside.status == "differs":
-        raise SmithError(report.interpreter_verdict(answer.kernel), hints=[page])
+        raise SmithError(interpreter_verdict(answer.kernel), hints=[page])
     if answer.open:
-        raise report.open_end(answer)
+        raise open_end(answer)
     if beside and beside.status == "unknown":
         what = "the first IR was not compared with TRITON_INTERPRET=1"
         raise UndecidedError(what, why=beside.why, hints=beside.hints)
@@ -210,7 +223,7 @@ def _of_kernel(
     through_llvm: bool,
     interpreted: bool,
 ) -> tuple[DumpIndex, CheckAnswer]:
-    from tritonsmith.check.kernel_check import check_kernel
+    from tritonsmith.check.check import check_kernel
     from tritonsmith.cli.tasks.kernel_options import target_of
     from tritonsmith.compiler import run
 

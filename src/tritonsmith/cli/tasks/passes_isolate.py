@@ -18,7 +18,7 @@ from tritonsmith.cli.tasks.options import (
     TOOL_SOURCE,
     ReplayerOptions,
 )
-from tritonsmith.cli.tasks.task import task
+from tritonsmith.cli.tasks.output import task
 
 if TYPE_CHECKING:
     from tritonsmith.compiler.dump.index import DumpIndex
@@ -54,10 +54,11 @@ def isolate(
     from tritonsmith.compiler.replay import replayer
     from tritonsmith.compiler.request import options_of
     from tritonsmith.core.envs import workspace
-    from tritonsmith.lab.isolate import failing_pass, report
+    from tritonsmith.lab.isolate import failing_pass
     from tritonsmith.lab.isolate import issue_folder as files
+    from tritonsmith.lab.isolate.failing_pass import as_json, summary
     from tritonsmith.lab.reduce import mlir_reduce, reduce_ir
-    from tritonsmith.lab.reduce import report as reduce_report
+    from tritonsmith.lab.reduce import reduce_ir as reduce_report
 
     dump = index.read(folder)
     dumped = index.choose_kernel(dump, kernel)
@@ -94,10 +95,10 @@ def isolate(
         return
     space.run(plan, "passes.isolate", quiet=True)
     if json:
-        output.json(report.as_json(isolated, reduced, to), indent=None)
+        output.json(as_json(isolated, reduced, to), indent=None)
     else:
         _tell(isolated, reduced, to)
-    tests.write_page(notes, "isolate", report.summary(isolated).splitlines(), failing_pass.WORDS)
+    tests.write_page(notes, "isolate", summary(isolated).splitlines(), failing_pass.WORDS)
     if not isolated.same:
         raise _different(isolated, chosen, to)
 
@@ -127,13 +128,13 @@ def _check(pattern: str, when: str, tests: ExperimentOptions, *, wrong: str) -> 
 def _tell(found: Isolated, reduced: Reduced | None, folder: Path) -> None:
     """Print the answer; a failure that differs from the dump's is an error."""
     from tritonsmith.core.ui import console
-    from tritonsmith.lab.isolate import report
-    from tritonsmith.lab.reduce import report as reduce_report
+    from tritonsmith.lab.isolate.failing_pass import summary
+    from tritonsmith.lab.reduce import reduce_ir as reduce_report
 
     for text in found.notes:
         console.note(text)
     if found.same:
-        console.out().print(report.summary(found), markup=False)
+        console.out().print(summary(found), markup=False)
     if reduced:
         console.out().print(reduce_report.sizes(reduced))
         console.out().print(reduce_report.summary(reduced), markup=False)
@@ -144,11 +145,11 @@ def _tell(found: Isolated, reduced: Reduced | None, folder: Path) -> None:
 def _different(found: Isolated, tool: Replayer, folder: Path) -> SmithError:
     """Return the error for a failure that differs from the dump's, which was not reproduced."""
     from tritonsmith.core.errors import SmithError
-    from tritonsmith.lab.isolate import report
+    from tritonsmith.lab.isolate.failing_pass import summary
 
     made_by = found.seen.index.triton
     return SmithError(
-        report.summary(found),
+        summary(found),
         where=folder,
         why="the folder has what was seen now, and the dump may have another cause",
         hints=[
@@ -224,32 +225,33 @@ def _limited(
 
 def _wrong(made: DumpIndex, kernel: str, space: Workspace, by: ReplayerOptions, *, json: bool) -> None:
     """Find the first pass that changes the kernel's result."""
-    from tritonsmith.check import predicate
+    from tritonsmith.check import inputs
     from tritonsmith.compiler.dump import index
     from tritonsmith.compiler.replay import replayer
     from tritonsmith.core.errors import FactError, SmithError
     from tritonsmith.core.ui import console
 
-    with predicate.deciding():
-        predicate.require()
-    from tritonsmith.check import check, report
+    with inputs.deciding():
+        inputs.require()
+    from tritonsmith.check import check
+    from tritonsmith.check.answer import as_json, lines, open_end, verdict
 
-    with predicate.deciding():
+    with inputs.deciding():
         chosen = replayer.choose(made, space, env=by.env, python=by.python, triton_opt=None)
         if chosen.python is None:
             hints = ["--python PATH"]
             raise FactError("only an interpreter with Triton prints the generic form", hints=hints)
         answer = check.check(made, index.choose_kernel(made, kernel), chosen.python, space, silent=json)
     if json:
-        output.json(report.as_json(answer), indent=None)
+        output.json(as_json(answer), indent=None)
     else:
-        for line in report.lines(answer):
+        for line in lines(answer):
             console.out().print(line, markup=False)
     if answer.culprit:  # found, as with --pattern
         return
     if answer.open:
-        raise report.open_end(answer)
-    raise SmithError(report.verdict(answer), where=made.folder)
+        raise open_end(answer)
+    raise SmithError(verdict(answer), where=made.folder)
 
 
 def _compiled(dump: DumpIndex, space: Workspace, by: ReplayerOptions) -> Manifest:
@@ -269,13 +271,13 @@ def _compiled(dump: DumpIndex, space: Workspace, by: ReplayerOptions) -> Manifes
 def _compile_inputs(dump: DumpIndex, space: Workspace, by: ReplayerOptions) -> object:
     """Return all that the compile of `_compiled` depends on."""
     from tritonsmith.core.errors import SmithError
-    from tritonsmith.lab import inputs
+    from tritonsmith.lab import journal
 
     try:
         request, where = _compile(dump, space, by)
     except SmithError:  # there is no such compile, and the texts of the passes are searched all the same
         return by.env, str(by.python)
-    return inputs.compiled(request, where)
+    return journal.compiled(request, where)
 
 
 def _compile(made: DumpIndex, space: Workspace, by: ReplayerOptions) -> tuple[CompileRequest, Interpreter]:
@@ -289,7 +291,7 @@ def _compile(made: DumpIndex, space: Workspace, by: ReplayerOptions) -> tuple[Co
     from invoke.exceptions import ParseError
 
     from tritonsmith.cli.tasks.kernel import compile_
-    from tritonsmith.cli.tasks.option_task import from_argv
+    from tritonsmith.cli.tasks.option_fields import from_argv
     from tritonsmith.compiler.dump import index
     from tritonsmith.compiler.interpreter import choose_interpreter
     from tritonsmith.core.errors import FactError, UsageError

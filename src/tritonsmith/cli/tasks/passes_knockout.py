@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tritonsmith.cli.tasks.experiments import ExperimentOptions
 from tritonsmith.cli.tasks.kernel_options import KernelOptions, PoolOptions
-from tritonsmith.cli.tasks.option_fields import again, flag
-from tritonsmith.cli.tasks.option_task import command_line
+from tritonsmith.cli.tasks.option_fields import again, command_line, flag
 from tritonsmith.cli.tasks.options import CHECK, COMPILED_KERNEL, DRY_RUN, JSON, OUT, WHEEL_ENV
-from tritonsmith.cli.tasks.task import task
+from tritonsmith.cli.tasks.output import task
 
 if TYPE_CHECKING:
     from tritonsmith.compiler.interpreter import Interpreter
@@ -40,8 +39,15 @@ def knockout(
     from tritonsmith.cli.tasks import output
     from tritonsmith.core.errors import UsageError
     from tritonsmith.core.ui import console
-    from tritonsmith.lab.knockout import knockout as passes_knockout
-    from tritonsmith.lab.knockout import llvm_passes, report
+    from tritonsmith.lab import knockout as passes_knockout
+    from tritonsmith.lab.knockout import (
+        as_json,
+        execute_llvm,
+        llvm_as_json,
+        summary,
+        tables_of,
+        tables_of_llvm,
+    )
 
     _, argv = command_line()
     if bool(kernel) == bool(argv):
@@ -55,7 +61,7 @@ def knockout(
     if check:
         raise UsageError("--check is about a program's values", hints=["-- python script.py"])
     requests = what.requests(kernel, by=by)
-    module = llvm_passes if llvm else passes_knockout
+    first = passes_knockout.first_of_llvm if llvm else passes_knockout.first
     where = by.toolchain(*requests, dry_run=dry_run)
     name = passes_knockout.LLVM_JOURNAL if llvm else passes_knockout.JOURNAL
     folders = [passes_knockout.folder_of(request, where, out) for request in requests]
@@ -64,20 +70,18 @@ def knockout(
         return
     if dry_run:
         for request in requests:
-            output.compile_of(module.first(request, where, out))
+            output.compile_of(first(request, where, out))
         each = "for each number of LLVM's passes" if llvm else "without each pass"
         console.note(f"and one compile {each} that this one counts")
         return
     if llvm:
-        limited, notes = _each(llvm_passes.execute, requests, where, out, tests, json=json)
-        _print(report.llvm_as_json(limited), report.tables_of_llvm(limited), json=json)
+        limited, notes = _each(execute_llvm, requests, where, out, tests, json=json)
+        _print(llvm_as_json(limited), tables_of_llvm(limited), json=json)
         tests.write_page(notes, "knockout", [notes.answer], passes_knockout.WORDS)
         return
     knockouts, notes = _each(passes_knockout.execute, requests, where, out, tests, json=json)
-    tables = itertools.chain(
-        report.tables_of(knockouts), [report.summary(knockouts)] if len(requests) > 1 else []
-    )
-    _print(report.as_json(knockouts), tables, json=json)
+    tables = itertools.chain(tables_of(knockouts), [summary(knockouts)] if len(requests) > 1 else [])
+    _print(as_json(knockouts), tables, json=json)
     tests.write_page(notes, "knockout", [notes.answer], passes_knockout.WORDS)
     if not json:
         console.note(
@@ -96,7 +100,7 @@ def _each(
 ) -> tuple[list[K], Journal]:
     """Knock out the passes of each kernel, and merge the journals."""
     from tritonsmith.lab.journal import merged
-    from tritonsmith.lab.knockout.knockout import folder_of
+    from tritonsmith.lab.knockout import folder_of
 
     knockouts: list[K] = []
     journals = {}
@@ -119,13 +123,13 @@ def _of_program(
     """Run a program without each pass of its kernels in turn."""
     from tritonsmith.cli.tasks import output
     from tritonsmith.cli.tasks.triage import command_subject
-    from tritonsmith.compiler import output_folder
+    from tritonsmith.compiler import manifest
     from tritonsmith.core.envs import workspace
     from tritonsmith.core.ui import console
     from tritonsmith.lab import experiment
     from tritonsmith.lab.experiment import BASELINE
     from tritonsmith.lab.model import Observation
-    from tritonsmith.lab.triage import knockout as program_knockout
+    from tritonsmith.lab.triage import program as program_knockout
 
     space = workspace.default()
     space.claim()
@@ -142,7 +146,7 @@ def _of_program(
 
     key, task_name = subject.key, "passes.knockout"
     with (
-        output_folder.held(subject.out, space, task_name),
+        manifest.held(subject.out, space, task_name),
         experiment.begun(
             subject.out, key, space, task_name, subject.baseline, tests.rules, silent=json
         ) as journal,

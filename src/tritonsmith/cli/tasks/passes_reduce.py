@@ -1,4 +1,7 @@
-"""`reduce`: reduce a file on which a pass fails."""
+"""`reduce`: reduce a file on which a pass fails.
+
+`reduce`: the source of a kernel made small while a symptom stays.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,23 @@ from typing import TYPE_CHECKING, Any
 
 from tritonsmith.cli.tasks import output
 from tritonsmith.cli.tasks.experiments import ExperimentOptions
-from tritonsmith.cli.tasks.option_fields import OutFile, again, flag, word
-from tritonsmith.cli.tasks.option_task import command_line
-from tritonsmith.cli.tasks.options import DUMPED_KERNEL, JSON, OUT_FILE, REDUCE_TIMEOUT, ReplayerOptions
-from tritonsmith.cli.tasks.task import task
+from tritonsmith.cli.tasks.kernel_options import KernelOptions, toolchain
+from tritonsmith.cli.tasks.option_fields import OutFile, again, command_line, flag, word
+from tritonsmith.cli.tasks.options import (
+    ANY_ENV,
+    COMPILED_KERNEL,
+    DUMPED_KERNEL,
+    JOBS,
+    JSON,
+    OUT_FILE,
+    PYTHON,
+    REDUCE_TIMEOUT,
+    TIMEOUT,
+    TRITON,
+    WHEN,
+    ReplayerOptions,
+)
+from tritonsmith.cli.tasks.output import task
 from tritonsmith.core import untrusted
 
 if TYPE_CHECKING:
@@ -21,6 +37,10 @@ if TYPE_CHECKING:
     from tritonsmith.lab.experiment import Rules
     from tritonsmith.lab.reduce.oracles import PassRunner
     from tritonsmith.lab.reduce.reduce_ir import Reduced
+
+if TYPE_CHECKING:
+    from tritonsmith.compiler.request import CompileRequest
+    from tritonsmith.lab.triage.kernel import KernelSubject
 
 
 @task(tables=True, name="reduce")
@@ -43,7 +63,8 @@ def reduce_(
     from tritonsmith.core.errors import InterruptedRunError, UsageError
     from tritonsmith.core.plan import Plan, Write
     from tritonsmith.lab.isolate import issue_folder as files
-    from tritonsmith.lab.reduce import mlir_reduce, reduce_ir, report
+    from tritonsmith.lab.reduce import mlir_reduce, reduce_ir
+    from tritonsmith.lab.reduce.reduce_ir import progress, summary
 
     space = workspace.default()
     _, command = command_line()
@@ -67,10 +88,10 @@ def reduce_(
         rules=of_candidates if dumped and not when else tests.rules,  # `wrong` isolates without --skip
         folder=dumped,
     )
-    reduced = reduce_ir.reduce(text, way, space, options, report.progress())
+    reduced = reduce_ir.reduce(text, way, space, options, progress())
     text = files.headed(reduced.text, way.pipeline) if way.pipeline else reduced.text
     space.run(Plan("keep", (Write(to, text, phase="keep"),)), "passes.reduce", quiet=True)
-    answer = [str(reduced.failure), report.summary(reduced)]
+    answer = [str(reduced.failure), summary(reduced)]
     _print(reduced, to, json=json)
     tests.write_page(reduced.journal, "reduce", answer, reduce_ir.WORDS)
     if reduced.why == reduce_ir.INTERRUPTED:
@@ -96,8 +117,8 @@ def _given(
     from tritonsmith.core.errors import UsageError
     from tritonsmith.core.ui import console
     from tritonsmith.lab.isolate import failing_pass
+    from tritonsmith.lab.isolate import failing_pass as isolate_report
     from tritonsmith.lab.isolate import issue_folder as files
-    from tritonsmith.lab.isolate import report as isolate_report
     from tritonsmith.lab.reduce.oracles import PassRunner
 
     wrong = _is_wrong(when, command)
@@ -170,24 +191,24 @@ def _is_input(path: Path, file: Path) -> bool:
 
 def _print(reduced: Reduced, to: Path, *, json: bool) -> None:
     from tritonsmith.core.ui import console
-    from tritonsmith.lab.reduce import report
+    from tritonsmith.lab.reduce.reduce_ir import as_json, sizes, summary
 
     if json:
-        output.json({**report.as_json(reduced), "path": str(to)}, indent=None)
+        output.json({**as_json(reduced), "path": str(to)}, indent=None)
     else:
-        console.out().print(report.sizes(reduced))
-        console.out().print(report.summary(reduced), markup=False)
+        console.out().print(sizes(reduced))
+        console.out().print(summary(reduced), markup=False)
         console.write(to)
 
 
 def _is_wrong(when: str, command: Sequence[str]) -> bool:
     """Report whether `--when wrong` is given."""
-    from tritonsmith.check import predicate
+    from tritonsmith.check import inputs
     from tritonsmith.core.errors import UsageError
 
     if not when:
         return False
-    if command or not predicate.asked_for([when]):
+    if command or not inputs.asked_for([when]):
         what = "--when and a command contradict each other" if command else f"--when cannot be {when!r}"
         raise UsageError(what, hints=["--when wrong", "-- command {}"])
     return True
@@ -216,14 +237,15 @@ def _wrong_pass(
     dump: DumpIndex, kernel: str, space: Workspace, by: ReplayerOptions
 ) -> tuple[str, PassRunner]:
     """Return the first pass of a dump that changes the result, and its input."""
-    from tritonsmith.check import check, report
+    from tritonsmith.check import check
+    from tritonsmith.check.answer import verdict
     from tritonsmith.compiler.dump import index
     from tritonsmith.compiler.replay import replayer
     from tritonsmith.compiler.replay import run as replay_run
     from tritonsmith.core.command_line import command
     from tritonsmith.core.errors import FactError, SmithError, UndecidedError
     from tritonsmith.lab.isolate import failing_pass
-    from tritonsmith.lab.reduce.wrong_passes import WrongPassRunner
+    from tritonsmith.lab.reduce.oracles import WrongPassRunner
 
     one = index.choose_kernel(dump, kernel)
     chosen = replayer.choose(dump, space, env=by.env, python=by.python, triton_opt=None)
@@ -233,7 +255,7 @@ def _wrong_pass(
     several = f"one pass is reduced at a time: {command('reduce', 'FILE', '--pass', 'NAME')}"
     if answer.culprit is None or len(answer.culprit.suspects) > 1:
         error = UndecidedError if answer.culprit or answer.open else SmithError
-        raise error(report.verdict(answer), where=dump.folder, hints=answer.reasons or [several])
+        raise error(verdict(answer), where=dump.folder, hints=answer.reasons or [several])
     given = check.given_to(dump, one, answer.culprit.checked)
     text = dump.content(given).decode()
     seen = replay_run.look(dump, one, chosen, space, {})
@@ -254,7 +276,7 @@ def _by_bindings(pipeline: str, python: Path, space: Workspace, *, wrong: bool) 
     calls = oracles.calls(pipeline, bindings.known_bindings(python, space), python)
     kind = oracles.PassRunner
     if wrong:
-        from tritonsmith.lab.reduce.wrong_passes import WrongPassRunner
+        from tritonsmith.lab.reduce.oracles import WrongPassRunner
 
         kind = WrongPassRunner
     return kind(oracles.spelled(pipeline), python=python, calls=calls)
@@ -283,3 +305,114 @@ def _way(
         return oracles.PassRunner(oracles.spelled(pipeline), opt=chosen.opt)
     assert chosen.python is not None  # noqa: S101 - `replayer.choose` found one of the two
     return _by_bindings(pipeline, chosen.python, space, wrong=wrong)
+
+
+@task(tables=True, name="reduce")
+def reduce_kernel(
+    context: Any,
+    what: KernelOptions,
+    tests: ExperimentOptions,
+    kernel: str = COMPILED_KERNEL,
+    when: tuple[str, ...] = WHEN,
+    triton: str = TRITON,
+    env: str = again(ANY_ENV, "wheel, or PATH's Python"),
+    python: Path | None = PYTHON,
+    jobs: int | None = JOBS,
+    timeout: int | None = TIMEOUT,
+    out: OutFile | None = again(OUT_FILE, "KERNEL.reduced.py"),
+    json: bool = JSON,
+) -> None:
+    """Reduce a kernel's Python source while a symptom persists."""
+    from tritonsmith.compiler import changed_program, request, source_tree
+    from tritonsmith.core.envs import workspace
+    from tritonsmith.core.errors import InterruptedRunError, UsageError
+    from tritonsmith.core.ui import console
+    from tritonsmith.lab.triage.reduce import reduce_kernel
+    from tritonsmith.lab.triage.reduce.reduce_kernel import as_json, progress, sizes, summary
+    from tritonsmith.lab.triage.verdict import SYMPTOM
+
+    _, argv = command_line()
+    space = workspace.default()
+    if argv:
+        if when or triton or what != KernelOptions():
+            raise UsageError("--when, --triton and flags of a compile are for a kernel, not for a command")
+        path, name = request.kernel_of(kernel)
+        source = source_tree.as_python(path)
+        file = _out(out, source, name or source.stem)
+        if tests.show_status(reduce_kernel.folder_of(file, space), SYMPTOM, json=json):
+            return
+        reduced = reduce_kernel.by_command(
+            tuple(argv),
+            changed_program.interpreter(env, python, space),
+            source,
+            name,
+            file,
+            progress(),
+            tests.rules,
+            jobs=jobs or reduce_kernel.JOBS,
+            timeout=timeout or reduce_kernel.TIMEOUT,
+            silent=json,
+        )
+    else:
+        asked = what.request(kernel)
+        file = _out(out, asked.file, asked.name or asked.kernel or asked.file.stem)
+        if tests.show_status(reduce_kernel.folder_of(file, space), SYMPTOM, json=json):
+            return
+        subject = _subject(asked, file, when, triton, env, python, jobs, timeout)
+        reduced = reduce_kernel.by_compile(subject, file, progress(), tests.rules, silent=json)
+    answer = [reduced.expected, summary(reduced)]
+    if json:
+        output.json(as_json(reduced), indent=None)
+    else:
+        console.out().print(sizes(reduced))
+        console.out().print(summary(reduced), markup=False)
+        console.write(reduced.file)
+    tests.write_page(reduced.journal, "reduce", answer, SYMPTOM)
+    if reduced.interrupted:
+        raise InterruptedRunError("interrupted; the best so far is kept", where=reduced.file)
+
+
+def _subject(
+    asked: CompileRequest,
+    file: Path,
+    when: tuple[str, ...],
+    triton: str,
+    env: str,
+    python: Path | None,
+    jobs: int | None,
+    timeout: int | None,
+) -> KernelSubject:
+    from dataclasses import replace
+
+    from tritonsmith.check import inputs
+    from tritonsmith.compiler import run
+    from tritonsmith.core.envs import workspace
+    from tritonsmith.core.plan import digest
+    from tritonsmith.lab import terms as language
+    from tritonsmith.lab.triage.kernel import KernelSubject
+
+    wrong = inputs.asked_for(when)
+    run.check(asked)
+    where = toolchain(triton, env, python, jobs=jobs, timeout=timeout)
+    folder = workspace.default().root / "reduce" / digest(str(file))[:16]
+    if wrong:
+        from tritonsmith.lab.triage.kernel import WrongKernelSubject
+
+        return WrongKernelSubject(inputs.single(asked), replace(where, jobs=1), (), folder, silent=True)
+    return KernelSubject(asked, where, language.parse(when, "--when"), folder)
+
+
+def _out(out: OutFile | None, file: Path, name: str) -> Path:
+    """Return the file to write.
+
+    Raises:
+        UsageError: it is the source.
+    """
+    from tritonsmith.compiler.manifest import folder_name
+    from tritonsmith.core.errors import UsageError
+
+    default = f"{folder_name(name)}.reduced.py"
+    path = out.path(default) if out else Path.cwd() / default
+    if path == file or (path.exists() and path.samefile(file)):
+        raise UsageError("--out is the file to reduce, which is never changed", where=path)
+    return path

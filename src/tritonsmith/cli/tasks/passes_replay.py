@@ -13,8 +13,7 @@ from invoke.exceptions import Exit
 
 from tritonsmith.cli.tasks import output
 from tritonsmith.cli.tasks.kernel_options import SurgeryOptions
-from tritonsmith.cli.tasks.option_fields import CommaList, OutFile, again, flag
-from tritonsmith.cli.tasks.option_task import command_line
+from tritonsmith.cli.tasks.option_fields import CommaList, OutFile, again, command_line, flag
 from tritonsmith.cli.tasks.options import (
     ANY_ENV,
     DRY_RUN,
@@ -27,8 +26,8 @@ from tritonsmith.cli.tasks.options import (
     TOOL_SOURCE,
     ReplayerOptions,
 )
-from tritonsmith.cli.tasks.task import task
-from tritonsmith.compiler import changed_program, watched_program
+from tritonsmith.cli.tasks.output import task
+from tritonsmith.compiler import changed_program
 from tritonsmith.compiler.dump import index
 from tritonsmith.compiler.replay import debugger, pass_chain, replayer
 from tritonsmith.compiler.replay import run as replay_run
@@ -37,7 +36,7 @@ from tritonsmith.core.command_line import command
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import SmithError, UsageError
 from tritonsmith.core.plan import files
-from tritonsmith.core.ui import console, recording
+from tritonsmith.core.ui import console, progress
 
 if TYPE_CHECKING:
     from tritonsmith.compiler.replay.run import PreparedReplay, ReplayOutcome
@@ -113,7 +112,7 @@ def _answer(outcome: ReplayOutcome, prepared: PreparedReplay, out: OutFile | Non
     if prepared.debug:
         console.out().print(job.log.read_text(encoding="utf-8", errors="replace"), markup=False, end="")
     made = replay_run.keep(job.out, out.path(job.out.name)) if out else job.out
-    recording.made(made)
+    progress.made(made)
     if outcome.verdict == "differs":
         hints = [f"diff {made} {job.after}", *replay_run.suspects(prepared)]
         raise SmithError(replay_run.sentence(outcome), where=made, hints=hints)
@@ -155,11 +154,11 @@ def run(
     surgery = what.surgery()
     if surgery is None:
         example = command("passes.replay", set_llvm="disable-lsr")
-        hints = [f"{example}{watched_program.EXAMPLE}"]
+        hints = [f"{example}{changed_program.EXAMPLE}"]
         raise UsageError("no change to the compile is given", hints=hints)
     _, argv = command_line()
     space = workspace.default()
-    prepared = changed_program.prepare(argv, surgery, watched_program.interpreter(env, python, space), space)
+    prepared = changed_program.prepare(argv, surgery, changed_program.interpreter(env, python, space), space)
     if dry_run:
         output.plan(prepared.plan)
         return

@@ -12,13 +12,13 @@ from invoke.context import Context
 from tritonsmith.cli.tasks import output
 from tritonsmith.cli.tasks.option_fields import again, flag, split
 from tritonsmith.cli.tasks.options import ANY_ENV, DRY_RUN, JSON, PYTHON, PYTORCH
-from tritonsmith.cli.tasks.task import task
+from tritonsmith.cli.tasks.output import task
 from tritonsmith.core import untrusted
 from tritonsmith.core.envs import settings, workspace
 from tritonsmith.core.errors import FactError, UndecidedError, UsageError
 from tritonsmith.core.ui import console
-from tritonsmith.doctor.pins import installed_torch, read_upstream, releases_with, report, update_table
-from tritonsmith.doctor.pins import picks as pins_picks
+from tritonsmith.doctor.pins import install, read_upstream, releases_with, report
+from tritonsmith.doctor.pins import releases_with as pins_picks
 from tritonsmith.facts import checkout, pytorch_pins
 
 
@@ -158,7 +158,7 @@ def _live(pytorch: str, repository: str, ref: str, source: Path | None, *, json:
 
 
 def _update(pytorch: str, repository: str, source: Path | None, *, json: bool, dry_run: bool) -> None:
-    file = update_table.target()
+    file = read_upstream.target()
     where, space = repository or read_upstream.default_repository(), workspace.default()
     versions = split(pytorch) or tuple(row.version for row in pytorch_pins.releases())
     versions = tuple(_version(version) for version in versions)
@@ -167,14 +167,14 @@ def _update(pytorch: str, repository: str, source: Path | None, *, json: bool, d
             output.plan(read_upstream.fetch(where, f"v{version}", space))
         console.note(f"the changes to {file} depend on the downloaded files")
         return
-    found, missing = update_table.readings(versions, where, space, _clone(source))
-    revision = update_table.revise_all(untrusted.read_bytes(file).decode(), found)
-    plan = update_table.plan(file, revision)
+    found, missing = read_upstream.readings(versions, where, space, _clone(source))
+    revision = read_upstream.revise_all(untrusted.read_bytes(file).decode(), found)
+    plan = read_upstream.plan(file, revision)
     output.warnings(f"the repository has no pins at v{version}" for version in missing)
     if dry_run:
         output.plan(plan)
         return
-    update_table.execute(plan, space)
+    read_upstream.execute(plan, space)
     if json:
         console.out().print_json(data=report.update_json(file, revision.changes, missing))
         return
@@ -196,7 +196,7 @@ def _installed(env: str, python: Path | None, *, json: bool) -> None:
                 where=folder.venv,
                 hints=["give a Python with torch: --python PATH", "or another environment: --env NAME"],
             )
-    found = installed_torch.read(path)
+    found = install.read(path)
     if json:
         console.out().print_json(data=report.installed_json(found))
     else:
@@ -224,10 +224,10 @@ def _holders(commit: str, clone: Path, *, json: bool) -> None:
 
 
 def _nightlies(url: str, commit: str, clone: Path | None, *, json: bool) -> None:
-    from tritonsmith.lab.bisect import nightlies  # not for the table
+    from tritonsmith.lab.bisect import history  # not for the table
 
-    found = nightlies.standings(nightlies.read(url), commit, clone)
-    first = nightlies.first(found)
+    found = history.standings(history.read(url), commit, clone)
+    first = history.first(found)
     if json:
         rows = [
             {
@@ -239,17 +239,17 @@ def _nightlies(url: str, commit: str, clone: Path | None, *, json: bool) -> None
         ]
         output.json({"schema": 1, "first": first.wheel.label if first else None, "nightlies": rows})
     else:
-        console.out().print(nightlies.table(found))
+        console.out().print(history.table(found))
         if first:
             console.out().print(f"first that has {commit}: {first.wheel.label}", markup=False)
             console.out().print(f"  {first.wheel.url}", markup=False)
-    if not first and any(one.standing is nightlies.NightlyStanding.UNKNOWN for one in found):
+    if not first and any(one.standing is history.NightlyStanding.UNKNOWN for one in found):
         hints = ["give a clone: --source PATH"] if clone is None else ["git fetch --all, in the clone"]
         raise UndecidedError(f"no nightly is known to have {commit}", hints=hints)
 
 
 def _picks(branch: str, clone: Path, *, json: bool) -> None:
-    found = pins_picks.find(branch, clone)
+    found = pins_picks.find_picks(branch, clone)
     if json:
         console.out().print_json(data=report.picks_json(found))
         return

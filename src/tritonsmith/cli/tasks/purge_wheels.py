@@ -12,8 +12,8 @@ from invoke.context import Context
 from tritonsmith.cli.tasks import output
 from tritonsmith.cli.tasks.option_fields import again, flag
 from tritonsmith.cli.tasks.options import ANY_ENV, DRY_RUN, PYTHON, YES
-from tritonsmith.cli.tasks.task import task
-from tritonsmith.core.envs import session, settings
+from tritonsmith.cli.tasks.output import task
+from tritonsmith.core.envs import receipts, settings
 from tritonsmith.core.errors import FactError, SmithError
 from tritonsmith.core.ui import console, tables
 from tritonsmith.doctor import run
@@ -50,7 +50,7 @@ def purge_wheels(
         if dry_run:
             output.plan(recovery, rest="the restored files")
             return
-        with session.opened("purge-wheels", chosen.name) as running:
+        with receipts.opened("purge-wheels", chosen.name) as running:
             running.run(recovery)
         seen = _interpreter(env, python)
     survey = purge.survey(seen, system=system)
@@ -66,7 +66,7 @@ def purge_wheels(
     what = f"{sum(row.files for row in survey.rows)} files from {seen.prefix}"
     if not output.agreed(f"Remove {what}?", yes=yes):
         raise SmithError("nothing was removed", hints=["--dry-run shows every file that would be removed"])
-    with session.opened("purge-wheels", chosen.name) as running:
+    with receipts.opened("purge-wheels", chosen.name) as running:
         running.run(survey.plan)
     console.out().print(f"removed {what}", markup=False)
     if still := purge.still_found(_interpreter(env, python)):

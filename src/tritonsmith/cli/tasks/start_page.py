@@ -9,7 +9,7 @@ from dataclasses import MISSING
 
 from tritonsmith import __version__
 from tritonsmith.cli import commands, modes
-from tritonsmith.cli.tasks.option_task import WIDE, OptionTask
+from tritonsmith.cli.tasks.option_fields import WIDE, OptionTask
 from tritonsmith.core.ui import console
 
 _EXAMPLES = {

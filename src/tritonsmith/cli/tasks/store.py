@@ -9,28 +9,27 @@ from typing import TYPE_CHECKING
 
 from invoke.context import Context
 
-from tritonsmith.build.store import adopt as store_adopt
-from tritonsmith.build.store import export as store_export
-from tritonsmith.build.store import gc as store_gc
-from tritonsmith.build.store import import_ as store_import_
 from tritonsmith.build.store import list_
-from tritonsmith.build.store import verify as store_verify
+from tritonsmith.build.store import list_ as store_gc
+from tritonsmith.build.store import list_ as store_verify
+from tritonsmith.build.store import transfer as store_adopt
+from tritonsmith.build.store import transfer as store_export
+from tritonsmith.build.store import transfer as store_import_
 from tritonsmith.build.store.store import open_store
 from tritonsmith.cli.tasks import output
 from tritonsmith.cli.tasks.option_fields import flag, word
 from tritonsmith.cli.tasks.options import DRY_RUN, JSON, SHA256, YES, StoreOptions
-from tritonsmith.cli.tasks.task import task
+from tritonsmith.cli.tasks.output import task
 from tritonsmith.core.envs import settings, workspace
 from tritonsmith.core.errors import SmithError
 from tritonsmith.core.plan import compression
 from tritonsmith.core.ui import console, tables
-from tritonsmith.core.ui import units as formats
-from tritonsmith.doctor.caches import filters
+from tritonsmith.core.ui import console as formats
+from tritonsmith.doctor.caches import clear
 from tritonsmith.facts import machine
 
 if TYPE_CHECKING:
-    from tritonsmith.build.store.gc import PreparedGc
-    from tritonsmith.build.store.list_ import StoreListing, StoreRow
+    from tritonsmith.build.store.list_ import PreparedGc, StoreListing, StoreRow
     from tritonsmith.build.store.store import Store
     from tritonsmith.core.plan import Plan
 
@@ -88,11 +87,11 @@ def gc(
 ) -> None:
     """Delete unused LLVMs, the least recently used first."""
     most = compression.size(max_size) if max_size else None
-    limits = store_gc.GcLimits(most, filters.age(older_than), name)
+    limits = store_gc.GcLimits(most, clear.age(older_than), name)
     found = list_.make(_store(which), workspace.default(), time.time())
     prepared = store_gc.prepare(found, limits)
     if json:
-        console.out().print_json(data=store_gc.as_json(prepared))
+        console.out().print_json(data=store_gc.gc_as_json(prepared))
     elif dry_run:
         output.plan(prepared.plan)
     else:
@@ -152,7 +151,7 @@ def export(
 ) -> None:
     """Pack an LLVM of the store into one relocatable archive."""
     shelf = _store(which)
-    found = store_export.prepare(shelf.entry(name), dest, workspace.default(), machine.read())
+    found = store_export.prepare_export(shelf.entry(name), dest, workspace.default(), machine.read())
     output.notes(found.notes)
     if dry_run:
         output.plan(found.plan)
@@ -181,13 +180,13 @@ def import_(
         return
     if not dry_run:
         _run("store.import", found.plan)
-    prepared = store_import_.prepare(found, shelf, space, machine.read(), force=force)
+    prepared = store_import_.prepare_import(found, shelf, space, machine.read(), force=force)
     name = prepared.manifest.name
     if dry_run:
         output.plan(prepared.plan)
         return
     with shelf.hold(name, purpose=f"store.import {source}"):
-        prepared = store_import_.prepare(found, shelf, space, machine.read(), force=force)
+        prepared = store_import_.prepare_import(found, shelf, space, machine.read(), force=force)
         _run("store.import", prepared.plan)
     console.out().print(
         f"{'already there' if prepared.there else 'imported'}: {shelf.path(name)}", markup=False

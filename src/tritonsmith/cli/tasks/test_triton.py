@@ -11,16 +11,16 @@ from invoke.context import Context
 from tritonsmith.atlas.index import Index
 from tritonsmith.atlas.source_files import SourceFiles
 from tritonsmith.build.cmake import bounded_jobs
-from tritonsmith.build.suites import affected, command, replay, report, results, workflow
+from tritonsmith.build.suites import command, replay, results, selection, workflow
 from tritonsmith.build.triton import commands
 from tritonsmith.cli.tasks import output
 from tritonsmith.cli.tasks.option_fields import CommaList, OutFile, flag, word
 from tritonsmith.cli.tasks.options import DRY_RUN, ENV, JOBS, JSON, PACKAGES, YES
-from tritonsmith.cli.tasks.task import task
-from tritonsmith.core.envs import session
+from tritonsmith.cli.tasks.output import task
+from tritonsmith.core.envs import receipts
 from tritonsmith.core.errors import FactError, SmithError, UsageError
 from tritonsmith.core.plan import files as plan_files
-from tritonsmith.core.ui import console, units
+from tritonsmith.core.ui import console
 from tritonsmith.facts import checkout, git, machine
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def test_triton(
             output.plan(build.plan)
         console.write("\n".join(call.shell() for call in calls))
         return
-    with session.opened(command.TASK, tested.env.name) as running:
+    with receipts.opened(command.TASK, tested.env.name) as running:
         if build:
             output.warnings(build.warnings)
             commands.execute(build, running)
@@ -117,7 +117,7 @@ def _changed(tested: TestedBuild, asked: Iterable[SuiteName], base: str) -> Suit
         [path.relative_to(tested.root).as_posix() for path in paths]
         for paths in (changes.files, changes.deleted)
     )
-    found = affected.of_files(Index(SourceFiles(tested.root)), tested.tree, names, gone)
+    found = selection.of_files(Index(SourceFiles(tested.root)), tested.tree, names, gone)
     console.note(f"{len(names) + len(gone)} files differ from the branch point of {changes.base}")
     for file, what in found.reasons:
         if not what.startswith("nothing"):  # these are left out
@@ -143,14 +143,14 @@ def _print(
 ) -> None:
     if junit:
         path = junit.path("tests.xml")
-        plan_files.write_atomically(path, report.junit_xml(tests))
+        plan_files.write_atomically(path, command.junit_xml(tests))
         console.note(f"the results are in {path}")
     if json:
-        output.json(report.as_json(tests, selection))
+        output.json(command.as_json(tests, selection))
     else:
-        for part in report.screen(tests):
+        for part in command.screen(tests):
             console.out().print(part, markup=False)
-    if bad := report.failed(tests):
+    if bad := command.failed(tests):
         raise SmithError(f"{len(bad)} of {len(tests)} tests failed", where=tested.folder)
     command.check(selection, tests, tested.folder)
 
@@ -222,11 +222,11 @@ def _run_job(job: WorkflowJob, env: str, packages: Path | None, *, yes: bool) ->
         console.warn(
             "bubblewrap (bwrap) is missing or may not make namespaces, so nothing confines the steps"
         )
-    steps = units.counted(len(job.runnable), "step")
+    steps = console.counted(len(job.runnable), "step")
     if not output.agreed(f"Run {steps} in a clone of {tested.root}, {how}?", yes=yes):
         raise SmithError("nothing was run", hints=["--dry-run shows the steps"])
     folders = (command.packages_of(packages, tested, ("pytest",)),) if packages else ()
-    with session.opened("ci-replay", tested.env.name) as running:
+    with receipts.opened("ci-replay", tested.env.name) as running:
         running.run(replay.clone(tested.root, tested.env, root, replay.pip_build(tested)))
         change = replay.variables(tested, folders, scratch, root)
         return replay.run(tested, job, root, change, console.note, confined=confined)

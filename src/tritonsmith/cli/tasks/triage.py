@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tritonsmith.cli.tasks import output
 from tritonsmith.cli.tasks.experiments import ExperimentOptions
 from tritonsmith.cli.tasks.kernel_options import KernelOptions, toolchain
-from tritonsmith.cli.tasks.option_fields import again
-from tritonsmith.cli.tasks.option_task import command_line
+from tritonsmith.cli.tasks.option_fields import again, command_line
 from tritonsmith.cli.tasks.options import (
     ANY_ENV,
     CHECK,
@@ -24,7 +23,7 @@ from tritonsmith.cli.tasks.options import (
     TRITON,
     WHEN,
 )
-from tritonsmith.cli.tasks.task import task
+from tritonsmith.cli.tasks.output import task
 from tritonsmith.core.errors import UndecidedError, UsageError
 from tritonsmith.core.ui import console
 
@@ -51,12 +50,12 @@ def triage(
     json: bool = JSON,
 ) -> None:
     """Find the cause of a wrong kernel by changing one thing at a time."""
-    from tritonsmith.compiler import output_folder
+    from tritonsmith.compiler import manifest
     from tritonsmith.core.envs import workspace
     from tritonsmith.core.plan import Plan, Write
     from tritonsmith.lab import experiment
-    from tritonsmith.lab.triage import report, verdict
-    from tritonsmith.lab.triage.observation import SYMPTOM
+    from tritonsmith.lab.triage import verdict
+    from tritonsmith.lab.triage.verdict import SYMPTOM, as_json, in_short, lines, table
 
     _, argv = command_line()
     _check(kernel, argv, check=bool(check), of_kernel=bool(when or triton or what != KernelOptions()))
@@ -72,13 +71,13 @@ def triage(
     told: set[str] = set()
 
     def tell(name: str, seen: Observation) -> None:
-        text = report.in_short(seen)
+        text = in_short(seen)
         if not json:
             console.note(": ".join(filter(None, (name, SYMPTOM[seen.verdict], "" if text in told else text))))
         told.add(text)  # each message once
 
     with (
-        output_folder.held(subject.out, space, "triage"),
+        manifest.held(subject.out, space, "triage"),
         experiment.begun(
             subject.out, subject.key, space, "triage", subject.baseline, tests.rules, silent=json
         ) as journal,
@@ -86,15 +85,15 @@ def triage(
         found = verdict.run(subject, journal, tell)
         about = {"kernel": kernel, "command": list(argv), "triton": subject.triton, "when": list(when)}
         about["check"] = check
-        answer = report.as_json(found, about)
+        answer = as_json(found, about)
         evidence = Write(subject.out / "triage.json", dumps(answer, indent=2) + "\n", phase="triage")
         space.run(Plan("triage", (evidence,)), "triage", quiet=True)
         journal.end(found.text)
     if json:
         output.json(answer)
     else:
-        console.out().print(report.table(found))
-        for line in report.lines(found):
+        console.out().print(table(found))
+        for line in lines(found):
             console.out().print(line, markup=False)
         console.out().print(f"  evidence: {subject.out}", markup=False)
     tests.write_page(journal, "triage", [f"verdict: {found.text}", *found.reasons, *found.next], SYMPTOM)
@@ -127,7 +126,7 @@ def command_subject(
     place: str,
 ) -> CommandSubject:
     """Return the command under test, with its check; without `--out` its folder is beside `place`."""
-    from tritonsmith.compiler import watched_program
+    from tritonsmith.compiler import changed_program
     from tritonsmith.core.envs import workspace
     from tritonsmith.core.plan import digest
     from tritonsmith.lab.triage import check as result_check
@@ -137,7 +136,7 @@ def command_subject(
     if checked:
         result_check.script_of(argv)
     space = workspace.default()
-    interpreter = watched_program.interpreter(env, python, space)
+    interpreter = changed_program.interpreter(env, python, space)
     # Another command, in a folder of its own, does not end what was stopped of this one.
     question = digest(argv, check, str(interpreter), timeout, str(Path.cwd()))[:8]
     folder = (out or space.root / f"{place}-{question}").absolute()
@@ -157,9 +156,9 @@ def _kernel(
     *,
     silent: bool,
 ) -> KernelSubject:
-    from tritonsmith.check import predicate
+    from tritonsmith.check import inputs
     from tritonsmith.compiler import run
-    from tritonsmith.compiler.output_folder import folder_name
+    from tritonsmith.compiler.manifest import folder_name
     from tritonsmith.core.envs import workspace
     from tritonsmith.core.plan import digest
     from tritonsmith.lab import terms as language
@@ -167,14 +166,14 @@ def _kernel(
 
     asked = what.request(kernel)
     run.check(asked)
-    wrong = predicate.asked_for(when)
+    wrong = inputs.asked_for(when)
     terms = () if wrong else language.parse(when, "--when")
     where = toolchain(triton, env, python, jobs=jobs or 1, timeout=timeout)
     name = folder_name(f"{asked.file.stem}.{asked.name or asked.kernel or 'kernel'}")
     question = digest(asked, when, where.python, where.timeout)[:8]
     folder = (out or workspace.default().root / "triage" / f"{name}-{question}").absolute()
     if wrong:
-        from tritonsmith.lab.triage.wrong_kernel import WrongKernelSubject
+        from tritonsmith.lab.triage.kernel import WrongKernelSubject
 
-        return WrongKernelSubject(predicate.single(asked), where, (), folder, silent=silent)
+        return WrongKernelSubject(inputs.single(asked), where, (), folder, silent=silent)
     return KernelSubject(asked, where, terms, folder, silent=silent)

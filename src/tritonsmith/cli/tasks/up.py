@@ -13,22 +13,21 @@ from invoke.context import Context
 from tritonsmith.cli.tasks import output
 from tritonsmith.cli.tasks.option_fields import again, flag, word
 from tritonsmith.cli.tasks.options import ANY_ENV, DRY_RUN, JSON, WHEEL_ENV
-from tritonsmith.cli.tasks.task import task
+from tritonsmith.cli.tasks.output import task
 from tritonsmith.compiler import interpreter
 from tritonsmith.compiler import up as compiler_up
-from tritonsmith.core.command_line import command
-from tritonsmith.core.envs import session, settings, workspace
+from tritonsmith.core.command_line import command, version_key
+from tritonsmith.core.envs import receipts, settings, workspace
 from tritonsmith.core.errors import UsageError
 from tritonsmith.core.plan import Plan, Write
 from tritonsmith.core.ui import console, tables
-from tritonsmith.core.versions import version_key
 from tritonsmith.doctor import report as doctor_report
 from tritonsmith.doctor import run, saved_report
 from tritonsmith.facts import installed_tritons, machine
 from tritonsmith.wheels import ptxas as registry
 
 if TYPE_CHECKING:
-    from tritonsmith.core.envs.schema import Settings
+    from tritonsmith.core.envs.settings import Settings
     from tritonsmith.core.envs.workspace import Workspace
 
 
@@ -51,7 +50,7 @@ def up(
         about = output.time_of(prepared.plan, space.env(chosen.name).receipt("up"))
         output.plan(prepared.plan, about=about)
         return
-    with session.opened("up", chosen.name) as running:
+    with receipts.opened("up", chosen.name) as running:
         answer = compiler_up.execute(prepared, running)
         python = running.env.python
     console.out().print(tables.stages(answer))

@@ -1,25 +1,31 @@
-"""`watch`: run a command again whenever a file that it depends on is saved."""
+"""`watch`: run a command again whenever a file that it depends on is saved.
+
+`run --sanitizer`: a program that a sanitizer watches, and what the sanitizer finds.
+"""
 
 from __future__ import annotations
 
 import re
 import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
 from invoke.context import Context
-from invoke.exceptions import ParseError
+from invoke.exceptions import Exit, ParseError
 
-from tritonsmith.build.watch import command, dependencies
+from tritonsmith.build import sanitized_run
+from tritonsmith.build.watch import command
 from tritonsmith.build.watch.command import WatchedProgram, WatchedTask, WatchedTests
 from tritonsmith.cli import modes
-from tritonsmith.cli.tasks import namespace, option_task
-from tritonsmith.cli.tasks.option_fields import again, flag
-from tritonsmith.cli.tasks.options import ENV
-from tritonsmith.cli.tasks.task import task
-from tritonsmith.core.envs import workspace
-from tritonsmith.core.errors import UsageError, did_you_mean
-from tritonsmith.core.ui import tables
+from tritonsmith.cli.tasks import namespace, option_fields, output
+from tritonsmith.cli.tasks.option_fields import again, command_line, flag
+from tritonsmith.cli.tasks.options import DRY_RUN, ENV
+from tritonsmith.cli.tasks.output import task
+from tritonsmith.core.envs import settings, workspace
+from tritonsmith.core.errors import SmithError, UsageError, did_you_mean
+from tritonsmith.core.ui import console, tables
+from tritonsmith.facts import tools
 
 
 @task()
@@ -32,7 +38,7 @@ def watch(
     path: tuple[str, ...] = flag("file or folder to watch (repeatable)", ()),
 ) -> None:
     """Rerun a task or command at each save, and show what changed."""
-    words, argv = option_task.command_line()
+    words, argv = option_fields.command_line()
     _one_of(run, lit, argv, words)
     if run and env:
         raise UsageError(
@@ -47,15 +53,15 @@ def watch(
     space = workspace.default()
     named = [_path(one) for one in path]
     if argv:
-        needs = dependencies.of_command(argv, named, env, source, space)
+        needs = command.of_command(argv, named, env, source, space)
         with WatchedProgram.server() as server:
             command.follow(WatchedProgram(server, argv), needs.files, needs.build)
     elif lit is not None:
-        build, files = dependencies.of_tests(named, env, space)
+        build, files = command.of_tests(named, env, space)
         command.follow(WatchedTests(build, lit), files, build)
     else:
         words, values = _parse(run)
-        needs = dependencies.of_task(words[0], values, named, space)
+        needs = command.of_task(words[0], values, named, space)
         tables.widen(wide="--wide" in words)
         with WatchedTask.server() as server:
             command.follow(WatchedTask(server, words), needs.files, needs.build)
@@ -108,6 +114,38 @@ def _parse(text: str) -> tuple[list[str], dict[str, Any]]:
         raise UsageError(f"--run names no task: {name!r}", hints=did_you_mean(name, namespace.every))
     given = words[1 : words.index("--")] if "--" in words else words[1:]
     try:
-        return words, option_task.from_argv(namespace[name], given)
+        return words, option_fields.from_argv(namespace[name], given)
     except ParseError as error:
         raise UsageError(f"--run: {error}", hints=[f"its options: invoke --help {name}"]) from None
+
+
+@task(name="run")
+def run_(
+    context: Context,
+    sanitizer: str = flag("address, undefined or thread of a build; memcheck, ... on a GPU", ""),
+    env: str = ENV,
+    dry_run: bool = DRY_RUN,
+) -> None:
+    """Run a program under a sanitizer, for Triton's C++ or its kernels."""
+    _, argv = command_line()
+    space = workspace.default()
+    place = space.env(settings.load(env).name)
+    if sanitizer in tools.tools():
+        prepared = sanitized_run.prepare_on_gpu(argv, sanitizer, place, space)
+    else:
+        prepared = sanitized_run.prepare(argv, sanitizer, place, space)
+    if dry_run:
+        output.plan(prepared.plan)
+        return
+
+    def show(data: bytes) -> None:
+        sys.stderr.buffer.write(data)
+        sys.stderr.buffer.flush()
+
+    code = sanitized_run.execute(prepared, space, show)
+    head, lines = sanitized_run.error_of(prepared)
+    if head:
+        raise SmithError(head, where=prepared.folder, why="\n".join(lines) or None)
+    if code:
+        raise Exit(code=code)
+    console.note(f"the sanitizer {sanitizer} found nothing")

@@ -24,9 +24,8 @@ from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError
 from tritonsmith.core.plan import files
 from tritonsmith.facts import installed_tritons, triton_cache
-from tritonsmith.facts.cache_roots import Root
-from tritonsmith.facts.triton_cache import CacheEntry
-from tritonsmith.ir import strip_locations
+from tritonsmith.facts.triton_cache import CacheEntry, Root
+from tritonsmith.ir import ir_text
 
 FILE = "binaries.json"
 SCHEMA = 1
@@ -203,4 +202,4 @@ def _texts(index: DumpIndex, kernel: str) -> set[bytes]:
 
 
 def _digest(text: bytes) -> bytes:
-    return hashlib.sha256(strip_locations.without("mlir", text).strip()).digest()
+    return hashlib.sha256(ir_text.without("mlir", text).strip()).digest()

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tritonsmith.compiler.dump import timing
+from tritonsmith.compiler.dump import pass_runs
 from tritonsmith.compiler.dump.index import FILE, UNFINISHED, Dump, DumpedKernel, DumpIndex
-from tritonsmith.compiler.dump.pipeline_runs import (
+from tritonsmith.compiler.dump.pass_runs import (
     ASSEMBLY,
     LLIR,
     UNUSUAL,
@@ -22,7 +22,7 @@ from tritonsmith.compiler.dump.pipeline_runs import (
     stages,
 )
 from tritonsmith.core.plan import files
-from tritonsmith.ir import banners, strip_locations
+from tritonsmith.ir import banners, ir_text
 from tritonsmith.ir.banners import Banner
 
 # How far to search after a dump for the compiler's error message.
@@ -121,7 +121,7 @@ class IndexWriter:
         if len(run.output) < _SAID:
             run.output += data[: _SAID - len(run.output)]
         if b"ime report ..." in data or b"timing report" in data:
-            for report in timing.reports(data.decode("utf-8", "replace")):
+            for report in pass_runs.reports(data.decode("utf-8", "replace")):
                 self._time(self._timed(run, report), report)
 
     def close(self, died: str, *, reproducers: Sequence[str] = (), **about: Any) -> DumpIndex:
@@ -214,7 +214,7 @@ class IndexWriter:
         last, text = self._latest
         if last != place:
             text = (self._out / old.path).read_bytes()
-        return not strip_locations.same(row.banner.kind, text, body)
+        return not ir_text.same(row.banner.kind, text, body)
 
     # ------------------------------------------------------------ what was printed beside it
 
@@ -232,7 +232,7 @@ class IndexWriter:
         self._reproducers.append(path)
         return data[:begin] + data[end:].lstrip(b"\n")
 
-    def _timed(self, run: PipelineRun, report: timing.TimingReport) -> PipelineRun:
+    def _timed(self, run: PipelineRun, report: pass_runs.TimingReport) -> PipelineRun:
         """Return the run that a report belongs to."""
         # With several threads this is not always the run of the last dump.
         if report.llvm:
@@ -248,15 +248,15 @@ class IndexWriter:
             [*reversed(self._runs.all[-_TOGETHER:]), run], key=lambda each: (waiting(each), each is run)
         )
 
-    def _time(self, run: PipelineRun, report: timing.TimingReport) -> None:
+    def _time(self, run: PipelineRun, report: pass_runs.TimingReport) -> None:
         rows = [self._rows[place] for place in run.places]
         if report.llvm:
             chosen = [row for row in rows if row.banner.kind in ("ll", "mir")]
-            seconds_by_place = timing.nth(report, [row.banner.name for row in chosen])
+            seconds_by_place = pass_runs.nth(report, [row.banner.name for row in chosen])
         else:
             chosen = [row for row in rows if row.banner.kind == "mlir" and not row.banner.inside]
             passes = [(row.banner.name, row.banner.operation == MODULE) for row in chosen]
-            seconds_by_place, end = timing.matched(report.rows, passes, run.timed)
+            seconds_by_place, end = pass_runs.matched(report.rows, passes, run.timed)
             if seconds_by_place:
                 run.pipelines.append((chosen[run.timed].number, chosen[end - 1].number + 1))
                 run.timed = end
@@ -268,7 +268,7 @@ class IndexWriter:
 
     def _kernel(self, run: PipelineRun, died: str) -> DumpedKernel:
         last = self._rows[run.places[-1]]
-        text = timing.without(run.output)
+        text = pass_runs.without(run.output)
         mark = banners.marks().search(text)
         failed = run.failed
         if match := _FAILED.search(text):

@@ -23,9 +23,8 @@ from tritonsmith.core.command_line import command
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, SmithError
 from tritonsmith.core.plan import MakeDir, Plan, Remove, RemoveWritten, Step, Write
-from tritonsmith.core.plan.steps import run
-from tritonsmith.core.plan.steps.base import CommandFailedError, Tap
-from tritonsmith.core.plan.steps.run import AttachedRun
+from tritonsmith.core.plan.steps import base
+from tritonsmith.core.plan.steps.base import AttachedRun, CommandFailedError, Tap
 from tritonsmith.core.ui import console
 from tritonsmith.facts import installed_tritons
 
@@ -163,7 +162,7 @@ class _Reader(threading.Thread):
             if self._over.wait(0.005) and not log.exists():
                 return
         with log.open("rb", buffering=0) as file:
-            run.follow(
+            base.follow(
                 file,
                 lambda: self._over.is_set() or bool(later and later.exists()),
                 self._splitter.feed,

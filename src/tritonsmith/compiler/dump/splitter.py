@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from tritonsmith.compiler.dump import timing
+from tritonsmith.compiler.dump import pass_runs
 from tritonsmith.compiler.dump.index import OUTPUT, DumpIndex
 from tritonsmith.compiler.dump.index_writer import IndexWriter
 from tritonsmith.core.plan import files
@@ -172,7 +172,7 @@ class Splitter:
     def _say(self, data: bytes) -> None:
         """Pass on the program's own output, without timing reports and LLVM's log of its passes."""
         if self._echo and data.strip(b"\n"):
-            own = banners.log().sub(b"", timing.without(data))
+            own = banners.log().sub(b"", pass_runs.without(data))
             if own.strip(b"\n"):
                 self._echo(own)
 

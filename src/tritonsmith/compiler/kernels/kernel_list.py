@@ -29,7 +29,7 @@ import tomlkit
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from tomlkit.items import Table
 
-from tritonsmith.compiler import notebook, signature, source, source_tree, targets
+from tritonsmith.compiler import signature, source, source_tree, targets
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.source import KernelSource
 from tritonsmith.compiler.targets import Target
@@ -133,7 +133,7 @@ class ListedKernel:
         """
         file = (folder / self.file).absolute()
         if text is None:
-            file = notebook.as_python(file)
+            file = source_tree.as_python(file)
             text = source.read(file)
         name = source.choose(text, self.kernel, file)
         tuned = {key for table in self.configs for key in table} if autotune else set()

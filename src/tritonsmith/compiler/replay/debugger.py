@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
-from tritonsmith.compiler.replay import pass_source
-from tritonsmith.compiler.replay.pass_chain import PassLink
-from tritonsmith.compiler.replay.pass_source import PassSource
+from tritonsmith.compiler.replay import pass_chain
+from tritonsmith.compiler.replay.pass_chain import PassLink, PassSource
 from tritonsmith.compiler.replay.replayer import Replayer, library
 from tritonsmith.core import command_line, configs
 from tritonsmith.core.errors import FactError, UsageError, did_you_mean
-from tritonsmith.facts import cmake_cache, libtriton
+from tritonsmith.facts import libtriton, ninja_graph
 
 _WITH_ASSERTIONS = ("Debug", "TritonRelBuildWithAsserts")  # build types that do not define NDEBUG
 _SHOW = "set var *(bool*)&'llvm::DebugFlag' = 1"  # LLVM has this variable in every build
@@ -93,7 +92,7 @@ def of(
 def _no_debug_output(tool: Replayer) -> FactError:
     """Return the error for missing debug output: Triton, or only its LLVM, was built without assertions."""
     setup, build = command_line.command("setup-mlir"), command_line.command("build-triton")
-    cache = cmake_cache.read(tool.build) if tool.build else None
+    cache = ninja_graph.read(tool.build) if tool.build else None
     llvm = cache.get("LLVM_DIR").partition("/lib/cmake")[0] if cache else ""
     if cache and llvm and cache.get("CMAKE_BUILD_TYPE") in _WITH_ASSERTIONS:
         return FactError(
@@ -123,7 +122,7 @@ def _check(tool: Replayer, only: Sequence[str], known: Iterable[str]) -> None:
     program = tool.opt or (library(tool.python) if tool.python else None)
     for name in only:
         if program and not libtriton.has_text(program, name):
-            every = {*known, *(pass_source.debug_types(tool.source) if tool.source else ())}
+            every = {*known, *(pass_chain.debug_types(tool.source) if tool.source else ())}
             raise FactError(
                 f"this Triton has no debug type {name!r}", where=program, hints=did_you_mean(name, every)
             )
@@ -139,7 +138,7 @@ def source(link: PassLink, tool: Replayer) -> PassSource:
     if tool.source is None:
         hints = ["give the checkout that Triton was built from: --source PATH"]
         raise FactError(f"the sources of {argument} are required", hints=hints)
-    place = pass_source.find(argument, tool.source)
+    place = pass_chain.find(argument, tool.source)
     if place is None:
         raise FactError(
             f"{argument} is not in this checkout",

@@ -3,13 +3,22 @@
 The compiler prints the whole module before each pass, in sequence: the result of a pass is the next dump. A
 pass that runs pipelines of its own (`inline` cleans up each function) is followed by their dumps first, and
 its result comes after all of them. A pass that runs on functions has one dump per function.
+
+Find a pass in a checkout: its tablegen definition, the C++ file that implements it, its DEBUG_TYPE.
+
+The argument leads to the definition (`def TritonGPUCoalesce : Pass<"tritongpu-coalesce"`). The file is the
+one that requests this pass from tablegen (`GEN_PASS_DEF_TRITONGPUCOALESCE`), or derives from its base class,
+or defines the function that the definition names as its constructor.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from tritonsmith.atlas import mentions, tablegen
+from tritonsmith.atlas.source_files import SourceFiles
 from tritonsmith.compiler.dump.index import Dump
 from tritonsmith.compiler.replay.pipeline import MODULE
 from tritonsmith.core import configs
@@ -150,3 +159,64 @@ def _one(links: Sequence[PassLink], word: str, dumps: Sequence[Dump] = ()) -> Pa
         raise UsageError(f"no pass {word} in this dump", hints=[f"passes of this dump: {listing}"])
     numbers = ", ".join(str(link.dump.number) for link in same)
     raise UsageError(f"{word} ran {len(same)} times", hints=[f"choose one by its number: {numbers}"])
+
+
+_FOLDERS = ("include", "lib", "third_party", "mlir/include", "mlir/lib")  # of Triton; of LLVM
+
+
+@dataclass(frozen=True)
+class PassSource:
+    """A pass in its sources.
+
+    Attributes:
+        argument: `tritongpu-coalesce`.
+        file: the C++ file.
+        found_by: the way in which that file was found.
+        debug_type: of that file; empty if it has none.
+        line: of `runOnOperation` in it; None if it is not there.
+        root: the checkout.
+    """
+
+    argument: str
+    file: Path
+    found_by: str
+    debug_type: str
+    line: int | None
+    root: Path
+
+    @property
+    def place(self) -> str:
+        """The breakpoint: FILE:LINE, as debuggers match it, or the function's name."""
+        name = self.file.relative_to(self.root).as_posix()
+        return f"{name}:{self.line}" if self.line else "runOnOperation"
+
+
+def debug_types(root: Path) -> tuple[str, ...]:
+    """Return every DEBUG_TYPE of a checkout."""
+    return tuple(mentions.debug_types(SourceFiles(root, _FOLDERS)))
+
+
+def find(argument: str, root: Path) -> PassSource | None:
+    """Find a pass; None if the checkout lacks its definition or its file."""
+    tree = SourceFiles(root, _FOLDERS)
+    definition = next(
+        (
+            definition
+            for definition in tablegen.read_td(tree)
+            if definition.kind == "pass" and definition.name == argument
+        ),
+        None,
+    )
+    implementation = (
+        mentions.implementation(tree, definition.record, definition.constructor) if definition else None
+    )
+    if implementation is None:
+        return None
+    return PassSource(
+        argument,
+        root / implementation.file,
+        implementation.found_by,
+        implementation.debug_type,
+        implementation.line or None,
+        root,
+    )

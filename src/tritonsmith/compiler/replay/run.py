@@ -26,8 +26,8 @@ from tritonsmith.core.errors import FactError, SmithError
 from tritonsmith.core.plan import Copy, MakeDir, Plan, Run, Step, digest, files
 from tritonsmith.core.plan.steps.base import CommandFailedError
 from tritonsmith.core.ui import tables
+from tritonsmith.core.ui.console import duration
 from tritonsmith.core.ui.tables import Grid
-from tritonsmith.core.ui.units import duration
 from tritonsmith.facts import installed_tritons
 from tritonsmith.ir import normalize
 from tritonsmith.worker.messages import ReplayedRow, ReplayJobRequest, ReplayRequest

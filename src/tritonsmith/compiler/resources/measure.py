@@ -1,21 +1,232 @@
-"""Measure the resources of compiled kernels from the files of a compile."""
+"""Measure the resources of compiled kernels from the files of a compile.
+
+Run `ptxas -v`, which distinguishes spills from arrays in local memory; the machine code does not.
+
+A table row for one compiled kernel, and the columns with their units.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from tritonsmith.compiler.manifest import Manifest, Point, package
-from tritonsmith.compiler.resources import occupancy, ptxas_report
-from tritonsmith.compiler.resources.table import ResourceRow, Value
+from tritonsmith.compiler.resources import occupancy
 from tritonsmith.core import configs, untrusted
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError
-from tritonsmith.ir import gpu_binary, gpu_elf, instructions
+from tritonsmith.core.process import query
+from tritonsmith.ir import gpu_binary
+from tritonsmith.ir.gpu_binary import Cubin
+from tritonsmith.ir.normalize.assembly import count
+
+_ARRAY = re.compile(r"^\s*\.local\s", re.MULTILINE)
+_TARGET = re.compile(r"^\.target\s+(sm_\w+)", re.MULTILINE)
+_FRAME = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
+_REGISTERS = re.compile(r"Used (\d+) registers")
+_VALUE = re.compile(r"\w[\w,.]*", re.ASCII)  # of an option that stands before it
+
+
+@dataclass(frozen=True)
+class Said:
+    """The report of ptxas about a kernel.
+
+    Attributes:
+        registers: per thread.
+        frame: bytes of stack.
+        stores: bytes of spill stores.
+        loads: bytes of spill loads.
+    """
+
+    registers: int
+    frame: int
+    stores: int
+    loads: int
+
+
+def parse(text: str) -> Said:
+    """Parse the output of `ptxas -v` for one kernel.
+
+    Raises:
+        FactError: it contains no report.
+    """
+    frame, registers = _FRAME.search(text), _REGISTERS.search(text)
+    if frame is None or registers is None:
+        raise FactError("the output of ptxas -v has no kernel", why=text.strip()[-500:] or None)
+    return Said(int(registers[1]), *map(int, frame.groups()))
+
+
+def has_arrays(ptx: str) -> bool:
+    """Report whether the PTX itself uses local memory, as libdevice's sin and cos do."""
+    return bool(_ARRAY.search(ptx))
+
+
+def again(ptx: Path, cubin: Cubin, origin: Path | None, metadata: Mapping[str, Any]) -> Said | None:
+    """Assemble the PTX as Triton did, and parse the report.
+
+    Args:
+        ptx: the file.
+        cubin: the result of Triton's ptxas.
+        origin: Triton's package; None if its programs may not be run.
+        metadata: Triton's metadata of the kernel; it may be foreign.
+
+    Returns:
+        The report; None if no ptxas reproduces the cubin, or if an option in the metadata is not allowed.
+    """
+    table = configs.load("kernel-resources")["ptxas"]
+    target = _TARGET.search(untrusted.read_text(ptx, untrusted.OURS))
+    if target is None:
+        return None
+    options = [] if metadata.get("enable_fp_fusion", True) else [table["no-fusion"]]
+    options += str(metadata.get(table["options"]) or "").split()
+    if any(word.partition("=")[0] not in table["allowed"] and not _VALUE.fullmatch(word) for word in options):
+        return None
+    for program in _programs(origin, table):
+        for flags in table["flags"]:
+            files = (f"--gpu-name={target[1]}", str(ptx), "-o", os.devnull)
+            argv = (str(program), "-v", *flags, *options, *files)
+            answer = query(argv, timeout=table["timeout"])
+            if answer is None or answer.code:
+                break  # other flags do not help it
+            report = parse(answer.err + answer.out)
+            if (report.registers, report.frame) == (cubin.registers, cubin.frame):
+                return report
+    return None
+
+
+def _programs(origin: Path | None, table: Mapping[str, Any]) -> Iterator[Path]:
+    if named := os.environ.get(table["variable"]):
+        yield Path(named)
+    if origin:
+        yield from (origin / name for name in table["programs"] if (origin / name).is_file())
+
+
+_IN_LINE = re.compile(r" in line \d+$")  # of PTX: it tells two points apart that have one remark
+Value = int | float | str | None
+
+
+@dataclass(frozen=True)
+class ResourceColumn:
+    """One column.
+
+    Attributes:
+        key: in JSON and CSV; ends with the unit.
+        head: on the screen, above the unit.
+        unit: on the screen, below the head.
+    """
+
+    key: str
+    head: str
+    unit: str = ""
+
+    @property
+    def title(self) -> str:
+        """The head of the column on the screen."""
+        return f"{self.head}\n{self.unit}" if self.unit else self.head
+
+
+COLUMNS = (
+    ResourceColumn("registers_per_thread", "registers", "per thread"),
+    ResourceColumn("sgprs_per_wave", "SGPRs", "per wave"),
+    ResourceColumn("vgprs_per_lane", "VGPRs", "per lane"),
+    ResourceColumn("agprs_per_lane", "of which\nAGPRs"),
+    ResourceColumn("stack_bytes", "stack", "B/thread"),
+    ResourceColumn("scratch_bytes", "scratch", "B/lane"),
+    ResourceColumn("spill_store_bytes", "spill\nstores", "B/thread"),
+    ResourceColumn("spill_load_bytes", "spill\nloads", "B/thread"),
+    ResourceColumn("sgpr_spills", "SGPRs\nspilled"),
+    ResourceColumn("vgpr_spills", "VGPRs\nspilled"),
+    ResourceColumn("shared_static_bytes", "static\nshared", "B/block"),
+    ResourceColumn("shared_dynamic_bytes", "dynamic\nshared", "B/block"),
+    ResourceColumn("lds_bytes", "LDS", "B/group"),
+    ResourceColumn("barriers", "barriers"),
+    ResourceColumn("constant_bytes", "constant\nbank 0", "B"),
+    ResourceColumn("wave_size", "wave", "lanes"),
+    ResourceColumn("threads_per_block", "threads", "per block"),
+    ResourceColumn("code_bytes", "code", "B"),
+    ResourceColumn("blocks_per_sm", "blocks", "per SM"),
+    ResourceColumn("waves_per_simd", "waves", "per SIMD"),
+    ResourceColumn("compiler_waves_per_simd", "LLVM\nsays", "waves"),
+    ResourceColumn("occupancy_percent", "occupancy", "%"),
+    ResourceColumn("limiter", "limited by"),
+    ResourceColumn("launch", "launch"),
+)
+WORDS = ("limiter", "launch")  # columns with text values
+LAUNCH, CAN_LAUNCH = "launch", "yes"
+SPILLS = ("spill_store_bytes", "spill_load_bytes", "sgpr_spills", "vgpr_spills")
+_STACK = "stack_bytes"
+
+
+@dataclass(frozen=True)
+class ResourceRow:
+    """One compiled kernel.
+
+    Attributes:
+        kernel: name of the function.
+        point: the compile, or the cache entry.
+        target: `cuda:90:32`.
+        options: options and constants that differ from those of other rows.
+        values: by the keys of `COLUMNS`.
+        instructions: instruction class to count; empty without a disassembly.
+        error: reason why there are no values.
+        notes: limits of the numbers.
+        axes: values that a sweep varied: name to value, as text.
+        remarks: remarks of ptxas on the code; None if unknown.
+    """
+
+    kernel: str
+    point: str
+    target: str
+    options: str = ""
+    values: Mapping[str, Value] = field(default_factory=dict)
+    instructions: Mapping[str, int] = field(default_factory=dict)
+    error: str = ""
+    axes: Mapping[str, str] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+    remarks: Sequence[str] | None = None
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The reason why the kernel cannot be launched, if any, and the remarks of ptxas."""
+        launch = str(self.values.get(LAUNCH) or CAN_LAUNCH)
+        refused = () if launch == CAN_LAUNCH else (f"cannot launch: {launch.removeprefix('no: ')}",)
+        return (*refused, *(f"ptxas: {_IN_LINE.sub('', text)}" for text in self.remarks or ()))
+
+    @property
+    def backend(self) -> str:
+        """The backend: `cuda` or `hip`."""
+        return self.target.partition(":")[0]
+
+    @property
+    def spilled(self) -> int:
+        """The sort key of `--spills`: bytes, or registers; a stack of unknown use counts as bytes."""
+        known = [self.values.get(key) for key in SPILLS]
+        numbers = [value for value in known if isinstance(value, int)]
+        stack = self.values.get(_STACK)
+        return sum(numbers) if numbers else stack if isinstance(stack, int) else 0
+
+
+def spilling(rows: Iterable[ResourceRow]) -> tuple[ResourceRow, ...]:
+    """Return the rows that spill, the worst first."""
+    spilled = [row for row in rows if row.spilled]
+    return tuple(sorted(spilled, key=lambda row: (-row.spilled, row.kernel, row.target, row.point)))
+
+
+def columns(rows: Sequence[ResourceRow]) -> tuple[ResourceColumn, ...]:
+    """Return the columns that at least one row has a value for."""
+    return tuple(column for column in COLUMNS if any(row.values.get(column.key) is not None for row in rows))
+
+
+def classes(rows: Sequence[ResourceRow], known: Sequence[str]) -> tuple[str, ...]:
+    """Return the known instruction classes, in their order, that at least one row has."""
+    here = {name for row in rows for name in row.instructions}
+    return tuple(name for name in dict.fromkeys(known) if name in here)
+
 
 BINARIES = {"cubin": "sass", "hsaco": "amd"}  # stage to the language of its disassembly
 _NAMED = 5  # points that a note names
@@ -134,7 +345,7 @@ def values(binary: Path, arch: str, metadata: Mapping[str, Any], ptx: Path | Non
     dynamic = metadata.get("shared")
     shared = dynamic if isinstance(dynamic, int) else 0
     try:
-        content = gpu_elf.load(binary)
+        content = gpu_binary.load(binary)
         # Machine code does not distinguish spills from arrays that the PTX keeps in local memory, so with
         # such arrays the spills are None.
         if content.backend == "cuda":
@@ -161,7 +372,7 @@ def _of_point(manifest: Manifest, point: Point, axes: tuple[str, ...]) -> tuple[
     # Only ptxas tells spills and arrays apart, in its -v output, which was not kept: it runs once more.
     if stage == "cubin" and measured["spill_store_bytes"] is None and ptx:
         origin = package(manifest, workspace.default())
-        spills = ptxas_report.again(ptx, gpu_binary.read_cubin(gpu_elf.load(binary)), origin, point.metadata)
+        spills = again(ptx, gpu_binary.read_cubin(gpu_binary.load(binary)), origin, point.metadata)
         if spills:
             measured |= {"spill_store_bytes": spills.stores, "spill_load_bytes": spills.loads}
         else:
@@ -173,7 +384,7 @@ def _of_point(manifest: Manifest, point: Point, axes: tuple[str, ...]) -> tuple[
     if says := _SAYS.search(assembly):
         measured["compiler_waves_per_simd"] = int(says[1])
     text = _text(manifest.path(point, "sass" if stage == "cubin" else "gcnasm"))
-    counted = instructions.count(text, BINARIES[stage]) if text else {}
+    counted = count(text, BINARIES[stage]) if text else {}
     row = replace(
         row, values=measured, instructions=counted, notes=unseen(point.metadata), remarks=point.remarks
     )
@@ -186,7 +397,7 @@ def _of_point(manifest: Manifest, point: Point, axes: tuple[str, ...]) -> tuple[
 def _nvidia(
     kernel: gpu_binary.Cubin, arch: str, dynamic: int, metadata: Mapping[str, Any], ptx: Path | None
 ) -> dict[str, Value]:
-    arrays = bool(kernel.frame) and ptx is not None and ptxas_report.has_arrays(_text(ptx))
+    arrays = bool(kernel.frame) and ptx is not None and has_arrays(_text(ptx))
     fits = occupancy.nvidia(
         arch,
         registers=kernel.registers,

@@ -12,7 +12,7 @@ from pathlib import Path
 import platformdirs
 
 from tritonsmith.core.errors import SmithError
-from tritonsmith.core.plan import Plan, files, ownership
+from tritonsmith.core.plan import Plan, files
 from tritonsmith.core.plan.runner import Outcome, Runner
 from tritonsmith.core.plan.steps.base import Tap
 from tritonsmith.core.ui.progress import PhaseProgress
@@ -108,7 +108,7 @@ class Workspace:
             SmithError: it is not writable, or belongs to another user.
         """
         with _writable(self.root):
-            ownership.mark(self.root)
+            files.mark(self.root)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
-from tritonsmith.core.plan import ownership
+from tritonsmith.core.plan import files
 from tritonsmith.core.plan.compression import DamagedError
 
 # Each component is opened below the descriptor of its parent, and never through a link. So no
@@ -56,7 +56,7 @@ class FreshTree:
         os.close(self._open[1])
         if kind:
             with suppress(OSError):  # what failed is told; the next run removes the folder
-                ownership.remove_tree(self.root)
+                files.remove_tree(self.root)
 
     def folder(self, parts: Parts) -> None:
         """Create a folder and its missing parents."""
@@ -182,9 +182,9 @@ class FreshTree:
     def _check(self) -> None:
         """Check that the tree has what was put into it, and nothing else."""
         paths: set[Parts] = set()
-        for folder, folders, files, handle in os.fwalk(self.root, follow_symlinks=False):
+        for folder, folders, names, handle in os.fwalk(self.root, follow_symlinks=False):
             above = Path(folder).relative_to(self.root).parts
-            for name in (*folders, *files):
+            for name in (*folders, *names):
                 parts = (*above, name)
                 mode = os.stat(name, dir_fd=handle, follow_symlinks=False).st_mode
                 right = (

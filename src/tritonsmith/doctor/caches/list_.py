@@ -12,14 +12,13 @@ from typing import Any
 from tritonsmith.core import configs, untrusted
 from tritonsmith.core.command_line import command
 from tritonsmith.core.errors import UsageError
-from tritonsmith.core.ui import units as formats
-from tritonsmith.core.ui.units import entries, size
-from tritonsmith.doctor.caches import filters
-from tritonsmith.doctor.caches.filters import Filters
+from tritonsmith.core.ui import console as formats
+from tritonsmith.core.ui.console import entries, size
+from tritonsmith.doctor.caches import clear
+from tritonsmith.doctor.caches.clear import Filters
 from tritonsmith.facts import triton_cache
-from tritonsmith.facts.cache_roots import Root
 from tritonsmith.facts.installed_tritons import InstalledTriton
-from tritonsmith.facts.triton_cache import CacheEntry, Content, Metadata
+from tritonsmith.facts.triton_cache import CacheEntry, Content, Metadata, Root
 
 SCHEMA = 1
 COLUMNS = ("kernel", "target", "Triton", "stages", "size", "age", "options", "cache", "entry")
@@ -76,7 +75,7 @@ def make(
         FactError: the filters cannot be evaluated.
     """
     contents = tuple(triton_cache.scan(root) for root in roots)
-    chosen = filters.choose((e for content in contents for e in content.entries), wanted, installed, now)
+    chosen = clear.choose((e for content in contents for e in content.entries), wanted, installed, now)
     # Cut before metadata are read: a cache of 100,000 entries is listed as fast as one of 100.
     newest = sorted(chosen.entries, key=lambda entry: -entry.changed)[: limit or None]
     rows = tuple(

@@ -11,10 +11,9 @@ from tritonsmith.core import configs
 from tritonsmith.core.command_line import command
 from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
-from tritonsmith.doctor.pins.installed_torch import InstalledTorch
-from tritonsmith.doctor.pins.picks import Picks
+from tritonsmith.doctor.pins.install import InstalledTorch
 from tritonsmith.doctor.pins.read_upstream import Reading
-from tritonsmith.doctor.pins.releases_with import Holders, Holding, undecided
+from tritonsmith.doctor.pins.releases_with import Holders, Holding, Picks, undecided
 from tritonsmith.facts import pytorch_pins
 from tritonsmith.facts.pytorch_pins import (
     CHANNELS,

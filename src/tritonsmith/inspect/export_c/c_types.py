@@ -15,8 +15,8 @@ from typing import Any
 from tritonsmith.compiler import signature
 from tritonsmith.compiler.manifest import Manifest, Point
 from tritonsmith.core import configs
+from tritonsmith.core.command_line import version_key
 from tritonsmith.core.errors import FactError, SmithError, UsageError, did_you_mean
-from tritonsmith.core.versions import version_key
 
 _CONSTEXPR = "constexpr"
 _ONE, _ALIGNED = 1, 16

@@ -1,18 +1,32 @@
-"""Write a kernel's PTX as CUDA C++: a function of inline assembly, and a header whose kernel calls it."""
+"""Write a kernel's PTX as CUDA C++: a function of inline assembly, and a header whose kernel calls it.
+
+Convert a function of registers only into the string for Triton's `tl.inline_asm_elementwise`.
+
+A kernel itself never has that form: it has no result, and only changes memory. A function that Triton
+compiled on its own (`@triton.jit(noinline=True)`) has: it takes values and returns one.
+
+Export a compiled kernel as inline assembly: `kernel.export --as ptx`.
+"""
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from tritonsmith.compiler import run
+from tritonsmith.compiler.interpreter import Interpreter
+from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.core import configs
-from tritonsmith.inspect.export_ptx import inline_calls, operands, rewrite, unsupported
-from tritonsmith.inspect.export_ptx.compiled_kernel import CompiledKernel, KernelArgument
-from tritonsmith.inspect.export_ptx.operands import AsmVariable, Operand
-from tritonsmith.ir.ptx.syntax import Instruction, Param
+from tritonsmith.core.errors import SmithError, UsageError, did_you_mean
+from tritonsmith.core.plan import Plan, Write
+from tritonsmith.inspect.export_ptx import compiled_kernel, inline_calls, rewrite
+from tritonsmith.inspect.export_ptx.compiled_kernel import CompiledKernel, KernelArgument, Refusal
+from tritonsmith.inspect.export_ptx.rewrite import AsmVariable, Operand
+from tritonsmith.ir.ptx import Function, Instruction, Module, Param
 
 # Bytes of dynamic shared memory that a launch gets unasked (CUDA C++ Programming Guide).
 STATIC_SHARED = 48 << 10
@@ -69,13 +83,13 @@ def inline(compiled: CompiledKernel) -> Inlined:
         FactError: the PTX does not have the form that compilers write.
     """
     entry = inline_calls.expand(compiled.entry, compiled.module)
-    refusals = unsupported.find(entry)
+    refusals = compiled_kernel.find(entry)
     if refusals:
-        raise unsupported.error(entry.name, compiled.path, refusals)
-    surroundings = operands.of(entry, compiled.module, compiled.path)
+        raise compiled_kernel.error(entry.name, compiled.path, refusals)
+    surroundings = rewrite.of(entry, compiled.module, compiled.path)
     block = rewrite.rewrite(entry, surroundings, rewrite.CUDA)
     if block.refused:
-        raise unsupported.error(entry.name, compiled.path, list(block.refused))
+        raise compiled_kernel.error(entry.name, compiled.path, list(block.refused))
     used = {operand.symbol for operand in surroundings.operands}
     own = len(entry.params) - len(compiled.scratch)
     appended = zip(compiled.scratch, entry.params[own:], strict=True)
@@ -108,7 +122,7 @@ def _parameter(name: str, argument: KernelArgument | None, param: Param) -> Cuda
     stars = kind.count("*")
     row = configs.load("ptx")["types"].get(kind.lstrip("*"))
     if row is None:  # not known, or a type of a newer Triton
-        c_type = "void*" if stars else operands.constraint(param.type)[1]
+        c_type = "void*" if stars else rewrite.constraint(param.type)[1]
         return CudaParameter(name, c_type, param.name, _bits(name, {}, param), None)
     if stars:
         return CudaParameter(name, f"{row['c']}{'*' * stars}", param.name, name, row.get("header"))
@@ -165,7 +179,7 @@ def _constant(name: str, variable: AsmVariable) -> str:
     )
 
 
-def header(inlined: Inlined) -> str:
+def header_text(inlined: Inlined) -> str:
     """Return a complete `.cuh`: a comment, the function, and a kernel of Triton's name that calls it."""
     compiled = inlined.compiled
     kernel = _identifier(compiled.entry.name)
@@ -261,3 +275,165 @@ def _free(name: str, taken: set[str]) -> str:
         name += "_"
     taken.add(name)
     return name
+
+
+_IMPURE = "not a pure register function"
+
+
+@dataclass(frozen=True)
+class Elementwise:
+    """The arguments of `tl.inline_asm_elementwise`.
+
+    Attributes:
+        function: name in the PTX.
+        asm: the text.
+        constraints: of the result and the arguments.
+        arguments: number of arguments.
+    """
+
+    function: str
+    asm: str
+    constraints: str
+    arguments: int
+
+    def python(self) -> str:
+        """Return Python source of the text and its constraints."""
+        quoted = self.asm.replace("\\", "\\\\").replace('"""', '\\"""')
+        return (
+            f"# {self.function}: one result, {self.arguments} arguments\n"
+            f'ASM = """\n{quoted}\n"""\nCONSTRAINTS = "{self.constraints}"\n'
+        )
+
+
+def convert(module: Module, path: Path, name: str | None = None) -> Elementwise:
+    """Return the string for a function of a module.
+
+    Args:
+        module: the module.
+        path: of the module, for errors.
+        name: of the function, or a part of it; may be omitted if there is only one.
+
+    Raises:
+        UsageError: there is no such function, or there are several to choose from.
+        UnsupportedPtxError: its form does not allow it; the error names the reason.
+    """
+    function = inline_calls.expand(_choose(module, path, name), module)
+    refusals = [*compiled_kernel.find(function), *_other(function)]
+    if refusals:
+        raise compiled_kernel.error(function.name, path, refusals)
+    surroundings = rewrite.of(function, module, path)
+    results = [operand for operand in surroundings.operands if operand.kind == "result"]
+    inputs = [operand for operand in surroundings.operands if operand.kind == "param"]
+    # An argument that the function does not read is still an operand of the call.
+    letters = [rewrite.constraint(param.type)[0] for param in function.params]
+    if len(results) != 1 or len(inputs) + 1 != len(surroundings.operands) or len(inputs) != len(letters):
+        raise compiled_kernel.error(function.name, path, [_shape(function)])
+    block = rewrite.rewrite(function, surroundings, rewrite.LLVM)
+    if block.refused:
+        raise compiled_kernel.error(function.name, path, list(block.refused))
+    constraints = ",".join([f"=&{results[0].letter}", *letters])  # &: written before all are read
+    return Elementwise(function.name, "\n".join(block.lines), constraints, len(letters))
+
+
+def _choose(module: Module, path: Path, name: str | None) -> Function:
+    able = [candidate for candidate in module.functions if not candidate.entry and candidate.body is not None]
+    fitting = [candidate for candidate in able if name in (None, candidate.name)]
+    fitting = fitting or [candidate for candidate in able if str(name) in candidate.name]
+    if len(fitting) == 1:
+        return fitting[0]
+    if not able:
+        kernels = [
+            candidate for candidate in module.functions if candidate.entry and candidate.body is not None
+        ]
+        raise compiled_kernel.error(kernels[0].name if kernels else "it", path, [_of_kernel(kernels)])
+    names = [candidate.name for candidate in able]
+    if not fitting and name is not None:
+        raise UsageError(f"no function {name!r} in {path}", hints=did_you_mean(name, names))
+    raise UsageError(
+        f"{len(names)} functions in {path}", hints=["choose one: --function NAME", ", ".join(names)]
+    )
+
+
+def _of_kernel(kernels: list[Function]) -> Refusal:
+    why = "a kernel has no result; it only changes memory"
+    hint = "compile the code to inline as a separate function: @triton.jit(noinline=True)"
+    first = next(
+        (
+            instruction
+            for kernel in kernels
+            for instruction in _instructions(kernel)
+            if _in_memory(instruction)
+        ),
+        None,
+    )
+    line = first.line if first else kernels[0].line if kernels else 1
+    text = str(first) if first else "no instruction that uses memory"
+    return Refusal(line, text, _IMPURE, why, (hint,))
+
+
+def _other(function: Function) -> Iterator[Refusal]:
+    forbidden = configs.load("ptx")["elementwise"]["opcodes"]
+    for instruction in _instructions(function):
+        if _in_memory(instruction):
+            yield Refusal(instruction.line, str(instruction), _IMPURE, "it accesses memory")
+        elif instruction.parts[0] in forbidden:
+            yield Refusal(
+                instruction.line, str(instruction), _IMPURE, "it has effects beyond computing a value"
+            )
+
+
+def _instructions(function: Function) -> Iterator[Instruction]:
+    return (statement for statement in function.body or () if isinstance(statement, Instruction))
+
+
+def _in_memory(instruction: Instruction) -> bool:
+    """Report whether an instruction has an address other than a parameter's."""
+    addressed = any(word.text == "[" for word in instruction.operands)
+    return addressed and not instruction.opcode.startswith(("ld.param", "st.param"))
+
+
+def _shape(function: Function) -> Refusal:
+    count = len(function.results)
+    text = f".func {function.name} has {count} results and {len(function.params)} parameters"
+    why = "exactly one result is required, and every parameter must be read"
+    return Refusal(function.line, text, "its signature", why)
+
+
+def compile_one(request: CompileRequest, where: Interpreter, point: str | None) -> CompiledKernel:
+    """Compile a kernel, and select the point.
+
+    Raises:
+        SmithError: it does not compile, or several points have PTX and none is named.
+    """
+    manifest = run.compile_all(replace(request, stages=()), where)
+    broken = [
+        candidate for candidate in manifest.points if candidate.status != "ok" and candidate.backend == "cuda"
+    ]
+    if broken and len(broken) == sum(candidate.backend == "cuda" for candidate in manifest.points):
+        raise SmithError(
+            f"{manifest.kernel} did not compile", where=manifest.folder, why=broken[0].error or None
+        )
+    return compiled_kernel.from_folder(manifest, compiled_kernel.choose(manifest, point))
+
+
+def text_of(made: CompiledKernel, function: str, *, header: bool, elementwise: bool) -> str:
+    """Return the function of inline assembly, alone or in a `.cuh` that compiles; or the string for Triton.
+
+    Args:
+        made: the kernel.
+        function: with `elementwise`, the function to convert; empty for the only one.
+        header: make a complete `.cuh`.
+        elementwise: make the string for `tl.inline_asm_elementwise`.
+
+    Raises:
+        UnsupportedPtxError: no inline assembly can hold the kernel or the function.
+    """
+    if elementwise:
+        return convert(made.module, made.path, function or None).python()
+    inlined = inline(made)
+    return header_text(inlined) if header else inlined.function
+
+
+def plan(text: str, out: Path) -> Plan:
+    """Return a plan that writes the text into a file."""
+    return Plan(f"write {out.name}", (Write(out, text, phase="inline PTX"),))

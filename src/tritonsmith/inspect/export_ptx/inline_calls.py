@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 
-from tritonsmith.ir.ptx.syntax import (
+from tritonsmith.ir.ptx import (
     Close,
     Declaration,
     Function,

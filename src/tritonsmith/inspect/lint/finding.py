@@ -1,12 +1,23 @@
-"""Define a finding, its rule, and the lines of stages that prove it."""
+"""Define a finding, its rule, and the lines of stages that prove it.
+
+Represent a compiled point for the rules: its stages, line by line, and its resources.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 
+from tritonsmith.compiler.manifest import Manifest, Point
+from tritonsmith.compiler.resources.measure import ResourceRow
 from tritonsmith.core import configs
-from tritonsmith.inspect.show.source_lines import SourceLine
+from tritonsmith.inspect import show
+from tritonsmith.inspect import show as show_stage
+from tritonsmith.inspect.show import SourceLine
+from tritonsmith.ir.normalize import assembly
+from tritonsmith.ir.ttgir import MlirOperation, Ttgir
 
 
 @dataclass(frozen=True)
@@ -83,3 +94,124 @@ class NotCheckedError(Exception):
 def rules() -> dict[str, LintRule]:
     """Return all rules, by code, in order."""
     return {row["code"]: LintRule(**row) for row in configs.load("lint")["rule"]}
+
+
+_PTX = re.compile(
+    r"^\s*(?:@!?%p\d+\s+)?(?P<name>(?:ld|st)\.(?:\w+\.)*?global\b[\w.:]*?)(?:\.v(?P<many>\d))?\.[busf]+(?P<bits>\d+)\s"
+)
+_PTX_COPY = re.compile(r"^\s*(?:@!?%p\d+\s+)?cp\.async\.c[ag]\.shared\.global\S*[^;]*\],\s*(?P<bytes>\w+)")
+_AMD = re.compile(r"^\s+(?P<name>[a-z]\w+)\s")
+_AMD_WIDTH = re.compile(r"global (?:load|store) (\d+)")
+_KINDS = {
+    "tt.load": re.compile(r"\bld\.|_load_"),
+    "tt.store": re.compile(r"\bst\.|_store_"),
+}
+_COPY = re.compile(r"\bcp\.async|_load_")
+
+
+class CompiledPoint:
+    """A compile and its results.
+
+    Attributes:
+        manifest: the output folder.
+        point: the compile.
+        row: its resources.
+    """
+
+    def __init__(self, manifest: Manifest, point: Point, row: ResourceRow) -> None:
+        self.manifest, self.point, self.row = manifest, point, row
+        self._lines: dict[str, list[StageLine]] = {}
+
+    @property
+    def nvidia(self) -> bool:
+        """True for an NVIDIA target."""
+        return self.point.backend == "cuda"
+
+    @property
+    def capability(self) -> int:
+        """The compute capability without its point: 90; 0 for AMD."""
+        return int(self.point.arch) if self.nvidia else 0
+
+    @property
+    def assembly(self) -> str:
+        """The name of the stage that has LLVM's instructions with their locations."""
+        return "ptx" if self.nvidia else "amdgcn"
+
+    def lines(self, stage: str) -> list[StageLine]:
+        """Return all lines of a stage, with the Python lines that they come from.
+
+        Raises:
+            NotCheckedError: there is no such stage, or nothing in it has a location.
+        """
+        if stage not in self._lines:
+            if stage not in self.point.stages:
+                raise NotCheckedError(f"there is no {stage}")
+            text = show_stage.text(self.manifest, self.point, stage)
+            origins = show.of(text, stage)
+            # Without locations a rule could not name a line of Python, and a finding without one helps
+            # nobody.
+            if not any(origins):
+                raise NotCheckedError(f"the {stage} does not name lines of Python")
+            self._lines[stage] = [
+                StageLine(stage, number, line.strip(), origin)
+                for number, (line, origin) in enumerate(zip(text.splitlines(), origins, strict=True), 1)
+            ]
+        return self._lines[stage]
+
+    def raw(self, stage: str) -> list[str]:
+        """Return the unstripped lines of a stage: indents distinguish labels from instructions."""
+        self.lines(stage)
+        return show_stage.text(self.manifest, self.point, stage).splitlines()
+
+    @cached_property
+    def ttgir(self) -> Ttgir:
+        """The parsed ttgir."""
+        self.lines("ttgir")
+        return Ttgir(show_stage.text(self.manifest, self.point, "ttgir"))
+
+    def ttgir_line(self, number: int) -> StageLine:
+        """Return a line of the ttgir by its number."""
+        return self.lines("ttgir")[number - 1]
+
+    @cached_property
+    def accesses(self) -> list[tuple[StageLine, int]]:
+        """The instructions that access global memory, each with the bits that a thread moves by it."""
+        moved = []
+        for line, raw in zip(self.lines(self.assembly), self.raw(self.assembly), strict=True):
+            bits = _ptx_bits(raw) if self.nvidia else _amd_bits(raw)
+            if bits:
+                moved.append((line, bits))
+        return moved
+
+    def accesses_of(self, operation: MlirOperation) -> list[tuple[StageLine, int]]:
+        """Return the accesses that an operation becomes: those of its Python line and of its kind."""
+        # The kind matters: an instruction without a location of its own gets that of the line before it, and
+        # such an instruction is mostly of another kind.
+        origin = self.ttgir_line(operation.number).origin
+        kind = _KINDS.get(operation.name, _COPY)
+        return [
+            access
+            for access in self.accesses
+            if origin and access[0].origin == origin and kind.search(access[0].text)
+        ]
+
+
+def first_of_each(lines: Iterable[StageLine]) -> list[StageLine]:
+    """Return the first line for each Python line."""
+    first: dict[object, StageLine] = {}
+    for line in lines:
+        first.setdefault(line.origin, line)
+    return list(first.values())
+
+
+def _ptx_bits(line: str) -> int:
+    if match := _PTX_COPY.match(line):
+        return 8 * int(match["bytes"], 0)
+    match = _PTX.match(line)
+    return int(match["bits"]) * int(match["many"] or 1) if match else 0
+
+
+def _amd_bits(line: str) -> int:
+    match = _AMD.match(line)
+    width = _AMD_WIDTH.fullmatch(assembly.class_of(match["name"], "amd")) if match else None
+    return int(width[1]) if width else 0

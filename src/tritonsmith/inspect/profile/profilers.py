@@ -16,7 +16,7 @@ from tritonsmith.core import configs, process, untrusted
 from tritonsmith.core.command_line import command
 from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.facts.gpus import Gpus
-from tritonsmith.inspect.show.source_lines import SourceLine
+from tritonsmith.inspect.show import SourceLine
 from tritonsmith.worker.messages import ProfileSession
 
 

@@ -7,18 +7,110 @@ the same operation. The definitions of such lines correspond, and then their use
 written with the names of the first, and each remaining difference is a real change: another operation, type,
 constant or operand. A layout in both texts is the same layout; others correspond as values do, so that
 8 warps instead of 4 show in the definitions of layouts, not in every line.
+
+Align the lines of two texts: their common head and tail, then lines that are unique in both.
+
+This is patience diff: unique lines are anchors, their longest rising chain is kept, and the text between two
+anchors is aligned in the same way. If nothing is unique, a short piece goes to difflib; in a long one, the
+first of the equal lines is paired with the first, the second with the second, and so on. So the time is near
+to linear; difflib's is quadratic in repeated lines, and unrolled code has many of these.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
+from itertools import pairwise
 
 from tritonsmith.ir import normalize
-from tritonsmith.ir.normalize import line_alignment
 from tritonsmith.ir.normalize.renaming import MARK, NormalForm, filled, kind
+
+_SHORT = 64  # lines of a piece that difflib may have
+_DEEPEST = 12  # anchors between anchors
+
+
+def pairs(first: Sequence[Hashable], second: Sequence[Hashable]) -> list[tuple[int, int]]:
+    """Return places of equal items that correspond; both rise."""
+    result: list[tuple[int, int]] = []
+    work = [(0, len(first), 0, len(second), 0)]
+    while work:
+        low, high, below, above, depth = work.pop()
+        while low < high and below < above and first[low] == second[below]:
+            result.append((low, below))
+            low, below = low + 1, below + 1
+        while low < high and below < above and first[high - 1] == second[above - 1]:
+            high, above = high - 1, above - 1
+            result.append((high, above))
+        if low == high or below == above:
+            continue
+        a, b = first[low:high], second[below:above]
+        anchors = _unique(a, b) if depth < _DEEPEST else []
+        if not anchors:
+            result += [(low + place, below + other) for place, other in _rest(a, b)]
+            continue
+        result += [(low + place, below + other) for place, other in anchors]
+        work += [
+            (low + left.start, low + left.stop, below + other.start, below + other.stop, depth + 1)
+            for left, other in gaps(anchors, len(a), len(b))
+        ]
+    return sorted(result)
+
+
+def gaps(anchors: Sequence[tuple[int, int]], length: int, other: int) -> list[tuple[range, range]]:
+    """Return the places between rising pairs, in the first text and in the second, where both have some."""
+    return [
+        (range(start + 1, after), range(begin + 1, beyond))
+        for (start, begin), (after, beyond) in pairwise([(-1, -1), *anchors, (length, other)])
+        if after > start + 1 and beyond > begin + 1
+    ]
+
+
+def _unique(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[tuple[int, int]]:
+    once, other = Counter(a), Counter(b)
+    places = {item: place for place, item in enumerate(b) if other[item] == 1}
+    return _rising(
+        [(place, places[item]) for place, item in enumerate(a) if once[item] == 1 and item in places]
+    )
+
+
+def _rest(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[tuple[int, int]]:
+    if len(a) <= _SHORT and len(b) <= _SHORT:
+        blocks = SequenceMatcher(None, a, b, autojunk=False).get_matching_blocks()
+        return [(block.a + at, block.b + at) for block in blocks for at in range(block.size)]
+    places = {item: place for place, item in enumerate(_counted(b))}
+    return _rising([(place, places[item]) for place, item in enumerate(_counted(a)) if item in places])
+
+
+def _counted(items: Sequence[Hashable]) -> list[tuple[Hashable, int]]:
+    counts: Counter[Hashable] = Counter()
+    unique_items = []
+    for item in items:
+        counts[item] += 1
+        unique_items.append((item, counts[item]))
+    return unique_items
+
+
+def _rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the longest part whose second places rise too; the first ones do already."""
+    ends: list[int] = []  # the smallest last place of a chain of each length
+    last: list[int] = []  # and the pair that has it
+    before = [-1] * len(pairs)
+    for at, (_, place) in enumerate(pairs):
+        length = bisect_left(ends, place)
+        before[at] = last[length - 1] if length else -1
+        ends[length : length + 1] = [place]
+        last[length : length + 1] = [at]
+    chain = []
+    at = last[-1] if last else -1
+    while at >= 0:
+        chain.append(pairs[at])
+        at = before[at]
+    return chain[::-1]
+
 
 _CONTEXT = 3  # lines around a change
 _ROUNDS = 4  # a value is found by its operands, those by theirs ...
@@ -73,7 +165,7 @@ def of(a: str, b: str, stage: str) -> Diff:
     if lines == others:
         return Diff(stage, 0, 0, ())
     others = second.lines(corresponding_names(first, second))
-    common = line_alignment.pairs(lines, others)
+    common = pairs(lines, others)
     removed, added = len(lines) - len(common), len(others) - len(common)
     return Diff(stage, removed, added, tuple(_unified(lines, others, common)))
 
@@ -136,7 +228,7 @@ def corresponding_names(first: NormalForm, second: NormalForm) -> list[str]:
     matches = _Found(first, second)
     matches.the_same([number for number, scope in enumerate(first.scopes) if not scope])
     matches.the_same(range(len(first.names)), alone=True)
-    anchors = line_alignment.pairs(_uncounted(first), _uncounted(second))
+    anchors = pairs(_uncounted(first), _uncounted(second))
     matches.defined(anchors)
     matches.used(anchors)
     ends = _undefined(first, first.names)
@@ -245,7 +337,7 @@ def _between(
 ) -> list[tuple[int, int]]:
     """Return more pairs between pairs."""
     result = []
-    for left, other in line_alignment.gaps(anchors, len(first), len(second)):
-        inside = line_alignment.pairs(first[left.start : left.stop], second[other.start : other.stop])
+    for left, other in gaps(anchors, len(first), len(second)):
+        inside = pairs(first[left.start : left.stop], second[other.start : other.stop])
         result += [(left.start + a, other.start + b) for a, b in inside]
     return result

@@ -19,7 +19,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tritonsmith.compiler import call, interpreter, output_folder, signature, source_tree, targets, tritons
+from tritonsmith.compiler import call, interpreter, manifest, signature, source_tree, targets, tritons
 from tritonsmith.compiler import manifest as manifests
 from tritonsmith.compiler.manifest import Manifest, Point
 from tritonsmith.compiler.request import CompileRequest
@@ -347,7 +347,7 @@ def held(folders: Sequence[Path], space: Workspace, purpose: str) -> Iterator[No
     with ExitStack() as stack:
         # Sorted: two commands that take the same locks in another order would wait for each other.
         for folder in sorted(set(folders)):
-            place = output_folder.scratch(folder, space)
+            place = manifest.scratch(folder, space)
             files.make_folder(place)
             busy, hints = f"in the results of {folder.name}", ["wait for it to end"]
             stack.enter_context(locks.hold(place / "lock", purpose=purpose, busy=busy, hints=hints))

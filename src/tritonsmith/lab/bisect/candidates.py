@@ -1,4 +1,11 @@
-"""The candidates of a bisect, releases, nightlies and commits: how they are made ready and tested."""
+"""The candidates of a bisect, releases, nightlies and commits: how they are made ready and tested.
+
+A commit of Triton made ready to test: libraries, built once for each native tree, and its own Python.
+
+Neither the user's clone nor a Triton of theirs is changed. Builds have a clone of the tool's own, which
+borrows the user's objects and moves from commit to commit, so that Ninja builds only what differs. What was
+built leaves that clone; each commit gets an interpreter, its own Python files and links to its libraries.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +13,30 @@ import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Protocol
 
+from tritonsmith.build.llvm import setup_mlir
+from tritonsmith.build.store import store
+from tritonsmith.build.triton import commands, recipe
+from tritonsmith.build.triton.source import TritonSource
 from tritonsmith.compiler.tritons import Triton
+from tritonsmith.core import untrusted
+from tritonsmith.core.command_line import command
+from tritonsmith.core.envs import receipts
+from tritonsmith.core.envs.receipts import Session
+from tritonsmith.core.envs.settings import Purpose, Settings
+from tritonsmith.core.envs.workspace import EnvDir, Workspace
 from tritonsmith.core.errors import FactError, PreflightError, StepError
+from tritonsmith.core.plan import Link, MakeDir, Move, Plan, Remove, Run, Step, Write, digest, locks, stamped
+from tritonsmith.facts import checkout as checkouts
+from tritonsmith.facts import git, llvm_tree
+from tritonsmith.facts.checkout import LIT_SITE
 from tritonsmith.facts.triton_history import TritonCommit
-from tritonsmith.lab.bisect import nightlies
-from tritonsmith.lab.bisect.cost import BUILD, LACKS, LLVM, NATIVE_TREE, READY, TOOLS, LlvmState
+from tritonsmith.lab.bisect import history
+from tritonsmith.lab.bisect.search import BUILD, LACKS, LLVM, NATIVE_TREE, READY, TOOLS, LlvmState
 from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.wheels import venv
 
 # Tests of Tritons that are ready: each Triton with its outcome, as they come.
 Outcomes = Generator[tuple[Triton, Observation], None, None]
@@ -174,7 +197,7 @@ class BisectSubject:
             return built(candidate.commit, self.builds)
         if candidate.triton is None:
             raise AssertionError(f"the candidate {candidate.name} is nothing")
-        if why := nightlies.install(candidate.triton):
+        if why := history.install(candidate.triton):
             return Observation(Verdict.SKIP, why=why)
         return ReadyTriton(candidate.triton)
 
@@ -206,3 +229,296 @@ def built(commit: TritonCommit, builds: Builds) -> ReadyTriton | Observation:
 def reason(error: FactError | PreflightError | StepError) -> str:
     """A failure in one or two lines: what, and the first line of why."""
     return ": ".join(filter(None, (error.what, (error.why or "").strip().partition("\n")[0])))
+
+
+PHASE = "commit to test"
+_BUILD = "build-triton"  # what builds here are to their receipts and notes
+_PACKAGE = "python/triton"
+# Where upstream's setup.py links what third_party/NAME/PART has: the folder itself, or each one in it.
+_LINKED = {
+    "backend": f"{_PACKAGE}/backends/{{backend}}",
+    "language": f"{_PACKAGE}/language/extra",
+    "tools": f"{_PACKAGE}/tools/extra",
+}
+_BUILT = "build"  # among a commit's files: programs and the configuration of its lit tests
+_SHORT = 12  # digits of a commit in a folder's name
+
+
+@dataclass(frozen=True)
+class CommitBuilds:
+    """Makes commits of one clone ready to test, with one way to build them.
+
+    Attributes:
+        clone: the user's; it is only read.
+        settings: of the environment whose compiler, cache and LLVM are used.
+        space: the workspace, in which everything goes.
+        packages: folders of Python packages that a test needs beside Triton: PyTorch's.
+        tests: paths of the tests in a commit, which it gets besides.
+        programs: build `triton-opt` and what else the lit tests run, not the Python module.
+        url: of which `clone` is a copy without the contents of files; these are fetched as they are needed.
+    """
+
+    clone: Path
+    settings: Settings
+    space: Workspace
+    packages: tuple[Path, ...] = ()
+    tests: tuple[str, ...] = ()
+    programs: bool = False
+    url: str = ""
+
+    @property
+    def source(self) -> Path:
+        """The clone of the tool's own, at the commit that was built last."""
+        return self.space.sources / f"bisect-{digest(str(self.clone))[:8]}"
+
+    def env(self, pin: str) -> EnvDir:
+        """The environment in which commits of a pin are built; one for all pins with one installed LLVM."""
+        folder = self.llvm_dir(pin)
+        llvm = digest(folder)[:8] if folder else pin[:8]
+        return self.space.env(f"{self.source.name}-{llvm or 'unpinned'}")
+
+    def llvm_dir(self, pin: str) -> str:
+        """The installed LLVM for a pin: that of the settings, or the one that their environment has.
+
+        One that the environment has although it is not at its pin serves all pins. Empty if there is none.
+        """
+        if self.settings.llvm.dir:
+            return self.settings.llvm.dir
+        env = self.space.env(self.settings.name)
+        chosen = receipts.read(env.receipt("setup-mlir"))
+        if prefix := str((commands.last_settings(env) or {}).get("llvm.dir") or ""):
+            built = receipts.succeeded(env)
+            same = (built.get("settings") or {}).get("llvm.dir") == prefix
+            commit, its_pin = (built.get("llvm_commit"), built.get("pin")) if same else ("", "")
+        elif chosen and chosen["provider"] == "system" and Path(chosen["prefix"]).is_dir():
+            prefix, commit, its_pin = str(chosen["prefix"]), chosen["commit"], chosen["pin"]
+        else:
+            return ""
+        at_pin = llvm_tree.same_commit(str(commit or ""), str(its_pin or ""))
+        return "" if at_pin and its_pin != pin else prefix
+
+    def libraries(self, commit: TritonCommit) -> Path:
+        """The folder of a commit's libraries, made or not: of its native tree, LLVM and settings."""
+        settings = self._settings(commit)
+        triton = replace(settings.triton, source="", revision="")
+        how = (triton, settings.llvm, settings.python, settings.toolchain.compiler)
+        return self.space.root / "bisect" / "libraries" / digest(commit.native, commit.pin, *how)
+
+    def built(self, commit: TritonCommit) -> dict[str, Any] | None:
+        """The receipt of a commit's libraries: `seconds` by phase, `links`; None if they must be built.
+
+        That is so, too, where something that they link to is gone: a package, or the clone.
+        """
+        receipt = receipts.read(self.libraries(commit) / "built.json")
+        whole = receipt and all(Path(target).exists() for target in receipt["links"].values())
+        return receipt if whole else None
+
+    def llvm_state(self, pin: str) -> LlvmState:
+        """Return the origin of a pin's LLVM: present, a download, or a build."""
+        llvm = self.settings.llvm
+        receipt = receipts.read(self.env(pin).receipt("setup-mlir"))
+        if self.llvm_dir(pin) or (receipt and Path(receipt["prefix"]).is_dir()):
+            return "ready"
+        entries = store.open_store(self.space, llvm.store).entries()
+        if any(
+            entry.status == "ready" and entry.manifest and entry.manifest.commit == pin for entry in entries
+        ):
+            return "ready"
+        return "source" if llvm.provider == "source" else "prebuilt"
+
+    def last(self, pin: str) -> str:
+        """The commit that was built last against the LLVM of a pin; empty if none was."""
+        return str((receipts.read(self.env(pin).receipt(_BUILD)) or {}).get("commit", ""))
+
+    def make(self, commit: TritonCommit) -> Triton:
+        """Make a commit ready, and name the interpreter that has it.
+
+        Raises:
+            SmithError: it cannot be built; a StepError, FactError or PreflightError is the commit's own.
+        """
+        env = self.env(commit.pin)
+        self.space.claim()
+        with (
+            locks.hold(self.source.with_suffix(".lock"), purpose="bisect"),
+            receipts.opened(_BUILD, env.name) as running,
+        ):
+            running.run_unseen(borrowed_clone(self.clone, self.source, self.space, self.url))
+            if self.built(commit) is None:
+                self._build(commit, running)
+            python = self._assemble(commit, running)
+        return Triton(commit.commit[:_SHORT], python=str(python))
+
+    def _settings(self, commit: TritonCommit) -> Settings:
+        purpose: Purpose = "tests" if self.programs else "python"
+        triton = replace(self.settings.triton, source=str(self.source), wheel="", for_=purpose, targets=())
+        llvm = replace(self.settings.llvm, dir=self.llvm_dir(commit.pin))
+        return replace(self.settings, name=self.env(commit.pin).name, triton=triton, llvm=llvm)
+
+    def _build(self, commit: TritonCommit, running: Session) -> None:
+        move = ("git", "checkout", "--quiet", "--force", "--detach", commit.commit)
+        running.run_unseen((Run(move, cwd=self.source, phase=PHASE),))
+        settings = self._settings(commit)
+        located = TritonSource(self.source, Plan("Triton's sources are present"))
+        if not settings.llvm.dir and receipts.read(running.env.receipt("setup-mlir")) is None:
+            self._provide_llvm(commit, settings, located, running)
+        prepared = commands.prepare_build(settings, self.space, located)
+        commands.execute(prepared, running)
+        running.run_unseen(tuple(self._keep(commit, running)))
+
+    def _provide_llvm(
+        self, commit: TritonCommit, settings: Settings, located: TritonSource, running: Session
+    ) -> None:
+        # Its seconds are counted apart: the next commit with this pin has this LLVM already.
+        llvm = replace(running, task="setup-mlir", seconds={})
+        try:
+            prepared, _ = setup_mlir.prepare(settings, self.space, located)
+            # The store of LLVMs belongs to all environments, so it has the lock of the workspace.
+            with locks.hold(self.space.lock, purpose=command("setup-mlir", env=settings.name)):
+                commands.execute(prepared, llvm)
+        except (FactError, PreflightError, StepError) as error:
+            raise NoLlvmError(
+                f"LLVM {commit.pin[:8]} is not available: {error.what}",
+                where=error.where,
+                why=error.why,
+                hints=error.hints,
+            ) from error
+
+    def _keep(self, commit: TritonCommit, running: Session) -> Iterator[Step]:
+        """Move what was built out of the clone, where the next commit's will be."""
+        folder, checkout = self.libraries(commit), checkouts.read(self.source)
+        if self.programs:
+            place, subfolder, product = running.env.build / "bin", f"{_BUILT}/bin", "triton-opt"
+            names = recipe.resolve_targets(self._settings(commit).triton, self.source)
+            products = [place / name for name in names if (place / name).is_file()]
+        else:
+            place, subfolder, product = self.source / _PACKAGE / "_C", f"{_PACKAGE}/_C", "libtriton"
+            products = sorted(place.glob("libtriton*.so"))
+        if not products:
+            raise FactError(f"the build produced no {product}", where=place, hints=[str(running.log)])
+        links = {f"{subfolder}/{path.name}": folder / path.name for path in products}
+        if self.programs and (llvm := (receipts.read(running.env.receipt(_BUILD)) or {}).get("llvm")):
+            links[f"{subfolder}/FileCheck"] = Path(llvm) / "bin" / "FileCheck"
+        for part in () if self.programs else recipe.components(checkout, self.space, proton=False):
+            # Headers of several packages lie together in the clone; a program has its place with its version.
+            links[str(part.dest.relative_to(self.source))] = part.dest if part.tree else part.source
+        yield Remove((folder,), self.space.root, phase=PHASE)
+        yield MakeDir(folder, phase=PHASE)
+        yield from (Move(path, folder / path.name, phase=PHASE) for path in products)
+        content = {
+            "commit": commit.commit,
+            "version": checkout.version,
+            "links": {name: str(target) for name, target in links.items()},
+            "seconds": running.seconds,
+            "site": self._site(running.env),
+        }
+        # Last: a folder without it is one whose build was killed, and is made again.
+        yield Write(folder / "built.json", receipts.render("bisect", content), phase=PHASE)
+
+    def _assemble(self, commit: TritonCommit, running: Session) -> Path:
+        """Give a commit an interpreter, which imports its Python files and libraries; its path."""
+        receipt = self.built(commit) or {}
+        flavor = "-lit" if self.programs else "-pytest" if self.tests else ""
+        folder = running.env.path / "commits" / f"{commit.commit[:_SHORT]}{flavor}"
+        files, base = folder / "source", venv.base_interpreter(self.settings.python.interpreter)
+        site = folder / "lib" / f"python{base.minor}" / "site-packages"
+        about = site / f"triton-{receipt['version']}+git{commit.commit[:8]}.dist-info"
+        paths = self._python_paths(commit)
+        take = (
+            "git",
+            "--work-tree",
+            str(files),
+            "checkout",
+            "--quiet",
+            "--force",
+            commit.commit,
+            "--",
+            *paths,
+        )
+        import_path = "\n".join(map(str, (files / "python", *self.packages)))
+        backends = sorted({path.split("/")[1] for path in paths if path.endswith("/backend")})
+        points = "\n".join(("[triton.backends]", *(f"{name} = triton.backends.{name}" for name in backends)))
+        steps = (
+            Remove((folder,), self.space.root, phase=PHASE),
+            MakeDir(files, phase=PHASE),
+            # With an index of its own: that of the clone belongs to the commit that is built there.
+            Run(take, cwd=self.source, env=(("GIT_INDEX_FILE", str(folder / "index")),), phase=PHASE),
+            *(Link(files / name, files / target, phase=PHASE) for name, target in self._links(commit, paths)),
+            *(Link(files / name, Path(target), phase=PHASE) for name, target in receipt["links"].items()),
+            # Nothing is installed into it, and pip would take longer than all the rest. Python finds files of
+            # the commit by a .pth, its version by METADATA, and Triton its backends by entry points.
+            Run((str(base.executable), "-m", "venv", "--without-pip", str(folder)), cwd=folder, phase=PHASE),
+            Write(site / "tritonsmith-bisect.pth", f"{import_path}\n", phase=PHASE),
+            Write(
+                about / "METADATA",
+                f"Metadata-Version: 2.1\nName: triton\nVersion: {about.stem[7:]}\n",
+                phase=PHASE,
+            ),
+            Write(about / "entry_points.txt", f"{points}\n", phase=PHASE),
+            *self._lit(running.env, files, receipt.get("site", "")),
+        )
+        python = folder / "bin" / "python"
+        running.run_unseen(stamped(steps, folder.with_suffix(".done"), python))
+        return python
+
+    def _site(self, env: EnvDir) -> str:
+        """The configuration of the lit tests that CMake has made; empty where Python is tested."""
+        file = env.build / "test" / LIT_SITE
+        return untrusted.read_text(file) if self.programs and file.is_file() else ""
+
+    def _lit(self, env: EnvDir, files: Path, site: str) -> Iterator[Step]:
+        """Lit, and a configuration of the tests that names a commit's files and programs, not the clone's."""
+        if not self.programs:
+            return
+        # CMake wrote absolute paths of the build folder, where the next commit is built soon.
+        moved = site.replace(str(env.build), str(files / _BUILT)).replace(str(self.source), str(files))
+        yield Write(files / _BUILT / "test" / LIT_SITE, moved, phase=PHASE)
+        yield Link(files.parent / "bin" / "lit", env.venv / "bin" / "lit", phase=PHASE)
+
+    def _python_paths(self, commit: TritonCommit) -> tuple[str, ...]:
+        """Folders of a commit with what Python imports, and its tests."""
+        backends = () if self.programs else self.settings.triton.backends
+        backend_folders = [f"third_party/{name}/{part}" for name in backends for part in _LINKED]
+        return self._there(commit, *([] if self.programs else [_PACKAGE]), *backend_folders, *self.tests)
+
+    def _links(self, commit: TritonCommit, paths: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+        """Links of upstream's editable install: their path and what they lead to, in the commit."""
+        for path in paths:
+            if not path.startswith("third_party/"):
+                continue
+            _, backend, part = path.split("/")
+            place = _LINKED[part].format(backend=backend)
+            if part == "backend":
+                yield place, path
+                continue
+            for inside in self._there(commit, f"{path}/"):
+                yield f"{place}/{inside.rsplit('/', 1)[1]}", inside
+
+    def _there(self, commit: TritonCommit, *paths: str) -> tuple[str, ...]:
+        """Return which of the paths a commit has; for one that ends in `/`, the content of that folder."""
+        answer = git.look(self.source, "ls-tree", "-z", "--name-only", commit.commit, "--", *paths)
+        if answer is None or answer.code:
+            why = answer.err if answer else "git did not finish in time"
+            raise FactError("git cannot read this commit", where=f"{self.clone} at {commit.commit}", why=why)
+        return tuple(name for name in answer.out.split("\0") if name)
+
+
+def borrowed_clone(clone: Path, source: Path, space: Workspace, url: str = "") -> tuple[Step, ...]:
+    """Steps that make a clone without a copy of the objects; what is in the user's later is in it, too.
+
+    `url`: where contents of files come from that `clone` lacks.
+    """
+    partial, done = source.with_name(f"{source.name}.partial"), f".{source.name}.done"
+    copy = ("git", "clone", "--quiet", "--shared", "--no-checkout", str(clone), str(partial))
+    lazily = {"url": url, "promisor": "true", "partialclonefilter": "blob:none"} if url else {}
+    # Under another name at first: a clone that was killed half way looks like a whole one to git.
+    steps = (
+        MakeDir(space.sources, phase=PHASE),
+        Remove((partial, source), space.root, phase=PHASE),
+        Run(copy, cwd=space.sources, phase=PHASE),
+        *(
+            Run(("git", "config", f"remote.contents.{key}", value), cwd=partial, phase=PHASE)
+            for key, value in lazily.items()
+        ),
+        Move(partial, source, phase=PHASE),
+    )
+    return stamped(steps, space.sources / done, source)

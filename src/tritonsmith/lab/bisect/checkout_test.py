@@ -1,19 +1,23 @@
 """`--test`: a test of Triton's own, or one like it, run by lit or pytest for each Triton.
 
 Each commit has its own version of a test in the clone; any other file is the same for all.
+
+A user's command, by the interpreter of each Triton, and programs that several Tritons run at once.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
-from tritonsmith.build.suites import isolated_run
+from tritonsmith.build.suites import command
 from tritonsmith.build.suites.results import (
     FAILED,
     LIT_ENVIRONMENT,
@@ -26,16 +30,119 @@ from tritonsmith.build.suites.results import (
     read_pytest,
 )
 from tritonsmith.compiler import tritons
-from tritonsmith.compiler.output_folder import folder_name
+from tritonsmith.compiler.manifest import folder_name
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core import process, untrusted
-from tritonsmith.core.errors import UsageError
+from tritonsmith.core.errors import SmithError, StepError, UsageError
 from tritonsmith.core.plan import files
 from tritonsmith.facts import checkout, git_history
-from tritonsmith.lab import failure
-from tritonsmith.lab.bisect import programs
+from tritonsmith.lab import failure, questions
+from tritonsmith.lab.batch import pool, run
 from tritonsmith.lab.bisect.candidates import Outcomes
 from tritonsmith.lab.model import Observation, Verdict
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class CommandTests:
+    """A command whose exit code says what a Triton is, as for `git bisect run`.
+
+    Attributes:
+        argv: program and arguments; `python` is the interpreter that has the Triton.
+        cwd: where it runs.
+        scratch: folder for Triton's caches, and for what the command prints.
+        scheduler: address of a Dask scheduler, whose workers see the same folders; empty for this machine.
+        jobs: commands at once.
+    """
+
+    argv: tuple[str, ...]
+    cwd: Path
+    scratch: Path
+    scheduler: str = ""
+    jobs: int = 1
+
+    def outcomes(self, tritons: Sequence[Triton]) -> Outcomes:
+        """Run it for several Tritons, as many at once as was asked for."""
+        return results(self.test, tritons, self.scheduler, self.jobs)
+
+    def test(self, triton: Triton) -> Observation:
+        """Run it.
+
+        Raises:
+            StepError: it cannot be started, or its exit code ends the bisect.
+        """
+        try:
+            python = tritons.place_of(triton).python
+        except UsageError as error:
+            return Observation(Verdict.SKIP, why=error.what)
+        began = time.monotonic()
+        scratch = self.scratch / folder_name(triton.label)
+        code, log, last = command.run_cold(self.argv, python, self.cwd, scratch)
+        seconds = time.monotonic() - began
+        figures = f"exit code {code}" + (f": {last}" if last else "")
+        if code < 0 or code >= questions.ABORT:
+            raise StepError(f"the command ended the bisect: exit code {code}", where=log, why=last or None)
+        why = f"the command skips it: exit code {questions.SKIP}"
+        return questions.succeeds(code, figures, seconds, why)
+
+
+def check() -> None:
+    """Refuse a `PYTHONPATH` with a Triton in it: each interpreter would import that one.
+
+    Raises:
+        UsageError: there is one.
+    """
+    for folder in filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)):
+        if (Path(folder) / "triton" / "__init__.py").is_file():
+            hints = ["unset PYTHONPATH"]
+            raise UsageError(
+                "PYTHONPATH contains a Triton, which every test would import", where=folder, hints=hints
+            )
+
+
+def results(
+    test: Callable[[Triton], T], tritons: Sequence[Triton], scheduler: str, jobs: int
+) -> Generator[tuple[Triton, T], None, None]:
+    """Yield the results of the tests as they arrive.
+
+    Args:
+        test: what is called for each; it can be sent to a process.
+        tritons: of which each is tested once.
+        scheduler: address of a Dask scheduler; empty for processes of this machine.
+        jobs: how many of those.
+
+    Raises:
+        SmithError: what a test raises, or its process died; the others are stopped.
+    """
+    if not scheduler and min(jobs, len(tritons)) < 2:  # noqa: PLR2004 - at once
+        yield from ((triton, test(triton)) for triton in tritons)
+        return
+    if not scheduler:  # wheels are installed one after another, under one bar
+        for triton in tritons:
+            _install(triton)
+    with pool.opened(scheduler, min(jobs, len(tritons))) as workers:
+        submitted = {workers.executor.submit(_tested, test, triton): triton for triton in tritons}
+        for triton, result in workers.results(submitted):
+            if isinstance(result, SmithError):
+                raise result
+            yield triton, result
+
+
+def _install(triton: Triton) -> None:
+    try:
+        tritons.place_of(triton)
+    except UsageError:  # a release that this Python has no wheel of: its test says so
+        return
+
+
+def _tested(test: Callable[[Triton], T], triton: Triton) -> T | SmithError:
+    """One result, or an error that can be sent back."""
+    try:
+        return test(triton)
+    except SmithError as error:
+        return run.plain(error)
+
 
 Failures = dict[str, str]  # name of a test to how it fails
 
@@ -161,7 +268,7 @@ class CheckoutTests:
         if jobs > 1 and not self.scheduler:
             needed_packages()
         run, scheduler = partial(_run, self.file, self.scratch), "" if self.file.lit else self.scheduler
-        with closing(programs.results(run, tritons, scheduler, jobs)) as runs:
+        with closing(results(run, tritons, scheduler, jobs)) as runs:
             for triton, mine in runs:
                 yield triton, self._outcome(triton, mine)
 
@@ -218,7 +325,7 @@ def _by_lit(file: TestFile, python: Path, scratch: Path) -> TestRun:
     test = suite / Path(file.path).relative_to("test") if file.of_commit else _alone(file, suite, scratch)
     with files.scratch("lit-") as folder:
         argv = lit_command("lit", folder / "tests.json", test)
-        code, log, last = isolated_run.run_cold(argv, python, scratch, scratch, LIT_ENVIRONMENT)
+        code, log, last = command.run_cold(argv, python, scratch, scratch, LIT_ENVIRONMENT)
         results = read_lit(folder / "tests.json")
     if len(results) != 1 or results[0].code not in (*PASSED, *FAILED):
         outcome = results[0].code if results else f"exit code {code}: {last}"
@@ -260,12 +367,12 @@ def _by_pytest(file: TestFile, python: Path, scratch: Path) -> TestRun:
         return TestRun({}, why=f"this commit has no {file.path}")
     environ = dict(PYTEST_ENVIRONMENT)
     if process.capture((str(python), "-c", "import pytest")) is None:
-        environ["PYTHONPATH"] = isolated_run.python_path(needed_packages())
+        environ["PYTHONPATH"] = command.python_path(needed_packages())
     name = f"{path}::{file.name}" if file.name else str(path)
     cwd = sources if file.of_commit else Path.cwd()
     with files.scratch("pytest-") as folder:
         argv = pytest_command(folder / "tests.xml", name)
-        code, log, last = isolated_run.run_cold(argv, python, cwd, scratch, environ)
+        code, log, last = command.run_cold(argv, python, cwd, scratch, environ)
         results = read_pytest(folder / "tests.xml")
     figures = f"exit code {code}" + (f": {last}" if last else "")
     if code not in (0, 1):  # interrupted, internal, usage, no test collected

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tritonsmith.build.worktrees import add
-from tritonsmith.check.predicate import asked_for
+from tritonsmith.check.inputs import asked_for
 from tritonsmith.compiler import source_tree, tritons
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core import untrusted
@@ -17,35 +17,24 @@ from tritonsmith.core.command_line import command
 from tritonsmith.core.envs import settings, workspace
 from tritonsmith.core.errors import InterruptedRunError, SmithError, UsageError
 from tritonsmith.core.plan import digest
-from tritonsmith.core.plan.git_remote import GitRemote
+from tritonsmith.core.plan.steps.fetch import GitRemote
 from tritonsmith.core.ui import console
 from tritonsmith.facts import git
 from tritonsmith.lab import experiment
 from tritonsmith.lab import terms as language
-from tritonsmith.lab.bisect import (
-    checkout_test,
-    diverging_pass,
-    llc,
-    llvm_range,
-    nightlies,
-    page,
-    programs,
-    report,
-)
-from tritonsmith.lab.bisect.build import CommitBuilds
-from tritonsmith.lab.bisect.candidates import BisectSubject, TritonTests
-from tritonsmith.lab.bisect.checkout_test import CheckoutTests, TestFile
+from tritonsmith.lab.bisect import checkout_test, diverging_pass, history, kernels, llvm_range, report
+from tritonsmith.lab.bisect.candidates import BisectSubject, CommitBuilds, TritonTests
+from tritonsmith.lab.bisect.checkout_test import CheckoutTests, CommandTests, TestFile
 from tritonsmith.lab.bisect.diverging_pass import PartingPass
 from tritonsmith.lab.bisect.kernels import (
     KernelCompiles,
+    LlcBuilds,
     WrongResultTests,
     broken_limit,
     kernel_folder,
     same_failure,
 )
-from tritonsmith.lab.bisect.llc import LlcBuilds
 from tritonsmith.lab.bisect.llvm_range import LlvmBisect
-from tritonsmith.lab.bisect.programs import CommandTests
 from tritonsmith.lab.bisect.session import BisectQuestion, BisectSession
 from tritonsmith.lab.bisect.stages import (
     BisectAnswer,
@@ -56,7 +45,7 @@ from tritonsmith.lab.bisect.stages import (
     short,
     triton_of,
 )
-from tritonsmith.lab.compare.inputs import ComparedKernel
+from tritonsmith.lab.compare.two_sides import ComparedKernel
 from tritonsmith.lab.model import Observation
 
 _TESTS = "tests"  # in the folder of a bisect
@@ -215,7 +204,7 @@ def _explained(
         folders = [kernel_folder(session.folder / _TESTS, side, kernels[0]) for side in sides]
         compiles = (folders[0], folders[1])
     path = session.folder / "report.html"
-    page.write(page.findings(session, answer, parted, compiles), path)
+    report.write(report.findings(session, answer, parted, compiles), path)
     return BisectResult(session, answer, parted, llvm, path)
 
 
@@ -254,8 +243,8 @@ def _in_llvm(
         }
         folder = session.folder / "llvm"
         tests = {
-            llvm_range.LLC: llc.tests(bisect.tests, sides, folder, optimizes=False),
-            llvm_range.OPT: llc.tests(bisect.tests, sides, folder / "opt", optimizes=True),
+            llvm_range.LLC: kernels.tests(bisect.tests, sides, folder, optimizes=False),
+            llvm_range.OPT: kernels.tests(bisect.tests, sides, folder / "opt", optimizes=True),
         }
         llc_builds = LlcBuilds(clone, builds.settings, builds.space, pins.targets)
         search = LlvmBisect(pins, llc_builds, tests, session, console.note)
@@ -277,7 +266,7 @@ def _tests(
     question, scratch = session.question, session.folder / _TESTS
     good, bad = ends
     if question.command or test:
-        programs.check()
+        checkout_test.check()
     if question.command:
         folder = Path(question.folder)
         return CommandTests(question.command, folder, scratch, scheduler, jobs or 1)
@@ -324,7 +313,7 @@ def _test_file(question: BisectQuestion) -> TestFile | None:
 def _end(question: BisectQuestion, flag: str, clone: Path | None) -> Triton:
     """Return the good or the bad end; with a clone, a nightly is the commit that it was built from."""
     text: str = getattr(question, flag)
-    index = partial(nightlies.read, question.nightlies) if question.nightlies else None
+    index = partial(history.read, question.nightlies) if question.nightlies else None
     end = tritons.parse_end(text, f"--{flag}", clone, index)
     if not end.url:
         return end

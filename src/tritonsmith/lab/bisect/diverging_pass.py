@@ -15,12 +15,12 @@ from tritonsmith.compiler import tritons
 from tritonsmith.compiler.dump import run
 from tritonsmith.compiler.dump.index import Dump, choose_kernel
 from tritonsmith.compiler.dump.run import Choices
-from tritonsmith.compiler.replay import pass_source
+from tritonsmith.compiler.replay import pass_chain
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import SmithError
-from tritonsmith.inspect.passes import diff
-from tritonsmith.inspect.passes.diff import ComparedRun, Divergence
+from tritonsmith.inspect.passes import show
+from tritonsmith.inspect.passes.show import ComparedRun, Divergence
 
 _RELEASES = "two releases may print the same IR differently, so this is a place to start and not a proof"
 
@@ -105,7 +105,7 @@ def _parting(
             _dump(asked, good, out / f"good{name}", llvm=llvm, silent=silent),
             _dump(asked, bad, out / f"bad{name}", llvm=llvm, silent=silent),
         )
-        divergence = diff.divergence(*runs, lasting=True)
+        divergence = show.divergence(*runs, lasting=True)
         if divergence.one or divergence.other:
             return _told(level, divergence, runs, checkout)
     sentence = "after all passes of Triton and LLVM, the IR is the same: the difference comes later"
@@ -128,7 +128,7 @@ def _told(
             if dump
         )
         return PartingPass(Level.UNKNOWN, f"not one pass: after {divergence.same} passes, {alone}")
-    source = pass_source.find(good.argument, checkout) if checkout and good.argument else None
+    source = pass_chain.find(good.argument, checkout) if checkout and good.argument else None
     file = source.file.relative_to(source.root).as_posix() if source else ""
     return PartingPass(
         level,
@@ -142,7 +142,7 @@ def _told(
 
 
 def _left(side: ComparedRun, dump: Dump) -> str:
-    return side.index.text(diff.left(side.index, dump)) if diff.shows(dump) else ""
+    return side.index.text(show.left(side.index, dump)) if show.shows(dump) else ""
 
 
 def _dump(asked: CompileRequest, side: Triton, out: Path, *, llvm: bool, silent: bool) -> ComparedRun:

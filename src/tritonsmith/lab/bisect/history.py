@@ -1,16 +1,37 @@
-"""The history between two ends: releases, the commits of main or picked between them, and a fix."""
+"""The history between two ends: releases, the commits of main or picked between them, and a fix.
+
+Nightly wheels of Triton between two releases, from an index: chosen by commit, never by PEP 440's order.
+
+A nightly is named `3.5.0+gitabcdef12` or `3.6.0.dev20251012+gitabcdef12`: PEP 440 sorts the first by the
+digits of the hash. History sorts them where a clone is given; else the dates of the second kind do.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from html.parser import HTMLParser
 from pathlib import Path
+from urllib.parse import unquote, urljoin, urlsplit
 
+from packaging import tags
+from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+from packaging.version import Version
+
+from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core import configs
-from tritonsmith.core.errors import FactError, UsageError
-from tritonsmith.core.versions import version_key
-from tritonsmith.facts import eras, git_history, triton_history
+from tritonsmith.core.command_line import version_key
+from tritonsmith.core.envs import receipts, settings, workspace
+from tritonsmith.core.envs.workspace import EnvDir
+from tritonsmith.core.errors import DownloadError, FactError, SmithError, UsageError
+from tritonsmith.core.plan import download
+from tritonsmith.core.ui import tables
+from tritonsmith.core.ui.tables import Grid
+from tritonsmith.facts import checkout, git, git_history, triton_history
 from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.wheels import venv
 
 
 def releases_between(good: str, bad: str) -> tuple[str, ...]:
@@ -22,7 +43,7 @@ def releases_between(good: str, bad: str) -> tuple[str, ...]:
     first, last = sorted((version_key(good), version_key(bad)))
     if first == last:
         raise UsageError(f"--good and --bad are the same release, {good}")
-    every = {wheel for row in eras.releases() for wheel in row.wheels} | {good, bad}
+    every = {wheel for row in checkout.releases() for wheel in row.wheels} | {good, bad}
     between = sorted((version for version in every if first <= version_key(version) <= last), key=version_key)
     return tuple(between if version_key(good) == first else reversed(between))
 
@@ -127,7 +148,7 @@ def branch_point(release: str, clone: Path | None) -> str:
                         return commit
                 except FactError:  # this clone has no such name, as one of a fork or of a single branch
                     continue
-    return eras.release(release).branch_point
+    return checkout.release(release).branch_point
 
 
 def commit_of(release: str, clone: Path) -> str:
@@ -138,7 +159,7 @@ def commit_of(release: str, clone: Path) -> str:
 
 def about_step(good: str, bad: str, clone: Path | None) -> Iterator[str]:
     """Describe the way between two releases: commits of main between the branch points, and picks."""
-    before, after = eras.release(good), eras.release(bad)
+    before, after = checkout.release(good), checkout.release(bad)
     old, new = before.version, after.version
     if old == new:
         yield f"{good} and {bad} are on release/{old}.x: the culprit is a commit cherry-picked into it"
@@ -161,10 +182,213 @@ def about_step(good: str, bad: str, clone: Path | None) -> Iterator[str]:
 
 def about_fix(bad: str, good: str, clone: Path | None) -> Iterator[str]:
     """The commits of main and the picks between the last bad release and the one that fixes it."""
-    old, new = eras.release(bad).version, eras.release(good).version
+    old, new = checkout.release(bad).version, checkout.release(good).version
     points = [branch_point(version, clone)[:12] for version in (bad, good)]
     if points[0] == points[1]:
         yield f"both are cut from {points[0]}: a commit of release/{new}.x"
         return
     yield f"main between the branch points: {points[0]}..{points[1]} (release/{old}.x, release/{new}.x)"
     yield f"or a commit cherry-picked into release/{new}.x"
+
+
+NAMES = ("triton", "pytorch-triton", "triton-nightly")  # of one package, by who builds it and when
+_GIT = re.compile(r"(?:^|\.)(?:git)?(?P<commit>[0-9a-f]{7,40})$")
+_LIMIT = 64 << 20  # bytes of an index
+_UNSAFE = re.compile(r"[^\w.]+")
+_SHORT = 12  # digits of a commit
+
+
+class _Links(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found += (value for name, value in attrs if tag == "a" and name == "href" and value)
+
+
+def read(url: str) -> tuple[Triton, ...]:
+    """The nightlies of an index that this machine can install, the best wheel of each version.
+
+    Each has the interpreter of its environment, made or not, and as many digits of its commit as its name.
+
+    Args:
+        url: of an index with a page for each project (PEP 503), of such a page, or of one with links.
+
+    Raises:
+        UsageError: no URL, or the page has no nightly of Triton.
+        DownloadError: it cannot be read.
+    """
+    if urlsplit(url).scheme not in ("http", "https", "file"):
+        raise UsageError(
+            f"--nightlies is not a URL: {url}", hints=["--nightlies https://..., an index or a page"]
+        )
+    page = url if url.endswith((".html", ".htm", "/")) else f"{url}/"
+    try:
+        where = urljoin(page, "triton/")
+        links = _links(where) or _links(page)
+    except DownloadError:  # a page of links, which has no folder of a project below it
+        links = _links(page)
+    minor = venv.base_interpreter(settings.load("wheel").python.interpreter).minor
+    python = tuple(int(part) for part in minor.split("."))
+    rank = {
+        tag: number for number, tag in enumerate((*tags.cpython_tags(python), *tags.compatible_tags(python)))
+    }
+    best: dict[str, tuple[int, Triton]] = {}
+    for link in links:
+        for fit, wheel in _wheel(link, rank):
+            if wheel.label not in best or fit < best[wheel.label][0]:
+                best[wheel.label] = (fit, wheel)
+    if not best:
+        what = f"no nightly of Triton for Python {minor}"
+        raise UsageError(what, where=page, why=f"{len(links)} links", hints=[f"names: {', '.join(NAMES)}"])
+    return tuple(wheel for _, wheel in best.values())
+
+
+def by_history(wheels: Iterable[Triton], commits: Sequence[str]) -> tuple[Triton, ...]:
+    """Return the nightlies of commits, in their order, with whole hashes; the first is the good end's."""
+    built_from: dict[str, Triton] = {}
+    for wheel in wheels:
+        whole = (commit for commit in commits[1:] if wheel.commit and commit.startswith(wheel.commit))
+        commit = next(whole, "")
+        if commit and commit not in built_from:
+            built_from[commit] = replace(wheel, commit=commit)
+    return tuple(built_from[commit] for commit in commits if commit in built_from)
+
+
+def by_date(wheels: Iterable[Triton], good: str, bad: str) -> tuple[Triton, ...]:
+    """Return the nightlies towards a release after `good`, up to `bad`, by the dates in their versions."""
+    between = (
+        (version.dev, wheel.label, wheel)
+        for wheel in wheels
+        if (version := Version(wheel.label)).dev
+        and Version(good) < Version(version.base_version) <= Version(bad)
+    )
+    return tuple(wheel for _, _, wheel in sorted(between, key=lambda row: row[:2]))
+
+
+def install(triton: Triton) -> str:
+    """Install a nightly if needed; return the reason if that fails. Other Tritons are left as they are."""
+    if not triton.url:
+        return ""
+    env, base = _env(triton.label), venv.base_interpreter(settings.load("wheel").python.interpreter)
+    try:
+        with receipts.opened("up", env.name) as running:
+            running.run(venv.plan(env, base, (triton.url,)))
+    except SmithError as error:
+        return ": ".join(filter(None, (error.what, (error.why or "").strip().partition("\n")[0])))
+    return ""
+
+
+def _env(version: str) -> EnvDir:
+    return workspace.default().env(f"nightly-{_UNSAFE.sub('-', version)}")
+
+
+def _links(page: str) -> list[str]:
+    links = _Links()
+    links.feed(download.text(page, _LIMIT))
+    return [urljoin(page, link) for link in links.found if ".whl" in link]
+
+
+def _wheel(link: str, rank: dict[tags.Tag, int]) -> Iterator[tuple[int, Triton]]:
+    """The wheel behind a link, and how well it fits; nothing if it is no nightly, or does not fit."""
+    try:
+        name, version, _, its_tags = parse_wheel_filename(unquote(Path(urlsplit(link).path).name))
+    except InvalidWheelFilename:
+        return
+    commit = _GIT.search(version.local or "")
+    fits = [rank[tag] for tag in its_tags if tag in rank]
+    if name in NAMES and fits and (commit or version.dev):
+        python, digits = str(_env(str(version)).python), commit["commit"] if commit else ""
+        yield min(fits), Triton(str(version), python=python, commit=digits, url=link)
+
+
+# Nightlies that have a commit of Triton: by their names alone, or by the history of a clone.
+
+
+class NightlyStanding(StrEnum):
+    """The relation of a nightly to a commit."""
+
+    BUILT_FROM = "built from it"
+    HAS = "has it"
+    LACKS = "lacks it"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class NightlyCommit:
+    """A nightly, and what it is to a commit.
+
+    Attributes:
+        wheel: of the index.
+        standing: what it is.
+        why: the reason where that is unknown.
+        time: of its commit in seconds since 1970, by the clone; 0 if unknown.
+    """
+
+    wheel: Triton
+    standing: NightlyStanding
+    why: str = ""
+    time: int = 0
+
+
+def standings(wheels: Sequence[Triton], commit: str, clone: Path | None) -> tuple[NightlyCommit, ...]:
+    """All nightlies, oldest first: by the clone's history, or else by the dates in their versions.
+
+    Args:
+        wheels: of an index.
+        commit: hash, of which some digits do; with a clone a tag or a branch, too.
+        clone: whose history tells which commits a nightly has; None for names only.
+
+    Raises:
+        FactError: the clone has no such commit.
+    """
+    if clone is None:
+        rows = [_by_name(wheel, commit) for wheel in wheels]
+    else:
+        with git_history.opened(clone) as repository:
+            whole = git_history.resolve(repository, commit)
+            if not whole:
+                raise FactError(f"no commit {commit}", where=clone, hints=["git fetch --all --tags"])
+            commits = [
+                git_history.resolve(repository, wheel.commit) if wheel.commit else "" for wheel in wheels
+            ]
+        pairs = zip(wheels, commits, strict=True)
+        rows = [_by_history(wheel, built, whole, clone) for wheel, built in pairs]
+    return tuple(sorted(rows, key=lambda row: (row.time, Version(row.wheel.label).dev or 0, row.wheel.label)))
+
+
+def first(rows: Sequence[NightlyCommit]) -> NightlyCommit | None:
+    """The oldest that has it; None if that cannot be told."""
+    return next(
+        (row for row in rows if row.standing in (NightlyStanding.BUILT_FROM, NightlyStanding.HAS)), None
+    )
+
+
+def table(nightlies: Sequence[NightlyCommit]) -> Grid:
+    """A line for each."""
+    rows = [(row.wheel.label, row.wheel.commit[:_SHORT] or "?", row.standing, row.why) for row in nightlies]
+    return tables.plain("nightlies, oldest first", ["nightly", "commit", "standing", "why"], rows)
+
+
+def _by_name(wheel: Triton, commit: str) -> NightlyCommit:
+    if not wheel.commit:
+        return NightlyCommit(wheel, NightlyStanding.UNKNOWN, "its file name contains no commit")
+    if wheel.commit.startswith(commit) or commit.startswith(wheel.commit):
+        return NightlyCommit(wheel, NightlyStanding.BUILT_FROM)
+    return NightlyCommit(wheel, NightlyStanding.UNKNOWN, "only a clone has its commit")
+
+
+def _by_history(wheel: Triton, built: str, commit: str, clone: Path) -> NightlyCommit:
+    if not built:
+        return NightlyCommit(
+            wheel, NightlyStanding.UNKNOWN, "the clone lacks its commit" if wheel.commit else "no commit"
+        )
+    shown = git.look(clone, "show", "--no-patch", "--format=%ct", built)
+    time = int(shown.out) if shown and shown.code == 0 else 0
+    if built == commit:
+        return NightlyCommit(wheel, NightlyStanding.BUILT_FROM, time=time)
+    answer = git.look(clone, "merge-base", "--is-ancestor", commit, built)
+    if answer is None or answer.code > 1:
+        return NightlyCommit(wheel, NightlyStanding.UNKNOWN, "git cannot tell", time)
+    return NightlyCommit(wheel, NightlyStanding.LACKS if answer.code else NightlyStanding.HAS, time=time)

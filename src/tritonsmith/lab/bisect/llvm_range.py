@@ -22,9 +22,8 @@ from tritonsmith.facts.triton_history import TritonCommit
 from tritonsmith.lab import experiment
 from tritonsmith.lab.bisect import candidates
 from tritonsmith.lab.bisect import session as sessions
-from tritonsmith.lab.bisect.cost import CommitCosts
-from tritonsmith.lab.bisect.llc import LlcBuilds, LlcTest
-from tritonsmith.lab.bisect.search import BisectRange, first_bad
+from tritonsmith.lab.bisect.kernels import LlcBuilds, LlcTest
+from tritonsmith.lab.bisect.search import BisectRange, CommitCosts, first_bad
 from tritonsmith.lab.bisect.session import BisectSession
 from tritonsmith.lab.experiment import Search
 from tritonsmith.lab.journal import Journal

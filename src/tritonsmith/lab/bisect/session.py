@@ -20,7 +20,7 @@ from tritonsmith.core.errors import FactError, UsageError, did_you_mean
 from tritonsmith.core.plan import Plan, Remove, digest, files, locks
 from tritonsmith.facts import git_history
 from tritonsmith.lab import journal as journals
-from tritonsmith.lab.bisect.cost import LACKS, LLVM, TOOLS
+from tritonsmith.lab.bisect.search import LACKS, LLVM, TOOLS
 from tritonsmith.lab.experiment import BY_HAND, agreed
 from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict

@@ -8,15 +8,22 @@ from pathlib import Path
 from typing import Protocol
 
 from tritonsmith.compiler.tritons import Triton
+from tritonsmith.core.command_line import version_key
 from tritonsmith.core.errors import SmithError
-from tritonsmith.core.versions import version_key
 from tritonsmith.facts import triton_history
 from tritonsmith.facts.triton_history import TritonCommit
-from tritonsmith.lab.bisect import candidates, history, nightlies
+from tritonsmith.lab.bisect import candidates, history
 from tritonsmith.lab.bisect.candidates import Builds, Candidate
-from tritonsmith.lab.bisect.cost import CommitCosts, ExpectedCost, WheelCosts, likelihood
 from tritonsmith.lab.bisect.history import CommitRange
-from tritonsmith.lab.bisect.search import BisectRange, Suspects, first_bad
+from tritonsmith.lab.bisect.search import (
+    BisectRange,
+    CommitCosts,
+    ExpectedCost,
+    Suspects,
+    WheelCosts,
+    first_bad,
+    likelihood,
+)
 from tritonsmith.lab.bisect.session import FIX
 from tritonsmith.lab.experiment import Search
 from tritonsmith.lab.model import Observation, Verdict
@@ -263,13 +270,13 @@ class StagedSearch:
     def _between(self, good: str, bad: str) -> tuple[Triton, ...]:
         """The nightlies between two releases, in order; none if no index was given."""
         if self.index:
-            every = nightlies.read(self.index)
+            every = history.read(self.index)
             if self._clone:
                 span = history.between(good, bad, self._clone, {})
                 commits = [row.commit for row in triton_history.read(self._clone, span.first, span.last)]
-                self.nightlies = nightlies.by_history(every, commits)
+                self.nightlies = history.by_history(every, commits)
             else:
-                self.nightlies = nightlies.by_date(every, good, bad)
+                self.nightlies = history.by_date(every, good, bad)
             order = "by history" if self._clone else "by the dates in their versions"
             count = f"{len(self.nightlies)} of {len(every)} nightlies"
             self.note(f"{count} are between {good} and {bad}, {order}")

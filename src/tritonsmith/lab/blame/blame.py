@@ -1,35 +1,45 @@
-"""`blame`: which component changed a kernel between two Tritons."""
+"""`blame`: which component changed a kernel between two Tritons.
+
+The answer of `blame` on the screen and as JSON.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
-from tritonsmith.compiler import output_folder, targets, tritons
+from rich.text import Text
+
+from tritonsmith.compiler import manifest, targets, tritons
 from tritonsmith.compiler.manifest import Manifest
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.resources import measure
+from tritonsmith.compiler.resources.measure import Value
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core import configs, untrusted
+from tritonsmith.core.command_line import version_key
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.core.plan import MakeDir, Plan, Remove, digest
-from tritonsmith.core.versions import version_key
+from tritonsmith.core.ui import tables
+from tritonsmith.core.ui.tables import Grid
 from tritonsmith.facts import machine
-from tritonsmith.lab import experiment, inputs
+from tritonsmith.lab import experiment, journal, metrics
 from tritonsmith.lab.batch import run
 from tritonsmith.lab.batch.kept import CompileJob
-from tritonsmith.lab.blame import components, mixtures, pipeline, verdict
 from tritonsmith.lab.blame import llc as programs
+from tritonsmith.lab.blame import mixtures, pipeline, verdict
 from tritonsmith.lab.blame.llc import Llc
 from tritonsmith.lab.blame.mixtures import AxisRow, MixtureTests
 from tritonsmith.lab.blame.pipeline import PHASE, BlameSide, MixedPipeline
 from tritonsmith.lab.blame.verdict import BlameVerdict, Figures, Flip
-from tritonsmith.lab.compare import inputs as compared
 from tritonsmith.lab.compare import matching
-from tritonsmith.lab.compare.inputs import ComparedKernel
+from tritonsmith.lab.compare import two_sides as compared
 from tritonsmith.lab.compare.matching import Pair
+from tritonsmith.lab.compare.two_sides import ComparedKernel
 from tritonsmith.lab.experiment import Rules
 from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict
@@ -162,12 +172,12 @@ def execute(
     """
     space = workspace.default()
     space.claim()
-    with output_folder.held(request.out, space, PHASE):
+    with manifest.held(request.out, space, PHASE):
         # Both are compiled anew in each run: their code says whether a journal still holds.
         ends = tuple(job.out for job in request.jobs)
         steps = (Remove((*ends, *request.out.glob("*-ptx-*")), space.root, phase=PHASE),)
         space.run(Plan(PHASE, (*steps, MakeDir(request.out, phase=PHASE))), PHASE, quiet=True)
-        compiles = run.run(request.jobs, count=count, timeout=timeout, silent=silent)
+        compiles = run.compile_all(request.jobs, count=count, timeout=timeout, silent=silent)
         pairs = _paired(request, compiles)
         with experiment.kept(
             request.journal, _key(request), space, PHASE, _baseline(pairs), rules, silent=silent
@@ -202,8 +212,12 @@ def _paired(request: BlameRequest, compiles: Sequence[Manifest]) -> tuple[Pair, 
 
 def _key(request: BlameRequest) -> object:
     """Return all that a mixture depends on, but which mixture it is."""
-    sides = [inputs.compiled(request.kernel.asked, tritons.place_of(side)) for side in (request.a, request.b)]
-    llcs = [(llc.label, inputs.file(llc.program), inputs.file(programs.opt_of(llc))) for llc in request.llcs]
+    sides = [
+        journal.compiled(request.kernel.asked, tritons.place_of(side)) for side in (request.a, request.b)
+    ]
+    llcs = [
+        (llc.label, journal.file(llc.program), journal.file(programs.opt_of(llc))) for llc in request.llcs
+    ]
     return (sides, request.a.label, request.b.label, request.ptxas_versions, llcs, configs.load("blame"))
 
 
@@ -230,7 +244,7 @@ def _blamed(
     sides, options, remarks = _one_ptx(request, pair, count, timeout, silent=silent)
     work, space = request.out / _STEPS / pair.a.point.id, workspace.default()
     space.run(Plan(PHASE, (MakeDir(work, phase=PHASE),)), PHASE, quiet=True)
-    parts = components.of(pair.a.point.backend, set(sides[0].point.stages) & set(sides[1].point.stages))
+    parts = verdict.of(pair.a.point.backend, set(sides[0].point.stages) & set(sides[1].point.stages))
     mixed = MixedPipeline({"A": sides[0], "B": sides[1]}, parts, options, work, space, silent)
     assemblers = _programs(request, mixed, silent=silent) if mixed.backend == "cuda" else []
     figures = experiment.run(
@@ -278,7 +292,7 @@ def _one_ptx(
                     request.kernel.asked, options=options, targets=targets.parse_all([pair.a.point.target])
                 )
                 out = request.out / f"{'ab'[at]}-ptx-{oldest}-{pair.a.point.id}"
-                [compiled] = run.run(
+                [compiled] = run.compile_all(
                     [CompileJob(request_with_ptx, specs[at], out)],
                     count=count,
                     timeout=timeout,
@@ -332,3 +346,132 @@ def _differences(mixed: MixedPipeline) -> Iterator[str]:
     gone, new = (" ".join(sorted(set(x) - set(y))) for x, y in ((flags_a, flags_b), (flags_b, flags_a)))
     if gone or new:
         yield f"flags of ptxas: {gone or 'nothing'} -> {new or 'nothing'}"
+
+
+NOTHING = "no change in registers, spills and code: nothing to blame"
+_OF_MESSAGE = 160  # characters of a compiler's message
+
+
+def blocks(request: BlameRequest, answer: Blamed) -> Iterator[Text | Grid]:
+    """Yield the tables of one target, and a sentence for each metric."""
+    names = metrics.summary()
+    a, b = request.a.label, request.b.label
+    yield Text(f"{request.kernel.name} {answer.point}: {a} -> {b}")
+    rows = [[flip.group.title, *_cells(flip.in_a, names), *_cells(flip.in_b, names)] for flip in answer.flips]
+    ends = ["(nothing)", *_cells(answer.replayed[0], names), *_cells(answer.replayed[1], names)]
+    heads = ["changed alone", *(f"{name}\nin {a}" for name in names), *(f"{name}\nin {b}" for name in names)]
+    yield tables.plain("each component alone, in both directions", heads, [ends, *rows])
+    for axis in dict.fromkeys(row.axis for row in answer.rows):
+        own = [row for row in answer.rows if row.axis == axis]
+        yield tables.plain(
+            f"axis {axis}",
+            ["text", "by", *names],
+            [[row.text, row.by, *_cells(row.figures, names)] for row in own],
+        )
+    if not answer.verdicts:
+        yield Text(NOTHING)
+    for decided in answer.verdicts:
+        yield Text(sentence(answer, decided))
+
+
+def sentence(answer: Blamed, verdict: BlameVerdict) -> str:
+    """The answer for a metric: `spills 980 -> 4472: ptxas 12.9.86 -> 13.0.88`."""
+    words = verdict.words
+    if [group.names for group in verdict.culprits] == [("ptxas",)]:
+        words = _step(answer.rows, verdict) or next(
+            (note for note in answer.notes if note.startswith("ptxas ")), words
+        )
+    return f"{verdict.metric} {verdict.a} -> {verdict.b}: {words}"
+
+
+def failures(answer: Blamed) -> Iterator[str]:
+    """Yield a line for everything that could not be read or run."""
+    for flip in answer.flips:
+        yield from (_line(text) for text in (flip.in_a, flip.in_b) if isinstance(text, str))
+    for row in answer.rows:
+        if isinstance(row.figures, str):
+            yield _line(row.figures)
+        if row.note:
+            yield f"{row.by}: {row.note}"
+
+
+def as_json(request: BlameRequest, answers: Sequence[Blamed]) -> dict[str, Any]:
+    """Everything but the texts."""
+    return {
+        "schema": 1,
+        "kernel": request.kernel.name,
+        "from": request.a.label,
+        "to": request.b.label,
+        "folder": str(request.out),
+        "points": [_point(answer) for answer in answers],
+    }
+
+
+def _point(answer: Blamed) -> dict[str, Any]:
+    return {
+        "point": answer.point,
+        "target": answer.target,
+        "ends": [dict(figures) for figures in answer.ends],
+        "replayed": [dict(figures) for figures in answer.replayed],
+        "changed": [_flip(flip) for flip in answer.flips],
+        "axes": [
+            {"axis": row.axis, "text": row.text, "by": row.by, "note": row.note, **_told(row.figures)}
+            for row in answer.rows
+        ],
+        "verdicts": [
+            {
+                "metric": verdict.metric,
+                "a": verdict.a,
+                "b": verdict.b,
+                "decided": verdict.decided,
+                "culprits": [list(group.names) for group in verdict.culprits],
+                "words": sentence(answer, verdict),
+                "shares": [
+                    {"components": list(share.group.names), "from_a": share.from_a, "from_b": share.from_b}
+                    for share in verdict.shares
+                ],
+            }
+            for verdict in answer.verdicts
+        ],
+        "notes": list(answer.notes),
+    }
+
+
+def _flip(flip: Flip) -> dict[str, Any]:
+    return {"components": list(flip.group.names), "in_a": _told(flip.in_a), "in_b": _told(flip.in_b)}
+
+
+def _told(figures: Figures | str) -> dict[str, Any]:
+    return {"error": figures} if isinstance(figures, str) else {"figures": dict(figures)}
+
+
+def _line(message: str) -> str:
+    line = " ".join(message.split())
+    return line if len(line) <= _OF_MESSAGE else f"{line[:_OF_MESSAGE]}..."
+
+
+def _cells(figures: Figures | str, names: Sequence[str]) -> list[str]:
+    if isinstance(figures, str):
+        return ["-" for _ in names]
+    return [_spelled(figures.get(name)) for name in names]
+
+
+def _spelled(value: Value) -> str:
+    return "?" if value is None else str(value)
+
+
+def _step(rows: Sequence[AxisRow], verdict: BlameVerdict) -> str:
+    """The two neighbouring ptxas between which A's PTX changes its value; empty if there are none."""
+    own = [
+        row for row in rows if row.axis == "ptxas" and row.side == "A" and not isinstance(row.figures, str)
+    ]
+    values = [(row.by, row.figures.get(verdict.metric)) for row in own if not isinstance(row.figures, str)]
+    known = [(by, value) for by, value in values if isinstance(value, (int, float))]
+    if not isinstance(verdict.a, (int, float)) or not isinstance(verdict.b, (int, float)):
+        return ""
+    change = verdict.b - verdict.a
+    low = configs.load("blame")["share"]["low"]
+    for (first, before), (second, after) in pairwise(known):
+        if abs(after - before) / abs(change) >= low and (after - before) * change > 0:
+            return f"{first} -> {second.removeprefix('ptxas ')}"
+    return ""

@@ -13,15 +13,14 @@ from functools import partial
 from pathlib import Path
 
 from tritonsmith.compiler.resources import measure
+from tritonsmith.core.command_line import version_key
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError
 from tritonsmith.core.plan import MakeDir, Plan, digest
-from tritonsmith.core.versions import version_key
-from tritonsmith.lab.blame import components, pipeline
-from tritonsmith.lab.blame.components import Choice, Side
+from tritonsmith.lab.blame import pipeline, verdict
 from tritonsmith.lab.blame.llc import Llc
 from tritonsmith.lab.blame.pipeline import PHASE, MixedPipeline
-from tritonsmith.lab.blame.verdict import Figures, Flip
+from tritonsmith.lab.blame.verdict import Choice, Figures, Flip, Side
 from tritonsmith.lab.experiment import Search
 from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict
@@ -155,7 +154,7 @@ def search(
     ends = yield [_by_choice(f"{point}: all of {side}", mixed.pure(side), pure=True) for side in SIDES]
     if missing := [end for end in ends if end.verdict is not Verdict.GOOD]:
         raise FactError("there is nothing to compare the mixtures with", why=missing[0].why)
-    groups = components.groups(mixed.components)
+    groups = verdict.groups(mixed.components)
     alone = [
         _by_choice(
             f"{point}: {'+'.join(group.names)} of {other} in {base}",

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 
 from tritonsmith.compiler import call, interpreter
 from tritonsmith.compiler.manifest import Manifest, Point
-from tritonsmith.compiler.resources import measure, ptxas_report
+from tritonsmith.compiler.resources import measure
 from tritonsmith.core import configs, untrusted
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError
@@ -18,11 +18,10 @@ from tritonsmith.core.plan import MakeDir, Plan, Remove, digest, files
 from tritonsmith.core.plan.steps.base import CommandFailedError
 from tritonsmith.core.process import query
 from tritonsmith.lab import metrics
+from tritonsmith.lab.blame import llc
 from tritonsmith.lab.blame import llc as of_llc
-from tritonsmith.lab.blame import respell
-from tritonsmith.lab.blame.components import TEXTS, BlameComponent, Choice, Side
 from tritonsmith.lab.blame.llc import Llc
-from tritonsmith.lab.blame.verdict import Figures
+from tritonsmith.lab.blame.verdict import TEXTS, BlameComponent, Choice, Figures, Side
 from tritonsmith.worker.messages import StageRequest, StageRow
 
 PHASE = "blame"
@@ -239,7 +238,7 @@ class MixedPipeline:
             return reader(llir)
         except FactError as error:
             first = last = error
-        for since, text in respell.older(untrusted.read_text(llir, untrusted.OURS)):
+        for since, text in llc.older(untrusted.read_text(llir, untrusted.OURS)):
             file = self.work / f"{digest(text)[:12]}.llir"
             files.write(file, text)
             try:
@@ -354,6 +353,6 @@ def _figures_of_ptx(ptx: Path, program: Path, flags: Sequence[str], out: Path, p
         raise FactError("ptxas rejects this PTX", where=program, why=why)
     values = measure.values(out, point.arch, point.metadata, ptx)
     if values["spill_store_bytes"] is None:  # of a cubin without that note, ptxas itself tells
-        report = ptxas_report.parse(answer.err + answer.out)
+        report = measure.parse(answer.err + answer.out)
         values |= {"spill_store_bytes": report.stores, "spill_load_bytes": report.loads}
     return summary(values, "cuda")

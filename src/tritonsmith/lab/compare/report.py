@@ -10,17 +10,16 @@ from typing import Any
 
 from rich.text import Text
 
-from tritonsmith.compiler.output_folder import folder_name
-from tritonsmith.compiler.resources.table import Value
+from tritonsmith.compiler.manifest import folder_name
+from tritonsmith.compiler.resources.measure import Value
 from tritonsmith.core.plan import Plan, Step, Write
 from tritonsmith.core.ui import tables
+from tritonsmith.core.ui.console import duration
 from tritonsmith.core.ui.tables import Cell, Grid
-from tritonsmith.core.ui.units import duration
-from tritonsmith.inspect.show import stage as show_stage
+from tritonsmith.inspect import show as show_stage
 from tritonsmith.ir.normalize.diff import Diff
 from tritonsmith.lab import metrics, terms
-from tritonsmith.lab.compare.diff import TEXTS, Compared, Comparison, MetricChange
-from tritonsmith.lab.compare.matching import PairMember
+from tritonsmith.lab.compare.matching import TEXTS, Compared, Comparison, MetricChange, PairMember
 from tritonsmith.lab.compare.thresholds import LAUNCHES, Threshold, Violation
 
 FILE = "compare.json"

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tritonsmith.compiler.manifest import Manifest
-from tritonsmith.compiler.resources.table import Value
+from tritonsmith.compiler.resources.measure import Value
 from tritonsmith.core import configs
 from tritonsmith.core.errors import FactError
 from tritonsmith.lab import metrics, product, terms
 from tritonsmith.lab.batch.kept import FolderMetrics
-from tritonsmith.lab.compare import diff, matching
-from tritonsmith.lab.compare.diff import Compared, Comparison
+from tritonsmith.lab.compare import matching
+from tritonsmith.lab.compare.matching import Compared, Comparison
 from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.product import Cell
 from tritonsmith.lab.terms import Term, TermReading
@@ -233,7 +233,9 @@ class WorseThanBaseline:
         baselines = [manifests[cell.baseline.out]] if cell.baseline else self._baselines
         requested = product.targets_of((cell.baseline, cell.job))
         pairs = [
-            diff.with_metrics(pair, {side.folder: self.metrics_of(side) for side in (*baselines, manifest)})
+            matching.with_metrics(
+                pair, {side.folder: self.metrics_of(side) for side in (*baselines, manifest)}
+            )
             for pair in (matching.pair(baselines, [manifest], requested).pairs if baselines else ())
             if pair.b.point.target == cell.target
         ]

@@ -1,28 +1,92 @@
-"""`compare A B`: two sides, each a Triton or compiled kernels, and the question whether B is worse."""
+"""`compare A B`: two sides, each a Triton or compiled kernels, and the question whether B is worse.
+
+Kernels that several Tritons compile, and output folders that are compiled already.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tritonsmith.compiler import output_folder, tritons
+from packaging.specifiers import SpecifierSet
+
+from tritonsmith.compiler import manifest, source, targets, tritons
+from tritonsmith.compiler.kernels import kernels_file
+from tritonsmith.compiler.kernels.kernel_list import ListedKernel
+from tritonsmith.compiler.manifest import Manifest, folder_name
+from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.envs import workspace
-from tritonsmith.core.errors import UsageError
+from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.core.plan import Plan, Remove, digest
 from tritonsmith.lab import product
 from tritonsmith.lab.batch import kept, run
 from tritonsmith.lab.batch.kept import CompileJob
 from tritonsmith.lab.batch.run import BatchOptions
-from tritonsmith.lab.compare import diff, inputs
-from tritonsmith.lab.compare.diff import Comparison
-from tritonsmith.lab.compare.inputs import ComparedKernel, Manifests
+from tritonsmith.lab.compare import matching
+from tritonsmith.lab.compare.matching import Comparison
 from tritonsmith.lab.compare.thresholds import Threshold, WorseThanBaseline
 from tritonsmith.lab.experiment import Rules
 from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.product import Cell, CompiledKernels
+
+Manifests = tuple[Manifest, ...]
+
+
+@dataclass(frozen=True)
+class ComparedKernel:
+    """A kernel that both sides compile.
+
+    Attributes:
+        name: of its folder, on both sides.
+        asked: with the function's own name.
+        versions: of Triton that it is for.
+    """
+
+    name: str
+    asked: CompileRequest
+    versions: SpecifierSet = field(default_factory=SpecifierSet)
+
+
+def one(asked: CompileRequest) -> tuple[ComparedKernel, ...]:
+    """Return a single kernel.
+
+    Raises:
+        SmithError: there is no such file, or it has several kernels and none is named.
+    """
+    name = source.choose(source.read(asked.file), asked.kernel, asked.file)
+    return (ComparedKernel(folder_name(name), replace(asked, kernel=name)),)
+
+
+def listed(entries: Sequence[ListedKernel], path: Path, flags: CompileRequest) -> tuple[ComparedKernel, ...]:
+    """Return the kernels of a kernels file; targets of flags are for entries that name none.
+
+    Raises:
+        SmithError: a kernel cannot be asked for, or a flag is not for many kernels.
+    """
+    default = flags.targets or targets.default()
+    requests = kernels_file.requests(entries, path, replace(flags, targets=()), default)
+    return tuple(
+        ComparedKernel(folder_name(entry.name), request, entry.versions)
+        for entry, request in zip(entries, requests, strict=True)
+    )
+
+
+def read(folder: Path) -> Manifests:
+    """Read an output folder, or all output folders below a folder.
+
+    Raises:
+        FactError: there is none, or one cannot be read.
+    """
+    own = folder / manifest.FILE
+    folders = [folder] if own.is_file() else sorted(path.parent for path in folder.rglob(manifest.FILE))
+    if not folders:
+        hints = ["invoke kernel.compile --out DIR creates such folders"]
+        raise FactError("this folder has no compiled kernel", where=folder, hints=hints)
+    return tuple(map(manifest.read, folders))
+
 
 TASK = "kernel.compare"
 
@@ -127,7 +191,7 @@ def key(sides: ComparisonInputs, limits: Sequence[Threshold]) -> str:
 
 def _folders(sides: ComparisonInputs) -> list[Manifests]:
     """Read the output folders of both sides; nothing for a side that is compiled."""
-    return [inputs.read(side.folder) if side.folder else () for side in (sides.a, sides.b)]
+    return [read(side.folder) if side.folder else () for side in (sides.a, sides.b)]
 
 
 def _question(limits: Sequence[Threshold], folders: Sequence[Manifests]) -> object:
@@ -145,7 +209,7 @@ def held(sides: ComparisonInputs) -> AbstractContextManager[None]:
         return nullcontext()
     space = workspace.default()
     space.claim()
-    return output_folder.held(sides.out, space, TASK)
+    return manifest.held(sides.out, space, TASK)
 
 
 def execute(
@@ -171,7 +235,7 @@ def execute(
     question = WorseThanBaseline(limits, kept.measured_now, folders[0])
     names = (sides.a.label, sides.b.label)
     if not sides.jobs:
-        return diff.compare(*folders, names=names, metrics_of=question.metrics_of), Journal()
+        return matching.compare(*folders, names=names, metrics_of=question.metrics_of), Journal()
     tritons.check([side.version for side in (sides.a, sides.b)])
 
     def clear() -> None:
@@ -186,7 +250,7 @@ def execute(
             for folder, jobs in zip(folders, (sides.jobs_a, sides.jobs_b), strict=True)
         ]
         requested = product.targets_of(sides.jobs)
-        comparison = diff.compare(
+        comparison = matching.compare(
             *manifests, names=names, metrics_of=question.metrics_of, requested=requested
         )
         changed = sum(not pair.unchanged for pair in comparison.compared)

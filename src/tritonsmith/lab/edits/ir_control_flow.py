@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tritonsmith.core import brackets
+from tritonsmith.core import command_line
 from tritonsmith.ir.ir_text import IrText, Op, Region, bracketed, parse, scope, uses
 from tritonsmith.lab.edits import ir_operations
 from tritonsmith.lab.edits.ir_operations import Edit, apply
@@ -124,7 +124,7 @@ def parameters(source: IrText) -> tuple[BlockParameter, ...]:
                 place = bracketed(line, label.end()) if label else None
                 if not label or not place:
                     continue
-                for number, parameter in enumerate(brackets.split(line[place[0] : place[1]], ",")):
+                for number, parameter in enumerate(command_line.split(line[place[0] : place[1]], ",")):
                     name, kind = (part.strip() for part in parameter.partition(":")[::2])
                     parameters_found.append(BlockParameter(function, label[1], begin, number, name, kind))
     return tuple(parameters_found)
@@ -185,7 +185,7 @@ def _fewer(target: str, numbers: set[int]) -> str:
         return target
     values, _, kinds = target[place[0] : place[1]].partition(" : ")
     left = [
-        [operand for number, operand in enumerate(brackets.split(part, ",")) if number not in numbers]
+        [operand for number, operand in enumerate(command_line.split(part, ",")) if number not in numbers]
         for part in (values, kinds)
     ]
     head = target[: place[0] - 1]
@@ -223,8 +223,10 @@ def loop(op: Op) -> Loop | None:
     match = _FOR.fullmatch(op.head.rstrip())
     if match is None:
         return None
-    pairs = [pair.partition("=") for pair in brackets.split(match["pairs"], ",")] if match["carried"] else []
-    kinds = brackets.split(match["types"], ",") if match["carried"] else []
+    pairs = (
+        [pair.partition("=") for pair in command_line.split(match["pairs"], ",")] if match["carried"] else []
+    )
+    kinds = command_line.split(match["types"], ",") if match["carried"] else []
     if len(pairs) != len(kinds):
         return None
     carried = tuple((name.strip(), start.strip()) for name, _, start in pairs)
@@ -324,8 +326,8 @@ def _indent(head: str) -> str:
 def _operands(op: Op) -> list[str]:
     """Return the operands of an `scf.yield`."""
     text = op.head.strip().removeprefix("scf.yield").strip()
-    text = brackets.split(text, " : ")[0]
-    return [operand for operand in brackets.split(text, ",") if operand]
+    text = command_line.split(text, " : ")[0]
+    return [operand for operand in command_line.split(text, ",") if operand]
 
 
 def _renamed(text: str, names: dict[str, str]) -> str:

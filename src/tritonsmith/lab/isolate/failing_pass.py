@@ -1,4 +1,7 @@
-"""`passes.isolate`: run the failing pass alone, or the shortest failing end of the pipeline."""
+"""`passes.isolate`: run the failing pass alone, or the shortest failing end of the pipeline.
+
+The answers of `passes.isolate`.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +24,15 @@ from tritonsmith.core.command_line import command
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, SmithError, UndecidedError, UsageError
 from tritonsmith.core.plan import digest, files
-from tritonsmith.ir import strip_locations
-from tritonsmith.lab import experiment, failure, inputs
+from tritonsmith.ir import ir_text
+from tritonsmith.lab import experiment, failure, journal
 from tritonsmith.lab.experiment import Rules, Search
 from tritonsmith.lab.failure import Failure
 from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.reduce import reduce_ir
 from tritonsmith.lab.reduce.oracles import Oracle, PassRunner
+from tritonsmith.lab.reduce.reduce_ir import Reduced
 
 WORDS = {
     Verdict.GOOD: "succeeds",
@@ -154,7 +159,7 @@ class PipelineEndTests:
         text = self.seen.index.text(end.links[0].dump)
         if not end.stripped:
             return without_folders(text)
-        return strip_locations.without("mlir", text.encode()).decode().strip() + "\n"
+        return ir_text.without("mlir", text.encode()).decode().strip() + "\n"
 
     def log(self, end: PipelineEnd) -> Path:
         """Return the file with what was printed in the last test of an end."""
@@ -264,9 +269,9 @@ def isolate(
 
     space.claim()
     folder = folder_of(index, kernel, tool, space)
-    program = inputs.program(tool.opt) if tool.opt else tool.python and inputs.python(tool.python)
-    texts = [(link.dump.pipeline, inputs.file(index.path(link.dump))) for link in links]
-    key = (texts, dict(options), str(tool), program, inputs.environment())
+    program = journal.program(tool.opt) if tool.opt else tool.python and journal.python(tool.python)
+    texts = [(link.dump.pipeline, journal.file(index.path(link.dump))) for link in links]
+    key = (texts, dict(options), str(tool), program, journal.environment())
     baseline = Observation(Verdict.BAD, str(recorded), failure=recorded)
     with (
         experiment.kept(folder, key, space, "passes.isolate", baseline, rules, silent=silent) as notes,
@@ -404,3 +409,39 @@ def _same(recorded: Failure, seen: Failure) -> bool:
     if recorded.kind == seen.kind == "signal":
         return recorded.text.partition(":")[0] == seen.text.partition(":")[0]
     return recorded.kind == "failure" == seen.kind
+
+
+def summary(isolated: Isolated) -> str:
+    """Name the pass and its failure; for a crash, the topmost frames, too."""
+    names = (
+        f"{isolated.names} fails alone"
+        if len(isolated.links) == 1
+        else f"{isolated.names} fail only together"
+    )
+    outcome = (
+        f"as in the dump: {isolated.failure}"
+        if isolated.same
+        else f"but not as in the dump: {isolated.failure}"
+    )
+    text = f"{names}, {outcome}" if isolated.same else f"{names}, {outcome} instead of {isolated.recorded}"
+    frames = () if isolated.failure.kind == "signal" else failure.top_frames(isolated.log)
+    return f"{text}\ntop frames: {', '.join(frames)}" if frames else text
+
+
+def as_json(isolated: Isolated, reduced: Reduced | None, out: Path) -> dict[str, Any]:
+    """The result as JSON data."""
+    return {
+        "schema": 1,
+        "kernel": isolated.seen.kernel.name,
+        "numbers": [link.dump.number for link in isolated.links],
+        "passes": [link.dump.argument for link in isolated.links],
+        "pipeline": isolated.way.pipeline,
+        "kind": isolated.failure.kind,
+        "failure": isolated.failure.text,
+        "same": isolated.same,
+        "frames": failure.top_frames(isolated.log),
+        "stripped": isolated.stripped,
+        "notes": list(isolated.notes),
+        "reduced": reduce_ir.as_json(reduced) if reduced else None,
+        "folder": str(out),
+    }

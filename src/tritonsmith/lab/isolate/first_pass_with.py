@@ -12,17 +12,16 @@ from typing import Any
 
 from tritonsmith.compiler.dump.index import Dump, DumpIndex
 from tritonsmith.compiler.manifest import Manifest, Point
-from tritonsmith.compiler.resources.table import Value
+from tritonsmith.compiler.resources.measure import Value
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, SmithError, UsageError
 from tritonsmith.core.plan import digest
-from tritonsmith.ir import strip_locations
-from tritonsmith.lab import experiment, inputs, terms
+from tritonsmith.ir import ir_text
+from tritonsmith.lab import experiment, journal, questions, terms
 from tritonsmith.lab.compare import matching
 from tritonsmith.lab.experiment import Rules, Search
 from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict
-from tritonsmith.lab.questions import compiles as questions
 
 # What makes a stage of a kernel out of the one before it, after the last pass that printed something.
 STEPS = {
@@ -168,8 +167,8 @@ def run(
         SmithError: as `compiled`, or the kernel does not compile.
     """
     space.claim()
-    texts = [(dump.number, dump.sha256, inputs.file(index.path(dump))) for dump in index.of(kernel)]
-    key = (pattern.pattern, texts, index.command, inputs.environment(), compile_inputs)
+    texts = [(dump.number, dump.sha256, journal.file(index.path(dump))) for dump in index.of(kernel)]
+    key = (pattern.pattern, texts, index.command, journal.environment(), compile_inputs)
     baseline = Observation(Verdict.GOOD, code=digest(texts))
     after = cache(
         lambda: dict(stages_of(compiled()))
@@ -191,7 +190,7 @@ def folder_of(index: DumpIndex, kernel: str, pattern: re.Pattern[str], space: Wo
 
 
 def _text(index: DumpIndex, dump: Dump) -> str:
-    content = strip_locations.without(dump.kind, index.content(dump))
+    content = ir_text.without(dump.kind, index.content(dump))
     return content.decode("utf-8", errors="replace")
 
 

@@ -1,4 +1,7 @@
-"""How passes are run on a text, and how it fails: by libtriton in a worker, `triton-opt`, or any command."""
+"""How passes are run on a text, and how it fails: by libtriton in a worker, `triton-opt`, or any command.
+
+`reduce --when wrong`: passes that change what the functions of a file compute.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from tritonsmith.check.limited import LimitedChecks
 from tritonsmith.compiler import call
 from tritonsmith.compiler.replay import pipeline
 from tritonsmith.compiler.replay.bindings import Binding, Call
@@ -17,7 +21,7 @@ from tritonsmith.compiler.replay.pipeline import PipelineForm
 from tritonsmith.core import process
 from tritonsmith.core.errors import FactError, UsageError, did_you_mean
 from tritonsmith.core.plan import files
-from tritonsmith.ir import strip_locations
+from tritonsmith.ir import ir_text
 from tritonsmith.lab import failure
 from tritonsmith.lab.failure import Failure
 from tritonsmith.lab.model import Observation, Verdict
@@ -226,7 +230,7 @@ class OraclePool:
 
 
 def _without(text: str) -> str:
-    return strip_locations.without("mlir", text.encode()).decode().strip() + "\n"
+    return ir_text.without("mlir", text.encode()).decode().strip() + "\n"
 
 
 def _no_pass(name: str, opt: Path) -> UsageError:
@@ -345,3 +349,42 @@ def _completed(form: PipelineForm, binding: Binding) -> PipelineForm:
     arguments = set(binding.shown().values())
     base = {name: value for name, value in binding.tries[0][1].options if name not in arguments}
     return PipelineForm(form.argument, tuple({**base, **dict(form.options)}.items()), form.nest)
+
+
+class WrongPassRunner(PassRunner):
+    """Passes of a libtriton that do not fail, and change what a kernel computes."""
+
+    def oracle(self, folder: Path, limit: float, name: str = "in.mlir") -> WrongPassOracle:  # noqa: ARG002
+        """One that runs the IR before and after these passes."""
+        assert self.python is not None  # noqa: S101 - only bindings print the generic form
+        return WrongPassOracle(self.python, self.calls, folder, limit)
+
+
+class WrongPassOracle(BindingsOracle):
+    """Reports how the passes change a result: only that has to stay, not which element it is."""
+
+    def __init__(self, python: Path, calls: Sequence[Call], folder: Path, limit: float) -> None:
+        super().__init__(python, calls, folder, limit)
+        self._checks = LimitedChecks(max(round(limit), 1))
+
+    def ask(self, text: str) -> OracleAnswer:
+        """Test a text: nothing if it cannot be run, or if the passes fail."""
+        before, log = self._generic(text, passes=False)
+        if before is None:
+            return OracleAnswer(None, began=False, log=log)
+        after, log = self._generic(text, passes=True)
+        if after is None:
+            return OracleAnswer(None, began=True, log=log)
+        change, log = self._checks.changed(before, after)
+        return OracleAnswer(Failure("wrong", change) if change else None, began=True, log=log)
+
+    def close(self) -> None:
+        """Stop both workers."""
+        self._checks.close()
+        super().close()
+
+    def _generic(self, text: str, *, passes: bool) -> tuple[str | None, str]:
+        answer, log = self._run(text, passes=passes, generic=True)
+        if answer.status != "ok":
+            return None, f"{log.rstrip()}\n{answer.error}\n".lstrip()
+        return self._out.read_text(encoding="utf-8"), log

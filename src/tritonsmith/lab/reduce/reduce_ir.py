@@ -1,4 +1,7 @@
-"""`reduce FILE.mlir`: shrink IR on which passes fail while they fail in the same way."""
+"""`reduce FILE.mlir`: shrink IR on which passes fail while they fail in the same way.
+
+The answers of `reduce`.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,19 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tritonsmith.core import configs
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import InterruptedRunError, SmithError
 from tritonsmith.core.plan import digest, files
 from tritonsmith.core.plan.steps.base import CommandFailedError
-from tritonsmith.ir import strip_locations
+from tritonsmith.core.ui import console, tables
+from tritonsmith.core.ui.console import duration
+from tritonsmith.core.ui.tables import Grid
+from tritonsmith.ir import ir_text
 from tritonsmith.ir.ir_text import IrText, parse
-from tritonsmith.lab import experiment, inputs
+from tritonsmith.lab import experiment, journal
 from tritonsmith.lab.edits import ir_control_flow, ir_operations
 from tritonsmith.lab.edits.ir_operations import Cutter
 from tritonsmith.lab.experiment import Rules
@@ -226,10 +232,10 @@ def _inputs(text: str, way: PassRunner, options: ReduceOptions) -> object:
     """Return all that an answer depends on, but the candidate."""
     apart = (options.out,) if options.out else ()
     command = (
-        inputs.command(way.command, Path.cwd(), os.environ.get("PATH", ""), apart) if way.command else None
+        journal.command(way.command, Path.cwd(), os.environ.get("PATH", ""), apart) if way.command else None
     )
-    program = inputs.program(way.opt) if way.opt else way.python and inputs.python(way.python)
-    return (text, type(way).__name__, way, options.name, command, program, inputs.environment())
+    program = journal.program(way.opt) if way.opt else way.python and journal.python(way.python)
+    return (text, type(way).__name__, way, options.name, command, program, journal.environment())
 
 
 def _untold(_name: str, _observation: Observation) -> None:
@@ -238,7 +244,7 @@ def _untold(_name: str, _observation: Observation) -> None:
 
 def _plain(text: str, oracle: Oracle, sought: Failure) -> str:
     """Return the text to begin with: as the compiler prints it, one operation per line, if it still fails."""
-    stripped = strip_locations.without("mlir", text.encode()).decode()
+    stripped = ir_text.without("mlir", text.encode()).decode()
     for candidate in (oracle.printed(text), stripped):
         if candidate and oracle.ask(candidate).failure == sought:
             return candidate
@@ -346,3 +352,49 @@ class IrSearch(DeltaSearch[str]):
         """Things that go alone or together."""
         source = parse(self.best)
         return self._delta(find(source), partial(without, source))
+
+
+def progress() -> Callable[[Size, int], None]:
+    """Shows each smaller size on a terminal."""
+    err = console.err()
+
+    def show(size: Size, tried: int) -> None:
+        if err.is_terminal:
+            err.print(f"{size.ops} operations, {size.lines} lines, {tried} candidates", style="dim", end="\r")
+
+    return show
+
+
+def sizes(reduced: Reduced) -> Grid:
+    """Before and after."""
+    rows = [
+        [name, str(getattr(reduced.before, key)), str(getattr(reduced.after, key))]
+        for name, key in (("operations", "ops"), ("lines", "lines"), ("bytes", "size"))
+    ]
+    return tables.plain(str(reduced.failure), ["", "before", "after"], rows, right=["before", "after"])
+
+
+def summary(reduced: Reduced) -> str:
+    """Candidates, time, and why the search stopped early."""
+    text = f"{reduced.tried} candidates in {duration(reduced.seconds)}"
+    if len(reduced.steps) > 1:
+        text += "; " + ", ".join(f"{left} operations after {name}" for name, left in reduced.steps)
+    if reduced.why:
+        text += f"; {reduced.why}: this is the best result so far"
+    return f"{text}; fails in the same way in a new process"
+
+
+def as_json(reduced: Reduced) -> dict[str, Any]:
+    """The result as JSON data."""
+    return {
+        "schema": 1,
+        "kind": reduced.failure.kind,
+        "failure": reduced.failure.text,
+        "before": vars(reduced.before),
+        "after": vars(reduced.after),
+        "candidates": reduced.tried,
+        "seconds": reduced.seconds,
+        "done": not reduced.why,
+        "why": reduced.why,
+        "steps": [{"by": name, "ops": left} for name, left in reduced.steps],
+    }

@@ -10,19 +10,25 @@ from typing import Any
 
 from rich.text import Text
 
-from tritonsmith.compiler.resources.table import Value
+from tritonsmith.compiler.resources.measure import Value
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import SmithError, UsageError
 from tritonsmith.core.plan import files
 from tritonsmith.core.ui import html_page, tables
+from tritonsmith.core.ui.console import counted
 from tritonsmith.core.ui.tables import Grid
-from tritonsmith.core.ui.units import counted
 from tritonsmith.lab import metrics
-from tritonsmith.lab.compare.diff import Compared, MetricChange
+from tritonsmith.lab.compare.matching import Compared, MetricChange
 from tritonsmith.lab.compare.thresholds import Threshold, Violation
-from tritonsmith.lab.rehearse import assessment
-from tritonsmith.lab.rehearse.assessment import Assessment
-from tritonsmith.lab.rehearse.rehearsal import RehearsalResult, UpgradeRehearsal
+from tritonsmith.lab.rehearse.rehearsal import (
+    Assessment,
+    RehearsalResult,
+    UpgradeRehearsal,
+    culprit_command,
+    differences_command,
+    explain,
+    spelled,
+)
 
 _TEMPLATE = Path(__file__).with_name("rehearsal.html")
 _SUFFIX = ".html"
@@ -41,9 +47,7 @@ def blocks(result: RehearsalResult, answer: Assessment) -> Iterator[Text | Grid]
         f"{result.compiled} compiled now, {result.kept} kept"
     )
     if answer.findings:
-        rows = [
-            [row.kernel, row.target, row.finding, _short(assessment.explain(row))] for row in answer.findings
-        ]
+        rows = [[row.kernel, row.target, row.finding, _short(explain(row))] for row in answer.findings]
         yield tables.plain("findings, the worst first", ["kernel", "target", "finding", "what"], rows)
     if answer.regressions:
         rows = [[row.kernel, row.point, row.change] for row in answer.regressions]
@@ -65,7 +69,7 @@ def commands(rehearsal: UpgradeRehearsal, findings: Sequence[Violation]) -> Iter
     """Yield the commands to go on with, for each kernel with findings: who did it, and what differs."""
     first = {(finding.kernel, finding.target): finding for finding in reversed(findings)}
     for finding in [row for row in findings if first[row.kernel, row.target] is row][:_FEW]:
-        command = assessment.culprit_command(finding, rehearsal.file, rehearsal.a, rehearsal.b)
+        command = culprit_command(finding, rehearsal.file, rehearsal.a, rehearsal.b)
         yield f"{finding.kernel}: {command}"
 
 
@@ -89,12 +93,12 @@ def as_json(
                 "kernel": row.kernel,
                 "point": row.point,
                 "target": row.target,
-                "why": assessment.explain(row),
+                "why": explain(row),
                 "limit": row.limit or None,
                 "from": row.a,
                 "to": row.b,
-                "search": assessment.culprit_command(row, rehearsal.file, rehearsal.a, rehearsal.b),
-                "differences": assessment.differences_command(row),
+                "search": culprit_command(row, rehearsal.file, rehearsal.a, rehearsal.b),
+                "differences": differences_command(row),
             }
             for row in answer.findings
         ],
@@ -215,9 +219,9 @@ def _findings(rehearsal: UpgradeRehearsal, answer: Assessment) -> Iterator[dict[
             "kernel": finding.kernel,
             "target": finding.target,
             "finding": finding.finding,
-            "why": assessment.explain(finding),
-            "culprit": assessment.culprit_command(finding, rehearsal.file, rehearsal.a, rehearsal.b),
-            "differences": assessment.differences_command(finding),
+            "why": explain(finding),
+            "culprit": culprit_command(finding, rehearsal.file, rehearsal.a, rehearsal.b),
+            "differences": differences_command(finding),
             "error": finding.compared.pair.b.point.error,
         }
 
@@ -236,4 +240,4 @@ def _number(pair: Compared, name: str) -> NumberCell | None:
 
 
 def _spelled(value: Value) -> str:
-    return "?" if value is None else assessment.spelled(value)
+    return "?" if value is None else spelled(value)

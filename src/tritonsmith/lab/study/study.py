@@ -7,18 +7,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tritonsmith.compiler import output_folder
+from tritonsmith.compiler import manifest
 from tritonsmith.compiler.kernels.kernel_list import ListedKernel
-from tritonsmith.compiler.manifest import Manifest
-from tritonsmith.compiler.output_folder import folder_name
+from tritonsmith.compiler.manifest import Manifest, folder_name
 from tritonsmith.compiler.resources import measure
-from tritonsmith.compiler.resources.table import ResourceRow
+from tritonsmith.compiler.resources.measure import ResourceRow
 from tritonsmith.compiler.targets import Target
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import ConfigError, FactError, SmithError, UsageError
 from tritonsmith.core.plan import Plan, Write
-from tritonsmith.facts import eras, git_history
+from tritonsmith.facts import checkout, git_history
 from tritonsmith.lab import product
 from tritonsmith.lab.batch import kept, run
 from tritonsmith.lab.batch.kept import CompileJob
@@ -68,7 +67,7 @@ class History:
         if not version and not self._ref:
             hints = ["--source CLONE@REF uses one commit for all versions"]
             raise UsageError("--source needs the Triton version, which is unknown", hints=hints)
-        ref = self._ref or eras.release(version).commit
+        ref = self._ref or checkout.release(version).commit
         with git_history.opened(self._path) as repository:
             commit = git_history.resolve(repository, ref)
             content = git_history.text_at(repository, commit, name) if commit else None
@@ -242,7 +241,7 @@ def execute(
     space.claim()
     rows = _Rows()
     subject = CompiledKernels(rows, options)
-    with output_folder.held(plan.out, space, TASK):
+    with manifest.held(plan.out, space, TASK):
         # Before the journal, whose key has the content of these files.
         space.run(Plan("sources", plan.files), TASK, quiet=True)
         with product.recorded(plan.out, TASK, plan.cells, plan.question, rules) as (journal, earlier):

@@ -1,15 +1,26 @@
-"""`--check "out ~ reference"`: what has to hold of a script's values when it has ended."""
+"""`--check "out ~ reference"`: what has to hold of a script's values when it has ended.
+
+Builds in the tool's environments that say more of a fault: with assertions, or with ASan.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, Literal
 
-from tritonsmith.compiler import call
-from tritonsmith.core import brackets
-from tritonsmith.core.errors import UsageError
+from tritonsmith.build import sanitized_run
+from tritonsmith.compiler import call, tritons
+from tritonsmith.core import command_line, configs
+from tritonsmith.core.command_line import command
+from tritonsmith.core.envs import receipts
+from tritonsmith.core.envs.workspace import EnvDir, Workspace
+from tritonsmith.core.errors import FactError, UsageError
+from tritonsmith.facts import libtriton
+from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.triage.variant import TriageChange
 from tritonsmith.worker.messages import CheckedRow, CheckRequest
 
 _CLOSE = " ~ "
@@ -61,10 +72,10 @@ def parse(text: str) -> ResultCheck:
     Raises:
         UsageError: it is not Python, or a tolerance is not a number.
     """
-    left, *rest = brackets.split(text, _CLOSE, quotes="\"'")
+    left, *rest = command_line.split(text, _CLOSE, quotes="\"'")
     if len(rest) > 1:
         raise UsageError(f"--check compares two, not {len(rest) + 1}", hints=_HINTS)
-    right, *words = brackets.split(rest[0], ",", quotes="\"'") if rest else [""]
+    right, *words = command_line.split(rest[0], ",", quotes="\"'") if rest else [""]
     tolerances: dict[str, float] = {}
     for word in words:
         if not (match := _TOLERANCE.fullmatch(word)):
@@ -98,3 +109,161 @@ def read(result: Path) -> tuple[str, str]:
     """Status and text; empty where the script ended before the check."""
     rows = call.results(result, CheckedRow)
     return (rows[0].status, rows[0].text) if rows else ("", "")
+
+
+BuildKind = Literal["", "assertions", "address"]
+_ASAN: BuildKind = "address"
+_FRAME = re.compile(r"#\d+ 0x[0-9a-f]+ in (?P<name>.+) (?P<place>\S+:\d+(?::\d+)?)$")
+_HEAD = re.compile(r"AddressSanitizer: (\S+)")
+_DIGITS = 10  # of a commit that is shown
+
+
+@dataclass(frozen=True)
+class WitnessBuild:
+    """A Triton that was built in an environment, and is installed in it.
+
+    Attributes:
+        env: where.
+        about: which build it is, against the one under test.
+    """
+
+    env: EnvDir
+    about: str
+
+
+def find(kind: BuildKind, python: Path, triton: str, space: Workspace) -> WitnessBuild:
+    """Find a build: one of the same commit as that under test, otherwise the newest.
+
+    Args:
+        kind: what it has to have.
+        python: the interpreter beside the Triton under test.
+        triton: the version of that.
+        space: whose environments are looked at.
+
+    Raises:
+        FactError: there is none, or the Triton under test is one.
+    """
+    every = dict(_builds(space))
+    own = next((receipt for env, receipt in every.items() if env.python == python), None)
+    if _is(kind, own, python):
+        raise FactError(f"this Triton itself is {_title(kind)}: its message is the symptom")
+    fitting = [
+        env for env, receipt in every.items() if env.python != python and _is(kind, receipt, env.python)
+    ]
+    mine = str(own.get("commit", "")) if own else ""
+    if not fitting:
+        name = "asan" if kind == _ASAN else "dev"
+        tasks = ("setup-mlir", "build-triton", "install-triton")
+        raise FactError(f"needs {_title(kind)}", hints=["; ".join(command(task, env=name) for task in tasks)])
+    env = max(
+        fitting,
+        key=lambda candidate: (
+            every[candidate].get("commit") == mine != "",
+            str(every[candidate]["finished"]),
+        ),
+    )
+    return WitnessBuild(env, _about(env, every[env], mine, triton))
+
+
+def test(
+    change: TriageChange,
+    build: WitnessBuild,
+    space: Workspace,
+    look: Callable[[TriageChange, Path], Observation],
+    log: Callable[[str], str],
+) -> Observation:
+    """Test the subject with a build; a failure that the build does not explain is no test.
+
+    Args:
+        change: the row.
+        build: who is asked.
+        space: the workspace.
+        look: at the symptom, by an interpreter and under variables.
+        log: returns what a test printed, by its change's name.
+
+    Raises:
+        SmithError: its sanitizer's runtime is missing.
+    """
+    folder, fault = build.env.path / "triage", ""
+    if change.build == _ASAN:
+        before, variables = sanitized_run.environment(_ASAN, build.env, folder, space)
+        space.run(before, "triage", quiet=True)
+        change = replace(change, variables={**change.variables, **variables})
+    observation = look(replace(change, says=""), build.env.python)
+    if change.build == _ASAN:
+        fault = short(*sanitized_run.first_error(folder, _ASAN))
+    elif message := re.search(change.says, log(change.name)):
+        fault = message[1]
+    if fault:
+        return replace(observation, verdict=Verdict.OTHER, figures=f"{fault}, {build.about}", why="")
+    if observation.verdict in (Verdict.OTHER, Verdict.SKIP):
+        why = f"{change.name} does not report it: {observation.why or observation.figures}"
+        return replace(observation, verdict=Verdict.SKIP, figures=build.about, why=why)
+    return replace(observation, figures=f"it reports nothing, {build.about}")
+
+
+def short(head: str, lines: Sequence[str]) -> str:
+    """`heap-buffer-overflow: READ of size 4 in f Coalesce.cpp:100:44`; empty without an error.
+
+    The frame is the first one with a line that is not the runtime's own, as of `memcpy`.
+    """
+    kind = _HEAD.search(head)
+    if not kind:
+        return head
+    access = next((line.strip().partition(" at ")[0] for line in lines if " of size " in line), "")
+    frames = (frame for line in lines if (frame := _FRAME.search(line)))
+    mine = next((frame for frame in frames if "sanitizer" not in frame["place"]), None)
+    place = f"in {_name(mine['name'])} {Path(mine['place']).name}" if mine else ""
+    return f"{kind[1]}: {' '.join(filter(None, (access, place)))}".removesuffix(": ")
+
+
+def _name(signature: str) -> str:
+    """`a::f` of `a::f(int) const`; `(anonymous namespace)` has a parenthesis of its own."""
+    return re.sub(r"(?<!^)(?<!:)\(.*", "", signature)
+
+
+def _builds(space: Workspace) -> Iterator[tuple[EnvDir, Mapping[str, Any]]]:
+    """Environments with the receipt of what made their library last: a build of some targets did not."""
+    for path in sorted((space.root / "envs").glob("*/receipts/build-triton.json")):
+        env = space.env(path.parent.parent.name)
+        built, installed = receipts.read(path), receipts.read(env.receipt("install-triton"))
+        every = [
+            receipt
+            for receipt in (installed, built)
+            if receipt and (receipt is installed or not receipt.get("targets"))
+        ]
+        if every:
+            yield env, max(every, key=lambda receipt: str(receipt["finished"]))
+
+
+def _is(kind: BuildKind, receipt: Mapping[str, Any] | None, python: Path) -> bool:
+    """Report whether the library that an interpreter loads has it: another install may have replaced it."""
+    package = Path(receipt.get("source", "")) / "python" / "triton" if receipt else tritons.package(python)
+    if not tritons.installed(python):
+        return False
+    try:
+        libraries = [libtriton.read(path) for path in libtriton.find(package)]
+    except OSError:
+        return False
+    if kind == _ASAN:
+        return any(library.asan for library in libraries)
+    known = configs.load("triage")["builds"]["assertions"]
+    return any(library.asserts and not library.asan for library in libraries) and (
+        not receipt or receipt.get("build_type") in known
+    )
+
+
+def _title(kind: BuildKind) -> str:
+    return "a build with AddressSanitizer" if kind == _ASAN else "a build with assertions"
+
+
+def _about(env: EnvDir, receipt: Mapping[str, Any], mine: str, triton: str) -> str:
+    commit = str(receipt.get("commit", ""))[:_DIGITS] or "no commit"
+    changed = " with changes" if receipt.get("dirty") else ""
+    if mine and mine == receipt.get("commit"):
+        same = ", as the one under test" if not changed else ""
+    elif mine:
+        same = f", not {mine[:_DIGITS]} as the one under test"
+    else:
+        same = f", which need not be that of {triton}"
+    return f"by env {env.name} of {commit}{changed}{same}"

@@ -1,4 +1,9 @@
-"""A kernel under triage: compiled under each change, without a GPU."""
+"""A kernel under triage: compiled under each change, without a GPU.
+
+A kernel whose result is wrong, under triage without a GPU: the first pass that changes it is the cause.
+
+Where the time of a slow compile goes: by stage, and by the compiler's own clock of its passes.
+"""
 
 from __future__ import annotations
 
@@ -6,36 +11,86 @@ import math
 import re
 import shlex
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
+from tritonsmith.check.inputs import WRONG
 from tritonsmith.compiler import manifest, run, tritons
 from tritonsmith.compiler.interpreter import Interpreter
-from tritonsmith.compiler.manifest import Manifest
-from tritonsmith.compiler.output_folder import folder_name
+from tritonsmith.compiler.manifest import Manifest, Point, folder_name
 from tritonsmith.compiler.request import CompileRequest, Surgery
 from tritonsmith.compiler.resources import measure
-from tritonsmith.compiler.resources.table import CAN_LAUNCH, LAUNCH
+from tritonsmith.compiler.resources.measure import CAN_LAUNCH, LAUNCH
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core import untrusted
-from tritonsmith.core.command_line import command
+from tritonsmith.core.command_line import command, version_key
 from tritonsmith.core.errors import InterruptedRunError, SmithError, UsageError
 from tritonsmith.core.plan import digest
-from tritonsmith.core.versions import version_key
-from tritonsmith.inspect.show import source_lines
-from tritonsmith.inspect.show import stage as show_stage
-from tritonsmith.lab import experiment, failure, inputs, metrics
+from tritonsmith.inspect import show
+from tritonsmith.inspect import show as show_stage
+from tritonsmith.lab import experiment, failure, journal, metrics, questions
 from tritonsmith.lab.experiment import BASELINE
 from tritonsmith.lab.failure import Failure
 from tritonsmith.lab.model import Observation, Verdict
-from tritonsmith.lab.questions import compiles as questions
+from tritonsmith.lab.questions import wrong
 from tritonsmith.lab.terms import Limit, Term
-from tritonsmith.lab.triage import other_ptxas, where_time_goes, witness_build
-from tritonsmith.lab.triage.observation import not_tested
+from tritonsmith.lab.triage import check, other_ptxas, variant
 from tritonsmith.lab.triage.other_ptxas import OwnPtxas
 from tritonsmith.lab.triage.variant import TriageChange, variant_rows
+from tritonsmith.lab.triage.verdict import not_tested
+
+# `  3.7846 (  6.9%)  ConvertTritonGPUToLLVM`; LLVM has up to four such pairs before the name, wall time last.
+_ROW = re.compile(r"^(?: +-?\d+\.\d+ \( *-?[\d.]+%\))* +(?P<seconds>\d+\.\d+) \( *[\d.]+%\) +(?P<name>\S.*)$")
+_SUMS = re.compile(r"Total|Rest|.* Pipeline|\(A\) .*")
+_MADE = {"cubin": "cubin (ptxas)"}  # whose stage says little
+
+
+def by_cpu(compiled: Manifest) -> Manifest:
+    """With CPU seconds in the place of wall time, which other load changes."""
+    points = [replace(point, seconds=cpu(point)) for point in compiled.points]
+    return replace(compiled, points=tuple(points))
+
+
+def cpu(point: Point) -> float:
+    """CPU seconds of a compile; its wall time where nobody counted them, as where it failed."""
+    return sum(point.cpu_seconds.values()) or point.seconds
+
+
+def total(compiled: Manifest) -> float:
+    """CPU seconds of all compiles."""
+    return sum(map(cpu, compiled.points))
+
+
+def takes_most_time(least: float, compiled: Manifest) -> bool:
+    """Report whether a compile takes too much of the others' time to be called quicker."""
+    return total(compiled) > variant.times("quicker") * least
+
+
+def sentences(points: Sequence[Point]) -> Iterator[str]:
+    """The stages and the passes that take most."""
+    least = variant.times("share")
+    for point in points:
+        total = cpu(point)
+        stages = sorted(point.cpu_seconds.items(), key=lambda row: -row[1])
+        slow_stages = [
+            f"{_MADE.get(name, name)} {took:.1f}" for name, took in stages if took >= least * total
+        ]
+        if slow_stages:
+            yield f"of {total:.1f} CPU s: {', '.join(slow_stages)}"
+        slow = [(took, name) for took, name in passes(point.log) if took >= least * point.seconds]
+        if slow:
+            rows = ", ".join(f"{name} {took:.1f} s" for took, name in sorted(slow, reverse=True))
+            yield f"passes, by the compiler's clock, of {point.seconds:.1f} s: {rows}"
+
+
+def passes(log: str) -> Iterator[tuple[float, str]]:
+    """Wall time and name of each pass, as MLIR and LLVM report them."""
+    for line in log.splitlines():
+        if (match := _ROW.match(line)) and not _SUMS.fullmatch(match["name"]):
+            yield float(match["seconds"]), match["name"]
+
 
 _BINARIES = ("cubin", "hsaco")
 _NO_LAUNCH: Final = "cannot launch"
@@ -110,7 +165,7 @@ class KernelSubject:
     @property
     def key(self) -> object:
         """The kernel's sources, the compile, the symptom, the Triton and the programs that it runs."""
-        return (inputs.compiled(self.asked, self.where), self.when, variant_rows())
+        return (journal.compiled(self.asked, self.where), self.when, variant_rows())
 
     def resume(self, known: Iterable[Observation]) -> None:
         """Take up the times of compiles to the same machine code, and of no other run."""
@@ -125,12 +180,12 @@ class KernelSubject:
         # The log then has the time of each pass, which the sentences below name.
         where = replace(self.where, variables={**variables, **_TIMED}) if self._timed else self.where
         self._baseline = run.compile_all(self.asked, where, self._fresh(name), silent=True)
-        observation = replace(self.look(self._baseline), cpu_seconds=where_time_goes.total(self._baseline))
+        observation = replace(self.look(self._baseline), cpu_seconds=total(self._baseline))
         self._least = (
             observation.cpu_seconds if name == BASELINE else min(self._least, observation.cpu_seconds)
         )
         if self._timed and observation.verdict is Verdict.BAD:
-            observation = replace(observation, notes=tuple(where_time_goes.sentences(self._baseline.points)))
+            observation = replace(observation, notes=tuple(sentences(self._baseline.points)))
         return replace(observation, seconds=time.monotonic() - began)
 
     def test(self, change: TriageChange) -> Observation:
@@ -145,8 +200,8 @@ class KernelSubject:
         """Test with a build that reports more."""
         began, space = time.monotonic(), self.where.space
         try:
-            build = witness_build.find(change.build, self.where.python, self.triton, space)
-            observation = witness_build.test(change, build, space, self._observed, self._log)
+            build = check.find(change.build, self.where.python, self.triton, space)
+            observation = check.test(change, build, space, self._observed, self._log)
         except InterruptedRunError:
             raise
         except SmithError as error:
@@ -197,7 +252,7 @@ class KernelSubject:
         except SmithError as error:
             why = ": ".join(filter(None, (error.what, (error.why or "").partition("\n")[0])))
             return Observation(Verdict.SKIP, why=why, seconds=time.monotonic() - began)
-        observation = replace(self.look(compiled), cpu_seconds=where_time_goes.total(compiled))
+        observation = replace(self.look(compiled), cpu_seconds=total(compiled))
         same = (
             bool(observation.code)
             and self._baseline is not None
@@ -237,11 +292,11 @@ class KernelSubject:
         code = _code(compiled)
         if self.terms:
             if self._timed:
-                compiled = where_time_goes.by_cpu(compiled)
+                compiled = by_cpu(compiled)
             observation = questions.limit(self.terms, (compiled,), (compiled,))
             changed = self._baseline is not None and self._baseline.folder != compiled.folder
             # Times differ from run to run: it has to be quicker than all compiles to the same code.
-            near = self._timed and changed and where_time_goes.near(self._least, compiled)
+            near = self._timed and changed and takes_most_time(self._least, compiled)
             if near and observation.verdict is Verdict.GOOD:
                 why = "below the limit, but close to the unchanged compile"
                 return Observation(Verdict.SKIP, observation.figures, why)
@@ -267,7 +322,7 @@ class KernelSubject:
 
 def lines_of(text: str, line: Mapping[str, str]) -> list[str]:
     """Return FILE:LINE of each line of a stage that has a text, once each."""
-    origins = source_lines.of(text, line["stage"])
+    origins = show.of(text, line["stage"])
     places = [
         f"{Path(origin.file).name}:{origin.number}"
         for content, origin in zip(text.splitlines(), origins, strict=True)
@@ -326,3 +381,47 @@ def _code(compiled: Manifest) -> str:
     if not files or len(files) < len(compiled.points):
         return ""
     return digest(*(untrusted.read_bytes(path, untrusted.OURS).hex() for path in files))
+
+
+@dataclass
+class WrongKernelSubject(KernelSubject):
+    """A kernel; its symptom is that a pass changes its result, as `passes.check` sees it."""
+
+    _cause: str = field(default="", init=False)  # of the baseline
+
+    @property
+    def kind(self) -> str:
+        """The kind of the symptom."""
+        return WRONG
+
+    @property
+    def when(self) -> list[str]:
+        """The terms of `--when`."""
+        return [WRONG]
+
+    def baseline(self, name: str = BASELINE) -> Observation:
+        """Check it as it is."""
+        observation = self._checked(self.where, name)
+        self._cause = observation.cause
+        return observation
+
+    def test(self, change: TriageChange) -> Observation:
+        """By another release: no other change tells more than the pass does."""
+        try:
+            return self._checked(self.place(change), change.name)
+        except InterruptedRunError:
+            raise
+        except SmithError as error:
+            return Observation(Verdict.SKIP, why=error.what)
+
+    def check(
+        self, asked: CompileRequest, folder: Path, stop: Callable[[], bool] = lambda: False
+    ) -> Observation:
+        """Another kernel: whether the same pass changes its result in the same way; not if it has to stop."""
+        observation = wrong(asked, self.where, folder, silent=self.silent, stop=stop)
+        if observation.verdict is Verdict.BAD and observation.cause != self._cause:
+            return replace(observation, verdict=Verdict.OTHER)
+        return observation
+
+    def _checked(self, where: Interpreter, name: str) -> Observation:
+        return wrong(self.asked, where, self._fresh(name), silent=self.silent)

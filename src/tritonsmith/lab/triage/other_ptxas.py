@@ -8,14 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tritonsmith.core.command_line import command
+from tritonsmith.core.command_line import command, version_key
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, InterruptedRunError, SmithError
-from tritonsmith.core.versions import version_key
 from tritonsmith.facts import machine
 from tritonsmith.lab.model import Observation, Verdict
-from tritonsmith.lab.triage.observation import not_tested
 from tritonsmith.lab.triage.variant import TriageChange
+from tritonsmith.lab.triage.verdict import not_tested
 from tritonsmith.wheels import ptxas
 from tritonsmith.wheels.ptxas import RegistryPtxas
 

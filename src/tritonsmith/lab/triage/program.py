@@ -1,4 +1,7 @@
-"""A command under triage: it runs with each change, and its exit code or a check of its values tells."""
+"""A command under triage: it runs with each change, and its exit code or a check of its values tells.
+
+`knockout -- python script.py`: a program without each pass in turn, right or wrong.
+"""
 
 from __future__ import annotations
 
@@ -7,30 +10,33 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from tritonsmith.compiler import call, tritons
-from tritonsmith.compiler.output_folder import folder_name
+from tritonsmith.compiler.manifest import folder_name
 from tritonsmith.compiler.request import Surgery
 from tritonsmith.core import process, untrusted
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, InterruptedRunError, SmithError, StepError, UsageError
 from tritonsmith.core.plan import files, programs
-from tritonsmith.facts import compute_sanitizer, gpus
+from tritonsmith.core.ui import tables
+from tritonsmith.core.ui.tables import Grid
+from tritonsmith.facts import gpus, tools
 from tritonsmith.facts.installed_tritons import version_of
-from tritonsmith.lab import experiment, failure, inputs
-from tritonsmith.lab.experiment import BASELINE
+from tritonsmith.lab import experiment, failure, journal, questions
+from tritonsmith.lab.experiment import BASELINE, Search
 from tritonsmith.lab.failure import Failure
+from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict
-from tritonsmith.lab.questions import exit_code
-from tritonsmith.lab.triage import check, other_ptxas, witness_build
+from tritonsmith.lab.triage import check, other_ptxas
 from tritonsmith.lab.triage.check import ResultCheck
 from tritonsmith.lab.triage.kernel import lines_of
-from tritonsmith.lab.triage.observation import not_tested
 from tritonsmith.lab.triage.other_ptxas import OwnPtxas
 from tritonsmith.lab.triage.variant import TriageChange, variant_rows
+from tritonsmith.lab.triage.verdict import UNCHANGED, not_tested
 from tritonsmith.worker.border import text_of
 from tritonsmith.worker.messages import OperatedRow, OperateRequest
 
@@ -104,7 +110,7 @@ class CommandSubject:
     @property
     def key(self) -> object:
         """The command, its check, the files and programs that it may read, its Triton and the GPUs."""
-        read = inputs.command(self.argv, self.cwd, self._path, (self.out,))
+        read = journal.command(self.argv, self.cwd, self._path, (self.out,))
         return (read, str(self.python), self.timeout, self.check, variant_rows())
 
     def resume(self, known: Iterable[Observation]) -> None:
@@ -147,8 +153,8 @@ class CommandSubject:
             return replace(self, argv=(str(python), *self.argv[1:]), python=python).observe(watched)
 
         try:
-            build = witness_build.find(change.build, self._python, self.triton, space)
-            return witness_build.test(change, build, space, look, self._log)
+            build = check.find(change.build, self._python, self.triton, space)
+            return check.test(change, build, space, look, self._log)
         except InterruptedRunError:
             raise
         except SmithError as error:
@@ -230,18 +236,18 @@ class CommandSubject:
     def _watched(self, change: TriageChange) -> Observation:
         """Run it under a tool of compute-sanitizer; what that says is another failure than the symptom."""
         try:
-            program = compute_sanitizer.locate()
+            program = tools.locate()
         except FactError as error:
             return Observation(Verdict.SKIP, why=error.what)
         folder = self._fresh(change.name)
         log = folder / "report"
-        observation = self._run(folder, {}, compute_sanitizer.argv(program, change.tool, log))
+        observation = self._run(folder, {}, tools.argv(program, change.tool, log))
         text = untrusted.text_if_any(log)
-        head, lines = compute_sanitizer.first_error(text)
-        finding = " ".join(filter(None, (head, compute_sanitizer.place(lines))))
+        head, lines = tools.first_error(text)
+        finding = " ".join(filter(None, (head, tools.place(lines))))
         if head:
             return replace(observation, verdict=Verdict.OTHER, figures=finding)
-        if not compute_sanitizer.finished(text):
+        if not tools.finished(text):
             return replace(observation, verdict=Verdict.SKIP, why=f"{change.tool} did not finish")
         if observation.verdict is Verdict.OTHER:
             return replace(observation, verdict=Verdict.BAD, figures="it found nothing")
@@ -328,8 +334,8 @@ class CommandSubject:
             figures = f"no end after {self.timeout} s" if late else f"exit code {code}: {last[:_SHOWN]}"
             verdict = Verdict.OTHER if self.first else Verdict.SKIP
             return Observation(verdict, figures, "it ends before the check", seconds)
-        if code in (0, exit_code.SKIP):
-            return exit_code.succeeds(code, f"exit code {code}", seconds)
+        if code in (0, questions.SKIP):
+            return questions.succeeds(code, f"exit code {code}", seconds)
         died = signal.Signals(-code).name if code < 0 and not late else ""
         failed = failure.of(untrusted.read_text(log), crashed=died, timeout=late, code=code)
         figures = f"no end after {self.timeout} s" if late else f"exit code {code}: {last[:_SHOWN]}"
@@ -337,3 +343,105 @@ class CommandSubject:
         failing = failure.pass_of(untrusted.read_text(log))
         symptom = Verdict.BAD if same else Verdict.OTHER
         return Observation(symptom, figures, seconds=seconds, failure=failed, failed_in=failing)
+
+
+_COUNTED = TriageChange("passes counted")
+_LONGEST = 60  # characters of what a run said
+
+
+@dataclass(frozen=True)
+class ProgramKnockout:
+    """A program without each pass.
+
+    Attributes:
+        triton: version.
+        baseline: with all passes.
+        passes: `NAME#2` to what was seen without it, in their order.
+    """
+
+    triton: str
+    baseline: Observation
+    passes: dict[str, Observation]
+
+
+def run(
+    subject: CommandSubject, journal: Journal, tell: Callable[[str, Observation], None]
+) -> ProgramKnockout:
+    """Run it as it is, and then without each pass that its kernels are compiled with.
+
+    Args:
+        subject: the program.
+        journal: of this knockout; a run that was stopped goes on from it.
+        tell: gets each new observation, as it comes.
+
+    Raises:
+        FactError: it cannot be tested as it is, or compiles no kernel.
+    """
+
+    def observed(rows: Sequence[TriageChange]) -> Iterator[Observation]:
+        for row in rows:
+            if row is _COUNTED:
+                yield subject.passes(row)
+            else:
+                yield subject.baseline() if row is UNCHANGED.change else subject.observe(row)
+
+    return experiment.run(_search(subject), observed, journal, tell)
+
+
+def _search(subject: CommandSubject) -> Search[TriageChange, ProgramKnockout]:
+    (baseline,) = yield [UNCHANGED.change]
+    if baseline.verdict is Verdict.SKIP:
+        raise FactError("the program cannot be tested as it is", why=f"{baseline.why}: {baseline.figures}")
+    (counted,) = yield [_COUNTED]
+    names = counted.notes
+    if not names:
+        hints = ["its kernels have to be compiled in this run, by Triton's own compile"]
+        raise FactError("the program compiles no kernel whose passes can be counted", hints=hints)
+    observations = yield [TriageChange(f"without {name}", skip=name) for name in names]
+    return ProgramKnockout(subject.triton, baseline, dict(zip(names, observations, strict=True)))
+
+
+def table(result: ProgramKnockout, *, check: bool) -> Grid:
+    """A line for each pass.
+
+    Args:
+        result: what was seen.
+        check: whether values of the program were checked, not its exit code.
+    """
+    rows = [
+        [
+            name,
+            _word(observation, check=check),
+            tables.clipped(observation.figures, _LONGEST),
+            f"{observation.seconds:.1f} s",
+        ]
+        for name, observation in {"all passes": result.baseline, **result.passes}.items()
+    ]
+    title = f"the program with Triton {result.triton}, without each pass in turn"
+    return tables.plain(title, ["pass", "without it", "", "time"], rows, right=["time"])
+
+
+def as_json(result: ProgramKnockout, *, check: bool) -> dict[str, Any]:
+    """All of it."""
+    return {
+        "schema": 1,
+        "triton": result.triton,
+        "passes": [
+            {
+                "pass": name,
+                "without": _word(observation, check=check),
+                "said": observation.figures,
+                "why": observation.why,
+                "seconds": observation.seconds,
+            }
+            for name, observation in {"": result.baseline, **result.passes}.items()
+        ],
+    }
+
+
+def _word(observation: Observation, *, check: bool) -> str:
+    return {
+        Verdict.GOOD: "right" if check else "succeeds",
+        Verdict.BAD: "wrong" if check else "fails",
+        Verdict.OTHER: "fails",
+    }.get(observation.verdict, f"not tested: {observation.why}")

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tritonsmith.core import configs
-from tritonsmith.core.versions import version_key
-from tritonsmith.facts import eras, variables
+from tritonsmith.core.command_line import version_key
+from tritonsmith.facts import checkout, variables
 
 _CONFIG = "triage"
 
@@ -52,7 +52,7 @@ class TriageChange:
     def version(self, triton: str) -> str:
         """Return the other release that it is about; empty if there is none."""
         here = version_key(triton)
-        every = [wheel for row in eras.releases() for wheel in row.wheels]
+        every = [wheel for row in checkout.releases() for wheel in row.wheels]
         newer = [wheel for wheel in every if version_key(wheel) > here]
         older = [wheel for wheel in every if version_key(wheel)[:2] < here[:2]]
         releases = {"newest": newer, "before": older}.get(self.release, [])

@@ -1,20 +1,88 @@
-"""From what was seen under each variant to a verdict, which says when it is not sure."""
+"""From what was seen under each variant to a verdict, which says when it is not sure.
+
+The verdict on the screen, as JSON, and as a folder to attach.
+
+A subject that changes are tried on, and the words for what becomes of its symptom.
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
+from typing import Any, Protocol
 
+from tritonsmith.core.errors import SmithError
+from tritonsmith.core.ui import tables
+from tritonsmith.core.ui.tables import Grid
 from tritonsmith.lab import experiment
 from tritonsmith.lab.experiment import BASELINE, Search
 from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.triage import variant as variants
-from tritonsmith.lab.triage.observation import SYMPTOM, Subject
 from tritonsmith.lab.triage.variant import Meaning, TriageChange, TriageVariant
+
+SYMPTOM = {  # in tables, triage.json and configs/triage.toml
+    Verdict.BAD: "shows",
+    Verdict.GOOD: "gone",
+    Verdict.OTHER: "another failure",
+    Verdict.SKIP: "not tested",
+}
+
+
+def not_tested(error: SmithError) -> Observation:
+    """Return a skip that says why something was not tested, and what to do."""
+    why = ": ".join(filter(None, (error.what, (error.why or "").partition("\n")[0])))
+    return Observation(Verdict.SKIP, why="; ".join((why, *error.hints)))
+
+
+class Subject(Protocol):
+    """A kernel or a command."""
+
+    @property
+    def triton(self) -> str:
+        """The version of its Triton; empty if nobody knows."""
+
+    @property
+    def backends(self) -> frozenset[str]:
+        """`cuda`, `hip`, or both where nobody knows."""
+
+    @property
+    def is_command(self) -> bool:
+        """Report whether it is a command, which runs; a kernel is only compiled."""
+
+    @property
+    def has_check(self) -> bool:
+        """Report whether the symptom is a wrong value of a script."""
+
+    @property
+    def key(self) -> object:
+        """Everything that a test depends on, but for the change; to digest."""
+
+    def baseline(self, name: str = BASELINE) -> Observation:
+        """Test it as it is, with caches of its own; BAD or GOOD.
+
+        The test of the name `BASELINE` decides what the symptom is.
+        """
+
+    def resume(self, known: Iterable[Observation]) -> None:
+        """Take up the observations of a run that was stopped; the baseline was tested once more before."""
+
+    def test(self, change: TriageChange) -> Observation:
+        """Test it with a change."""
+
+    def lines(self, line: Mapping[str, str]) -> tuple[str, ...]:
+        """Return FILE:LINE of the operations that a change is about, in what the baseline compiled."""
+
+    def bisect(self, other: str, /) -> str:
+        """Return the command that bisects between this Triton and another release; empty if there is none."""
+
+    @property
+    def kind(self) -> str:
+        """The kind of the symptom: `failure`, `hang`, `limit` or `slow`; known after the baseline."""
+
 
 AGAIN = "nothing changed, again"
 UNCHANGED = TriageVariant(TriageChange(BASELINE), Meaning("baseline"))
@@ -227,3 +295,76 @@ def _next(subject: Subject, tried: Tried) -> str:
         return text
     command = subject.bisect(other)
     return text.replace("{bisect}", command) if command else ""
+
+
+_LONGEST = 72  # characters of what was seen
+_SAME = "the same"  # as in the first row
+
+
+def table(answer: TriageVerdict) -> Grid:
+    """Return the table of changes and observations."""
+    columns = ["changed", "symptom", "seen", "s"]
+    return tables.plain("one change at a time", columns, rows(answer), right=["s"])
+
+
+def rows(answer: TriageVerdict) -> list[list[str]]:
+    """Give each test a line of text; a message that repeats the first row's is not shown again."""
+    first = _text(answer.baseline)
+    shown = [_row("nothing changed", answer.baseline)]
+    shown += [_row(row.variant.name, row.observation, first) for row in answer.tried]
+    return shown
+
+
+def lines(answer: TriageVerdict) -> Iterator[str]:
+    """The verdict, what it rests on, and what to do."""
+    yield f"verdict: {answer.text}"
+    yield from (f"  {line}" for line in answer.reasons)
+    yield from (f"  next: {line}" for line in answer.next)
+
+
+def as_json(answer: TriageVerdict, about: dict[str, Any]) -> dict[str, Any]:
+    """Everything.
+
+    Args:
+        answer: the verdict.
+        about: what was tested, by what.
+    """
+    return {
+        "schema": 1,
+        **about,
+        "answer": answer.answer.name.lower(),
+        "decided": answer.decided,
+        "verdict": answer.text,
+        "reasons": list(answer.reasons),
+        "next": list(answer.next),
+        "baseline": _seen(answer.baseline),
+        "tried": [
+            {"variant": row.variant.name, "family": row.variant.meaning.family, **_seen(row.observation)}
+            for row in answer.tried
+        ],
+    }
+
+
+def _seen(observation: Observation) -> dict[str, Any]:
+    return {
+        "symptom": SYMPTOM[observation.verdict],
+        "figures": observation.figures,
+        "why": observation.why,
+        "notes": list(observation.notes),
+        "seconds": round(observation.seconds, 3),
+    }
+
+
+def in_short(observation: Observation) -> str:
+    """Say what was seen in one line; triage.json and the logs have all of it."""
+    return tables.clipped(_text(observation), _LONGEST)
+
+
+def _text(observation: Observation) -> str:
+    """All that was seen, in one line."""
+    return " ".join(", ".join(filter(None, (observation.figures, observation.why))).split())
+
+
+def _row(name: str, observation: Observation, first: str = "") -> list[str]:
+    text = _SAME if first and _text(observation) == first else in_short(observation)
+    return [name, SYMPTOM[observation.verdict], text, f"{observation.seconds:.1f}"]

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from tritonsmith.build.debug_library import abi_check, llvm_options
-from tritonsmith.build.debug_library.abi_check import AbiRow, Traits
-from tritonsmith.build.debug_library.cmake_lists import Library, Reached
-from tritonsmith.build.debug_library.llvm_options import LlvmSources
+from tritonsmith.build.debug_library import abi_check
+from tritonsmith.build.debug_library.abi_check import AbiRow, LlvmSources, Traits
+from tritonsmith.build.debug_library.resolve import Library, Reached
 from tritonsmith.core.errors import FactError
 from tritonsmith.facts.llvm_tree import LlvmTree
 
@@ -28,10 +27,10 @@ TRAITS = Traits(
 
 
 def before(tree: LlvmTree, project: Path, **changes: Any) -> dict[str, AbiRow]:
-    sources = llvm_options.sources(project)
+    sources = abi_check.sources(project)
     library = Library("Mini", project, (project / "Twice.cpp",), (), (), hidden=False, tables=())
     given: dict[str, Any] = {
-        "options": llvm_options.read(tree),
+        "options": abi_check.read(tree),
         "sources": sources,
         "library": library,
         "reached": Reached(frozenset(), frozenset()),
@@ -62,7 +61,7 @@ def test_the_same_release_agrees(tree: LlvmTree, project: Path) -> None:
 def test_release_and_commit(
     tree: LlvmTree, project: Path, of_tree: dict[str, str], of_sources: dict[str, str], what: list[str]
 ) -> None:
-    sources: LlvmSources = replace(llvm_options.sources(project), **of_sources)  # type: ignore[arg-type]
+    sources: LlvmSources = replace(abi_check.sources(project), **of_sources)  # type: ignore[arg-type]
     changed: LlvmTree = replace(tree, **of_tree)  # type: ignore[arg-type]
     assert wrong(before(changed, project, sources=sources)) == what
 
@@ -153,7 +152,7 @@ def test_sources_that_do_not_tell_their_version(tmp_path: Path) -> None:
     (tmp_path / "llvm").mkdir()
     (tmp_path / "llvm" / "CMakeLists.txt").write_text("project(LLVM)\n", encoding="utf-8")
     with pytest.raises(FactError, match="cannot determine the LLVM version of these sources"):
-        llvm_options.sources(tmp_path)
+        abi_check.sources(tmp_path)
 
 
 def test_the_version_of_older_sources_lies_in_the_top_file(tmp_path: Path) -> None:
@@ -163,7 +162,7 @@ def test_the_version_of_older_sources_lies_in_the_top_file(tmp_path: Path) -> No
         for part, number in (("MAJOR", 14), ("MINOR", 0), ("PATCH", 6))
     )
     (tmp_path / "llvm" / "CMakeLists.txt").write_text(text, encoding="utf-8")
-    found = llvm_options.sources(tmp_path)
+    found = abi_check.sources(tmp_path)
     assert (found.version, found.standard) == ("14.0.6", "14")
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tritonsmith.build.debug_library import cmake_lists
-from tritonsmith.build.debug_library.cmake_lists import Library
+from tritonsmith.build.debug_library import resolve
+from tritonsmith.build.debug_library.resolve import Library
 from tritonsmith.core.errors import FactError, SmithError
 from tritonsmith.facts import tools
 from tritonsmith.facts.llvm_tree import LlvmTree
@@ -16,8 +16,8 @@ from tritonsmith.facts.llvm_tree import LlvmTree
 def read(name: str, project: Path, tree: LlvmTree) -> Library:
     cmake = tools.own("cmake")
     assert cmake is not None
-    folder = cmake_lists.index(project)[name]
-    return cmake_lists.read(name, folder, project, tree, project / "generated", cmake.path)
+    folder = resolve.index(project)[name]
+    return resolve.read(name, folder, project, tree, project / "generated", cmake.path)
 
 
 def write(path: Path, text: str) -> None:
@@ -27,7 +27,7 @@ def write(path: Path, text: str) -> None:
 
 def test_the_index_names_every_library_and_its_folder(project: Path) -> None:
     write(project / "llvm/lib/Target/Toy/CMakeLists.txt", "add_llvm_target(ToyCodeGen\n  Toy.cpp)\n")
-    found = cmake_lists.index(project)
+    found = resolve.index(project)
     assert found["MLIRMini"] == project / "mlir/lib/Mini"
     assert found["MLIRMiniBits"] == project / "mlir/lib/Mini/Bits"
     assert found["LLVMToyCodeGen"] == project / "llvm/lib/Target/Toy"

@@ -10,9 +10,9 @@ import pytest
 
 from tests.unit.build import made
 from tests.unit.build.debug_library.test_abi_check import TRAITS
-from tritonsmith.build.debug_library import cmake_lists, llvm_options, ninja_file
-from tritonsmith.build.debug_library.cmake_lists import Library, Table
+from tritonsmith.build.debug_library import abi_check, ninja_file, resolve
 from tritonsmith.build.debug_library.ninja_file import Compilation
+from tritonsmith.build.debug_library.resolve import Library, Table
 from tritonsmith.core import configs
 from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.facts.tools import Tool
@@ -35,8 +35,8 @@ def compilation(tree: LlvmTree, project: Path, **changes: Any) -> Compilation:
     whole = Compilation(
         library=library,
         tree=tree,
-        options=llvm_options.read(tree),
-        sources=llvm_options.sources(project),
+        options=abi_check.read(tree),
+        sources=abi_check.sources(project),
         old=TRAITS,
         kept=(),
         tables=(table,),
@@ -91,7 +91,7 @@ def test_flags_follow_the_llvm(
     lacks: str,
 ) -> None:
     changed = replace(tree, **of_tree)
-    given = {"options": replace(llvm_options.read(tree), **of_options), **changes}
+    given = {"options": replace(abi_check.read(tree), **of_options), **changes}
     text = ninja_file.render(compilation(changed, project, **given))
     assert has in text
     assert lacks not in text
@@ -152,7 +152,7 @@ def test_includes_are_followed_to_what_is_generated(tree: LlvmTree, project: Pat
     header.parent.mkdir(parents=True)
     header.write_text('#include "llvm/Mini/Other.h"\n#  include <vector>\n', encoding="utf-8")
     folder = project / "mlir/lib/Mini"
-    reached = cmake_lists.follow_includes([folder / "Twice.cpp"], (folder,), (tree.prefix / "include",))
+    reached = resolve.follow_includes([folder / "Twice.cpp"], (folder,), (tree.prefix / "include",))
     assert reached.public == {"mlir/Mini/Twice.h"}
     assert {"Colors.h.inc", "Colors.cpp.inc", "llvm/Mini/Other.h", "vector"} <= reached.missing
 
@@ -162,7 +162,7 @@ def test_a_header_beside_the_source_is_found_through_folders(project: Path) -> N
     (folder / "Near.h").write_text('#include "../Far.h"\n', encoding="utf-8")
     (folder.parent / "Far.h").write_text('#include "Generated.inc"\n', encoding="utf-8")
     (folder / "New.cpp").write_text('#include "Near.h"\n', encoding="utf-8")
-    reached = cmake_lists.follow_includes([folder / "New.cpp"], (folder,), ())
+    reached = resolve.follow_includes([folder / "New.cpp"], (folder,), ())
     assert reached.missing == {"Generated.inc"}
 
 

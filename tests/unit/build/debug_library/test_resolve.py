@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tritonsmith.build.debug_library import cmake_lists, resolve
+from tritonsmith.build.debug_library import resolve
 from tritonsmith.core.errors import UsageError
 
 _REGISTRY = """\
@@ -121,7 +121,7 @@ def test_a_misspelt_library_gets_the_nearest_and_what_holds_the_word() -> None:
 
 
 def test_a_file_belongs_to_a_library_of_its_folder_or_of_one_above(project: Path) -> None:
-    folders = cmake_lists.index(project)
+    folders = resolve.index(project)
     deep = project / "mlir/lib/Mini/Detail/Deep.cpp"
     assert resolve.candidates(deep, folders) == ("MLIRMini",)
     assert resolve.candidates(project / "mlir/lib/Mini/Bits/Bits.cpp", folders)[0] == "MLIRMiniBits"

@@ -13,7 +13,7 @@ import pytest
 
 from tests.unit.cli.tasks.conftest import Smith
 from tests.unit.cli.tasks.conftest import smith as smith  # noqa: PLC0414 - a fixture
-from tritonsmith.build.editors import jsonc
+from tritonsmith.build.editors import merged_files
 from tritonsmith.core.envs import receipts, workspace
 
 TD = """def TritonGPUCoalesce : Pass<"tritongpu-coalesce", "mlir::ModuleOp"> {}\n"""
@@ -66,7 +66,7 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Built:
 
 
 def _read(path: Path) -> Any:
-    return jsonc.parse(path.read_text()).value
+    return merged_files.parse(path.read_text()).value
 
 
 def test_vscode_names_only_what_is_there(built: Built, smith: Smith) -> None:

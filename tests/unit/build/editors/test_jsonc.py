@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tritonsmith.build.editors import jsonc
+from tritonsmith.build.editors import merged_files
 
 WANTED: dict[str, Any] = {
     "path": "/b/clangd",
@@ -31,11 +31,14 @@ TEXTS = {
 @pytest.mark.parametrize("name", TEXTS)
 def test_what_is_there_stays(name: str) -> None:
     before = TEXTS[name]
-    after, conflicts = jsonc.merge(before, WANTED, united=("recommendations",))
+    after, conflicts = merged_files.merge(before, WANTED, united=("recommendations",))
     assert conflicts == ()
     rest = iter(after)
     assert all(sign in rest for sign in before.strip())
-    old, new = jsonc.parse(before or "{}").value if before.strip() else {}, jsonc.parse(after).value
+    old, new = (
+        merged_files.parse(before or "{}").value if before.strip() else {},
+        merged_files.parse(after).value,
+    )
     assert {key: new[key] for key in ("path", "nested")} == {key: WANTED[key] for key in ("path", "nested")}
     assert new["recommendations"] == list(dict.fromkeys([*old.get("recommendations", ()), "a.b", "c.d"])) or (
         set(new["recommendations"]) == {"a.b", "c.d", "e.f"}
@@ -44,32 +47,32 @@ def test_what_is_there_stays(name: str) -> None:
     assert {key: new[key] for key in old if key not in WANTED} == {
         key: old[key] for key in old if key not in WANTED
     }
-    assert jsonc.merge(after, WANTED, united=("recommendations",)) == (after, ())
+    assert merged_files.merge(after, WANTED, united=("recommendations",)) == (after, ())
 
 
 def test_a_comma_comes_before_the_comment() -> None:
-    after, _ = jsonc.merge('{\n  "a": 1 // one\n}\n', {"b": 2})
+    after, _ = merged_files.merge('{\n  "a": 1 // one\n}\n', {"b": 2})
     assert after == '{\n  "a": 1, // one\n  "b": 2\n}\n'
 
 
 def test_another_value_stays_unless_forced() -> None:
     before = '{"a": {"b": [1, 2]}, /* x */ "list": [{"label": "t", "args": ["1"]}]}'
     wanted = {"a": {"b": [1]}, "list": [{"label": "t", "args": ["2"]}]}
-    after, conflicts = jsonc.merge(before, wanted)
+    after, conflicts = merged_files.merge(before, wanted)
     assert after == before
     assert [(one.path, one.value, one.wanted) for one in conflicts] == [
         ("a/b", [1, 2], [1]),
         ("list/t/args", ["1"], ["2"]),
     ]
-    forced, none = jsonc.merge(before, wanted, force=True)
+    forced, none = merged_files.merge(before, wanted, force=True)
     assert none == ()
-    assert jsonc.parse(forced).value == wanted
+    assert merged_files.parse(forced).value == wanted
     assert "/* x */" in forced
 
 
 def test_plain_json_is_what_json_reads() -> None:
     text = json.dumps({"a": [1, -2.5e3, True, None, "\u00e9\n", {}], "b": {"c": []}}, indent=1)
-    assert jsonc.parse(text).value == json.loads(text)
+    assert merged_files.parse(text).value == json.loads(text)
 
 
 @pytest.mark.parametrize(
@@ -88,4 +91,4 @@ def test_plain_json_is_what_json_reads() -> None:
 )
 def test_what_it_cannot_read_is_an_error_with_its_line(text: str, line: int) -> None:
     with pytest.raises(ValueError, match=f"line {line}: "):
-        jsonc.merge(text, {"a": 1})
+        merged_files.merge(text, {"a": 1})

@@ -14,7 +14,7 @@ from tests.unit.build.editors.test_editor import built as built  # noqa: PLC0414
 from tests.unit.cli.tasks.conftest import Smith
 from tests.unit.cli.tasks.conftest import smith as smith  # noqa: PLC0414 - a fixture
 from tests.unit.core.plan.conftest import tools
-from tritonsmith.build.editors import jsonc
+from tritonsmith.build.editors import merged_files
 from tritonsmith.core import untrusted
 from tritonsmith.core.plan import Patch
 
@@ -46,7 +46,7 @@ def test_line_ends_of_windows_and_bytes_of_latin1(built: Built, smith: Smith) ->
     assert b"  // caf\xe9\r\n" in new
     assert b'{"build\xff/": true}' in new
     assert new.count(b"\n") == new.count(b"\r\n") > _SETTINGS.count(b"\n")
-    assert "clangd.arguments" in jsonc.parse(new.decode("latin-1")).value
+    assert "clangd.arguments" in merged_files.parse(new.decode("latin-1")).value
     assert _vscode(built, smith) == 0
     assert path.read_bytes() == new
 
@@ -55,7 +55,7 @@ def test_the_script_of_a_dry_run_does_the_same(tmp_path: Path) -> None:
     file = tmp_path / "settings.json"
     file.write_bytes(_SETTINGS)
     before = untrusted.exact_text(file)
-    after, _ = jsonc.merge(before, {"new": ["x"]})
+    after, _ = merged_files.merge(before, {"new": ["x"]})
     step = Patch(tmp_path, file.name, before, after, phase="editor")
     script = untrusted.exact_bytes("\n".join(step.shell()) + "\n")
     subprocess.run(["sh"], input=script, check=True, cwd=tmp_path)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tritonsmith.build.explain import ninja_dry_run
-from tritonsmith.build.explain.ninja_dry_run import Reason
+from tritonsmith.build import explain
+from tritonsmith.build.explain import Reason
 from tritonsmith.core.errors import FactError
 
 # Ninja 1.13.2 in the build folder of Triton 46550ab1, after a source and the top CMakeLists.txt were changed.
@@ -28,7 +28,7 @@ ninja explain: test/lib/Analysis/libTritonTestAnalysis.a is dirty
 
 
 def test_what_follows_from_another_is_no_reason_and_cmake_is_apart() -> None:
-    run = ninja_dry_run.parse_dry_run(OUT, ERR)
+    run = explain.parse_dry_run(OUT, ERR)
     assert run.reasons == (Reason("newer", OBJECT, SOURCE),)
     assert run.regeneration == (Reason("newer", "build.ninja", "/src/triton/CMakeLists.txt"),)
     assert run.steps == (
@@ -57,14 +57,14 @@ def test_what_follows_from_another_is_no_reason_and_cmake_is_apart() -> None:
     ],
 )
 def test_each_reason(line: str, reason: Reason) -> None:
-    assert ninja_dry_run.parse_dry_run("", f"ninja explain: {line}\n").reasons == (reason,)
+    assert explain.parse_dry_run("", f"ninja explain: {line}\n").reasons == (reason,)
 
 
 def test_nothing_to_do() -> None:
-    run = ninja_dry_run.parse_dry_run("ninja: Entering directory `x'\nninja: no work to do.\n", "")
+    run = explain.parse_dry_run("ninja: Entering directory `x'\nninja: no work to do.\n", "")
     assert (run.reasons, run.steps, run.regeneration) == ((), (), ())
 
 
 def test_a_folder_that_is_not_configured(tmp_path: Path) -> None:
     with pytest.raises(FactError, match="not configured"):
-        ninja_dry_run.dry_run(Path("ninja"), tmp_path)
+        explain.dry_run(Path("ninja"), tmp_path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.unit.build import made
-from tritonsmith.build.explain import command
+from tritonsmith.build import explain
 from tritonsmith.core.plan import Link, Plan, Stamp
 
 
@@ -18,5 +18,5 @@ def test_two_steps_with_one_reason_are_one_line(tmp_path: Path) -> None:
         for stamp in stamps
     )
     inputs = made.inputs()
-    told = command.own_steps(Plan("build", steps), inputs.env, None, inputs)
+    told = explain.own_steps(Plan("build", steps), inputs.env, None, inputs)
     assert told == ("CUDA headers and tools: an input changed",)

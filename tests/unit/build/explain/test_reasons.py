@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tritonsmith.build.explain import reasons as explain_reasons
-from tritonsmith.build.explain.ninja_dry_run import DryRun, Reason
+from tritonsmith.build import explain as explain_reasons
+from tritonsmith.build.explain import DryRun, Reason
 
 FLAGS = ["clang++", "-g", "-c"]
 

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from tests.unit.build import made
-from tritonsmith.build.llvm import closure
-from tritonsmith.build.llvm.closure import Consumer
+from tritonsmith.build.llvm import prebuilt
+from tritonsmith.build.llvm.prebuilt import Consumer
 from tritonsmith.core.plan import BuildUsed, Copy, MakeDir, Run, Step
 from tritonsmith.facts.llvm_tree import LlvmTree
 
 PREFIX, PROBE = Path("/work/llvm/a66376b0dc3b"), Path("/work/envs/dev/llvm-closure")
-CONFIGURE = MakeDir(PROBE, phase=closure.PHASE_PROBE)
+CONFIGURE = MakeDir(PROBE, phase=prebuilt.PHASE_PROBE)
 
 
 class Triton:
@@ -30,7 +30,7 @@ class Triton:
 
 def steps(*features: str, consumer: Consumer | None = None, **llvm: Any) -> tuple[Step, ...]:
     given = consumer or Consumer(Triton(), ("FileCheck", "opt"))
-    return closure.build(PREFIX, made.request(made.PIN, *features, **llvm), made.means(), given)
+    return prebuilt.build(PREFIX, made.request(made.PIN, *features, **llvm), made.means(), given)
 
 
 def used(built: tuple[Step, ...]) -> BuildUsed:
@@ -94,6 +94,6 @@ def test_all_and_named_targets_need_no_triton(llvm: dict[str, Any], targets: tup
 
 def test_without_a_checkout_all_is_built() -> None:
     request = made.request()
-    step, *_ = closure.build(PREFIX, request, made.means(), None)
+    step, *_ = prebuilt.build(PREFIX, request, made.means(), None)
     assert isinstance(step, Run)
     assert step.argv[3:] == ("-j16",)

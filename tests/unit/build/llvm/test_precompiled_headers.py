@@ -10,7 +10,7 @@ import pytest
 from tests.unit.build import made
 from tritonsmith.build.llvm import precompiled_headers, source
 from tritonsmith.core import configs
-from tritonsmith.core.envs.schema import CacheSettings, Headers, LlvmSettings, Settings
+from tritonsmith.core.envs.settings import CacheSettings, Headers, LlvmSettings, Settings
 from tritonsmith.core.errors import UsageError
 from tritonsmith.facts.tools import Compilers, Tool
 

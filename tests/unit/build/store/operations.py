@@ -23,12 +23,12 @@ import zstandard  # noqa: F401 - before the fork, as everything else
 
 from tests.unit.build.store import made
 from tests.unit.core.plan import thin
-from tritonsmith.build.store import adopt as store_adopt
-from tritonsmith.build.store import describe_tree, import_, leases, list_
-from tritonsmith.build.store import export as store_export
-from tritonsmith.build.store import gc as store_gc
-from tritonsmith.build.store.gc import GcLimits
-from tritonsmith.build.store.store import Store
+from tritonsmith.build.store import describe_tree, list_, transfer
+from tritonsmith.build.store import list_ as store_gc
+from tritonsmith.build.store import transfer as store_adopt
+from tritonsmith.build.store import transfer as store_export
+from tritonsmith.build.store.list_ import GcLimits
+from tritonsmith.build.store.store import Store, me, register_lease
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.plan import Plan
 from tritonsmith.core.plan.runner import Runner
@@ -83,8 +83,8 @@ def publish(root: Path) -> None:
                 space,
                 Plan("publish", store.publish(describe_tree.manifest("built", "built", tree, made.MACHINE))),
             )
-        user = leases.me(space.env("dev"), None, "built")
-        run(space, Plan("register", leases.register(store, user)))
+        user = me(space.env("dev"), None, "built")
+        run(space, Plan("register", register_lease(store, user)))
         made.receipt(space, "dev", store.path("built"))
 
 
@@ -95,22 +95,22 @@ def archive(root: Path) -> Path:
     tree = llvm_tree.read(a_build(store.path("far")))
     run(space, Plan("far", store.publish(describe_tree.manifest("far", "built", tree, made.MACHINE))))
     target = root / "far.tar.zst"
-    run(space, store_export.prepare(store.entry("far"), str(target), space, made.MACHINE).plan)
+    run(space, store_export.prepare_export(store.entry("far"), str(target), space, made.MACHINE).plan)
     return target
 
 
 def bring(root: Path) -> None:
     """`store.import`."""
     space, store = world(root)
-    source = import_.locate(str(root / "far.tar.zst"), space)
+    source = transfer.locate(str(root / "far.tar.zst"), space)
     with store.hold("far", purpose="store.import"):
-        run(space, import_.prepare(source, store, space, made.MACHINE).plan)
+        run(space, transfer.prepare_import(source, store, space, made.MACHINE).plan)
 
 
 def export(root: Path) -> None:
     """`store.export`."""
     space, store = world(root)
-    found = store_export.prepare(store.entry("built"), str(root / "out.tar.zst"), space, made.MACHINE)
+    found = store_export.prepare_export(store.entry("built"), str(root / "out.tar.zst"), space, made.MACHINE)
     run(space, found.plan)
 
 
@@ -131,7 +131,7 @@ def gc_now(root: Path) -> None:
 def use(root: Path) -> None:
     """As `setup-mlir` does that found an entry: it registers, and fails if the entry is gone by then."""
     space, store = world(root)
-    run(space, Plan("use", leases.register(store, leases.me(space.env("late"), None, "far"))))
+    run(space, Plan("use", register_lease(store, me(space.env("late"), None, "far"))))
 
 
 def adopt(root: Path) -> None:

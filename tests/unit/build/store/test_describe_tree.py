@@ -13,11 +13,10 @@ import pytest
 from tests.unit.build.store import made, operations
 from tests.unit.core.plan import thin
 from tests.unit.facts import fakes
-from tritonsmith.build.store import adopt as store_adopt
-from tritonsmith.build.store import describe_tree, verify
+from tritonsmith.build.store import describe_tree, list_
+from tritonsmith.build.store import transfer as store_adopt
 from tritonsmith.build.store.describe_tree import Known
-from tritonsmith.build.store.entry import Closure, Compiler, StoreEntry, StoreManifest
-from tritonsmith.build.store.matching import LlvmNeeds
+from tritonsmith.build.store.entry import Closure, Compiler, LlvmNeeds, StoreEntry, StoreManifest
 from tritonsmith.build.store.store import Store
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, UsageError
@@ -132,7 +131,7 @@ def changed(entry: StoreEntry, **changes: object) -> StoreEntry:
 
 
 def test_a_whole_one(built: StoreEntry) -> None:
-    assert verify.problems(built) == ()
+    assert list_.problems(built) == ()
 
 
 @pytest.mark.parametrize(
@@ -147,15 +146,15 @@ def test_a_whole_one(built: StoreEntry) -> None:
     ],
 )
 def test_a_tree_that_is_another(built: StoreEntry, changes: dict[str, object], words: str) -> None:
-    assert verify.problems(changed(built, **changes)) == (words,)
+    assert list_.problems(changed(built, **changes)) == (words,)
 
 
 def test_another_commit(built: StoreEntry) -> None:
     header = built.path / "include" / "llvm" / "Support" / "VCSRevision.h"
     header.parent.mkdir(parents=True)
     header.write_text(f'#define LLVM_REVISION "{made.COMMIT}"\n')
-    assert verify.problems(changed(built, commit=made.COMMIT)) == ()
-    assert "commit: the manifest says" in verify.problems(changed(built, commit="f" * 40))[0]
+    assert list_.problems(changed(built, commit=made.COMMIT)) == ()
+    assert "commit: the manifest says" in list_.problems(changed(built, commit="f" * 40))[0]
 
 
 def test_archives_that_are_not_whole(built: StoreEntry) -> None:
@@ -163,7 +162,7 @@ def test_archives_that_are_not_whole(built: StoreEntry) -> None:
     (lib / "libNone.a").write_text("none")
     (lib / "libCut.a").write_bytes((lib / "libLLVMSupport.a").read_bytes()[:100])
     (lib / "obj" / "A.cpp.o").unlink()
-    problems = verify.problems(changed(built, libraries=("libLLVMSupport.a", "libMLIRIR.a")))
+    problems = list_.problems(changed(built, libraries=("libLLVMSupport.a", "libMLIRIR.a")))
     assert problems == (
         "lib/libMLIRIR.a is missing",
         "lib/libCut.a: libCut.a is truncated: a member ends after the end of the file",
@@ -175,17 +174,17 @@ def test_archives_that_are_not_whole(built: StoreEntry) -> None:
 def test_files_that_were_changed_since_they_were_imported(built: StoreEntry) -> None:
     sums = built.path / CHECKSUMS
     sums.write_text(json.dumps({"schema": 1, "sha256": {"bin/FileCheck": "0" * 64, "gone": "0" * 64}}))
-    assert verify.problems(built) == (
+    assert list_.problems(built) == (
         "bin/FileCheck was changed since it was imported",
         "gone: No such file or directory",
     )
-    assert verify.problems(built, quick=True) == ()
+    assert list_.problems(built, quick=True) == ()
     sums.write_text("{")
-    assert "cannot read" in verify.problems(built)[0]
+    assert "cannot read" in list_.problems(built)[0]
 
 
 def test_one_that_is_not_ready() -> None:
-    assert verify.problems(StoreEntry("x", Path("/x"), "unfinished", None, "half")) == ("half",)
+    assert list_.problems(StoreEntry("x", Path("/x"), "unfinished", None, "half")) == ("half",)
 
 
 def test_adopting_and_forgetting(store: Store, space: Workspace, tmp_path: Path) -> None:
@@ -299,7 +298,7 @@ def test_one_that_was_built_anew_is_not_given_out_until_it_is_adopted_again(
     assert (entry.status, entry.manifest) == ("changed", manifest)
     assert f"invoke store.import --in-place '{tree}'" in entry.problem
     assert store.find(LlvmNeeds()).entry is None
-    assert verify.problems(entry) == (entry.problem,)
+    assert list_.problems(entry) == (entry.problem,)
     adopt(store, space, tree)
     assert store.entry(manifest.name).status == "ready"
 

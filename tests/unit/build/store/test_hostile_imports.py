@@ -16,12 +16,12 @@ from tests.support import as_plain_user
 from tests.unit.build.store import made, operations
 from tests.unit.build.store.test_moving import Files, bring, entry, head, pack
 from tests.unit.core.plan import bombs
-from tritonsmith.build.store import describe_tree, export, list_, verify
+from tritonsmith.build.store import describe_tree, list_, transfer
 from tritonsmith.build.store.store import Store
 from tritonsmith.core import configs
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import DownloadError, FactError, SmithError, StepError
-from tritonsmith.core.plan import ar_archive, download
+from tritonsmith.core.plan import archive, download
 from tritonsmith.core.plan.steps import pack as steps_pack
 from tritonsmith.core.plan.steps import store_entry
 from tritonsmith.core.plan.steps.store_entry import RemoveLeftovers
@@ -275,9 +275,9 @@ def test_a_manifest_with_values_of_the_wrong_type(
     rows = {row.entry.name: row.entry for row in list_.make(store, space, 0.0).rows}
     assert (rows["good"].status, rows["evil"].status) == ("ready", "unreadable")
     assert list_.as_json(list_.make(store, space, 0.0))
-    assert verify.problems(rows["evil"])
+    assert list_.problems(rows["evil"])
     with pytest.raises(FactError):
-        export.prepare(rows["evil"], str(tmp_path / "x.tar.zst"), space, made.MACHINE)
+        transfer.prepare_export(rows["evil"], str(tmp_path / "x.tar.zst"), space, made.MACHINE)
 
 
 @pytest.mark.parametrize(
@@ -310,7 +310,9 @@ def test_a_manifest_that_is_no_file(store: Store, space: Workspace, make: Callab
 def test_an_export_that_fails_leaves_nothing(store: Store, space: Workspace, tmp_path: Path) -> None:
     tree = llvm_tree.read(operations.a_build(store.path("one")))
     made.act(space, *store.publish(describe_tree.manifest("one", "built", tree, made.MACHINE)))
-    found = export.prepare(store.entry("one"), str(tmp_path / "out" / "one.tar.zst"), space, made.MACHINE)
+    found = transfer.prepare_export(
+        store.entry("one"), str(tmp_path / "out" / "one.tar.zst"), space, made.MACHINE
+    )
     (store.path("one") / "bin" / "FileCheck").unlink()
     with pytest.raises(SmithError):
         made.act(space, *found.plan.steps)
@@ -338,7 +340,7 @@ def test_checksums_of_an_entry_that_name_something_else(store: Store, space: Wor
     told = ("is no longer a file", "No such file or directory", "which is not a valid file name")
     problems = [
         one
-        for one in verify.problems(store.entry("one"))
+        for one in list_.problems(store.entry("one"))
         if one.endswith(told) or one.startswith("cannot read")
     ]
     assert bool(problems) == (sums not in ([], {}))
@@ -346,6 +348,6 @@ def test_checksums_of_an_entry_that_name_something_else(store: Store, space: Wor
 
 def test_an_object_archive_without_sizes(tmp_path: Path) -> None:
     path = tmp_path / "libLLVM.a"
-    path.write_bytes(ar_archive.MAGIC + b"a.o/".ljust(48) + b"x".ljust(10) + b"`\n")
-    with pytest.raises(ar_archive.BadArchiveError, match="not a number"):
-        ar_archive.read(path)
+    path.write_bytes(archive.MAGIC + b"a.o/".ljust(48) + b"x".ljust(10) + b"`\n")
+    with pytest.raises(archive.BadArchiveError, match="not a number"):
+        archive.read_ar(path)

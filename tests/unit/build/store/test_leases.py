@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.unit.build.store import made
-from tritonsmith.build.store import leases, list_
-from tritonsmith.build.store.store import Store
+from tritonsmith.build.store import list_
+from tritonsmith.build.store.store import Store, look, me, register_lease
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import StepError
 from tritonsmith.core.plan.steps.store_entry import Discard
@@ -24,13 +24,13 @@ def entry(store: Store, space: Workspace) -> str:
 
 
 def register(store: Store, space: Workspace, env: str = "dev", entry: str = "one") -> Path:
-    user = leases.me(space.env(env), Path("/src/triton"), entry)
-    made.act(space, *leases.register(store, user))
+    user = me(space.env(env), Path("/src/triton"), entry)
+    made.act(space, *register_lease(store, user))
     return store.users / user.file
 
 
 def seen(store: Store, space: Workspace, *, later: float = 2 * DAY) -> dict[str, list[str]]:
-    usage = leases.look(store, space, time.time() + later)
+    usage = look(store, space, time.time() + later)
     return {name: [f"{use.in_words}: {use.why}" for use in uses] for name, uses in usage.uses.items()}
 
 
@@ -67,7 +67,7 @@ def test_a_registration_alone_counts_for_a_day(store: Store, space: Workspace, e
     record = register(store, space)
     assert seen(store, space, later=0) == {"one": ["dev (/src/triton): registered recently"]}
     assert seen(store, space) == {}
-    usage = leases.look(store, space, time.time() + 2 * DAY)
+    usage = look(store, space, time.time() + 2 * DAY)
     assert [(stale.name, stale.changed) for stale in usage.stale] == [
         (record.name, record.stat().st_mtime_ns)
     ]
@@ -128,8 +128,8 @@ def test_so_is_everything_that_an_unreadable_environment_of_ours_may_use(
 
 
 def test_what_lies_on_another_machine_is_kept(store: Store, space: Workspace, entry: str) -> None:
-    user = leases.me(Workspace(Path("/no/such/workspace")).env("dev"), None, entry)
-    made.act(space, *leases.register(store, replace(user, host="elsewhere")))
+    user = me(Workspace(Path("/no/such/workspace")).env("dev"), None, entry)
+    made.act(space, *register_lease(store, replace(user, host="elsewhere")))
     assert seen(store, space)["one"] == ["dev (/no/such/workspace): can only be checked on elsewhere"]
 
 

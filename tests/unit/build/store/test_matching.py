@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.build.store import made
-from tritonsmith.build.store.entry import Abi, Closure, StoreEntry
-from tritonsmith.build.store.matching import LlvmNeeds, choose, lacks
+from tritonsmith.build.store.entry import Abi, Closure, LlvmNeeds, StoreEntry, choose_entry, lacks
 
 WANTED = LlvmNeeds(
     commit=made.COMMIT,
@@ -135,8 +134,8 @@ def test_a_build_tree_with_its_sources_serves_any_scope(tmp_path: Path) -> None:
     for scope in ("closure", "all"):
         want = replace(WANTED, scope=scope, tools=frozenset({"opt"}))
         assert lacks(tree, want) == []
-        assert not choose([tree], want).complete
-    found = choose([tree], replace(WANTED, scope="python-module"))
+        assert not choose_entry([tree], want).complete
+    found = choose_entry([tree], replace(WANTED, scope="python-module"))
     assert (found.entry, found.complete) == (tree, True)
 
 
@@ -153,7 +152,7 @@ def test_the_best_comes_first_and_of_the_others_it_is_said_why_not(tmp_path: Pat
     like = entry("like", made="2026-02-02")
     older = entry("older")
     other = entry("other", assertions=False)
-    found = choose([older, tree, other, more, like], WANTED)
+    found = choose_entry([older, tree, other, more, like], WANTED)
     assert found.entry == like
     assert found.complete
     assert dict(found.refused) == {
@@ -163,6 +162,6 @@ def test_the_best_comes_first_and_of_the_others_it_is_said_why_not(tmp_path: Pat
         "grows": "suitable, but like is better",
     }
     keyed = entry("keyed", key="k", made="2025-01-01")
-    assert choose([like, keyed], replace(WANTED, key="k")).entry == keyed
-    nothing = choose([other], WANTED)
+    assert choose_entry([like, keyed], replace(WANTED, key="k")).entry == keyed
+    nothing = choose_entry([other], WANTED)
     assert (nothing.entry, nothing.complete) == (None, False)

@@ -14,8 +14,8 @@ import pytest
 import zstandard
 
 from tests.unit.build.store import made, operations
-from tritonsmith.build.store import describe_tree, import_, remote, verify
-from tritonsmith.build.store import export as store_export
+from tritonsmith.build.store import describe_tree, list_, transfer
+from tritonsmith.build.store import transfer as store_export
 from tritonsmith.build.store.store import Store
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import (
@@ -26,7 +26,7 @@ from tritonsmith.core.errors import (
     StepError,
     UsageError,
 )
-from tritonsmith.core.plan import ar_archive
+from tritonsmith.core.plan.archive import read_ar
 from tritonsmith.core.plan.download import sha256_of
 from tritonsmith.core.plan.steps import pack as steps_pack
 from tritonsmith.facts import llvm_tree
@@ -70,15 +70,15 @@ def built(store: Store, space: Workspace, tmp_path: Path) -> Store:
 
 
 def export(store: Store, space: Workspace, dest: str, name: str = "one") -> Path:
-    found = store_export.prepare(store.entry(name), dest, space, made.MACHINE)
+    found = store_export.prepare_export(store.entry(name), dest, space, made.MACHINE)
     made.act(space, *found.plan.steps)
     return Path(found.dest)
 
 
-def bring(store: Store, space: Workspace, place: str, **more: Any) -> import_.StoreImport:
-    source = import_.locate(place, space, more.pop("sha256", ""))
+def bring(store: Store, space: Workspace, place: str, **more: Any) -> transfer.StoreImport:
+    source = transfer.locate(place, space, more.pop("sha256", ""))
     made.act(space, *source.plan.steps)
-    found = import_.prepare(source, store, space, more.pop("machine", made.MACHINE), **more)
+    found = transfer.prepare_import(source, store, space, more.pop("machine", made.MACHINE), **more)
     made.act(space, *found.plan.steps)
     return found
 
@@ -102,7 +102,7 @@ def test_everything_arrives_and_names_its_new_place(archive: Path, other: Store,
     found = bring(other, space, str(archive))
     tree = other.path("one")
     assert (found.there, other.entry("one").status) == (False, "ready")
-    assert verify.problems(other.entry("one")) == ()
+    assert list_.problems(other.entry("one")) == ()
     files = {str(path.relative_to(tree)) for path in tree.rglob("*") if not path.is_dir()}
     assert files == {
         ".tritonsmith-import",
@@ -127,7 +127,7 @@ def test_everything_arrives_and_names_its_new_place(archive: Path, other: Store,
     assert (tree / "include" / "linked.h").read_text() == "outside"
     assert (tree / "bin" / "tblgen").readlink() == Path("mlir-tblgen")
     assert (tree / "bin" / "FileCheck").stat().st_mode & 0o777 == 0o755
-    library = ar_archive.read(tree / "lib" / "libLLVMSupport.a")
+    library = read_ar(tree / "lib" / "libLLVMSupport.a")
     assert (library.thin, [member.size for member in library.objects]) == (False, [300_001, 70_000])
     have = other.entry("one").manifest
     assert have is not None
@@ -157,7 +157,7 @@ def test_what_was_imported_can_be_exported(
 def test_an_export_says_what_it_lacks(built: Store, space: Workspace, tmp_path: Path) -> None:
     split = replace(built.entry("one").manifest or made.manifest(), debug_info="split", sanitizer="address")
     made.act(space, *built.publish(split))
-    found = store_export.prepare(built.entry("one"), str(tmp_path), space, made.MACHINE)
+    found = store_export.prepare_export(built.entry("one"), str(tmp_path), space, made.MACHINE)
     assert found.dest == f"{tmp_path}/one.tar.zst"
     assert any(".dwo" in note for note in found.notes)
     assert any("sanitizer address" in note for note in found.notes)
@@ -169,7 +169,7 @@ def test_an_export_says_what_it_lacks(built: Store, space: Workspace, tmp_path: 
 def test_what_cannot_be_exported(built: Store, space: Workspace, tmp_path: Path) -> None:
     def refused(name: str, dest: str) -> str:
         with pytest.raises(SmithError) as caught:
-            store_export.prepare(built.entry(name), dest, space, made.MACHINE)
+            store_export.prepare_export(built.entry(name), dest, space, made.MACHINE)
         return str(caught.value)
 
     assert "ends in .tar.zst" in refused("one", str(tmp_path / "one.tar.gz"))
@@ -353,7 +353,7 @@ def test_a_flipped_bit(archive: Path, other: Store, space: Workspace) -> None:
 
 def test_through_an_object_store(built: Store, other: Store, space: Workspace) -> None:
     url = "memory://bucket/team/"
-    found = store_export.prepare(built.entry("one"), url, space, made.MACHINE)
+    found = store_export.prepare_export(built.entry("one"), url, space, made.MACHINE)
     made.act(space, *found.plan.steps)
     assert found.dest == f"{url}one.tar.zst"
     assert not (space.downloads / "one.tar.zst").exists()
@@ -367,7 +367,7 @@ def test_through_an_object_store(built: Store, other: Store, space: Workspace) -
 
 
 def test_an_object_store_that_has_something_else(built: Store, other: Store, space: Workspace) -> None:
-    found = store_export.prepare(built.entry("one"), "memory://other/one.tar.zst", space, made.MACHINE)
+    found = store_export.prepare_export(built.entry("one"), "memory://other/one.tar.zst", space, made.MACHINE)
     made.act(space, *found.plan.steps)
     with pytest.raises(DownloadError, match="wrong checksum"):
         bring(other, space, found.dest, sha256="0" * 64)
@@ -392,12 +392,12 @@ def test_a_client_that_is_missing(other: Store, space: Workspace, url: str, word
     ],
 )
 def test_what_is_written_down(place: str, shown: str) -> None:
-    assert remote.shown(place) == shown
+    assert transfer.shown(place) == shown
 
 
 def test_a_path_from_a_url() -> None:
-    assert remote.local("file:///a%20b/c") == Path("/a b/c")
-    assert not remote.is_url("file:///a")
+    assert transfer.local("file:///a%20b/c") == Path("/a b/c")
+    assert not transfer.is_url("file:///a")
 
 
 @pytest.mark.parametrize(
@@ -405,4 +405,4 @@ def test_a_path_from_a_url() -> None:
 )
 def test_a_url_that_no_store_of_files_has(url: str, space: Workspace) -> None:
     with pytest.raises(SmithError):
-        import_.locate(url, space)
+        transfer.locate(url, space)

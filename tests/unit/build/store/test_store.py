@@ -9,11 +9,11 @@ import pytest
 
 from tests.support import as_plain_user
 from tests.unit.build.store import made
-from tritonsmith.build.store.matching import LlvmNeeds
+from tritonsmith.build.store.entry import LlvmNeeds
 from tritonsmith.build.store.store import Store, open_store
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, LockedError, OwnershipError, SmithError, UsageError
-from tritonsmith.core.plan import ownership
+from tritonsmith.core.plan import files
 from tritonsmith.core.plan.steps import store_entry
 
 
@@ -135,7 +135,7 @@ def test_who_builds_an_entry_again_stops_its_deletion(store: Store) -> None:
 def test_a_store_outside_of_the_workspace_is_marked_itself(space: Workspace, tmp_path: Path) -> None:
     shared = tmp_path / "shared store"
     store = made.store_in(space, str(shared))
-    assert ownership.is_marked(shared)
+    assert files.is_marked(shared)
     assert (store.root, store.owner) == (shared, shared)
     made.put(store, space)
     assert status(store) == {"one": "ready"}
@@ -175,7 +175,7 @@ def test_another_workspace_is_no_store(space: Workspace, tmp_path: Path) -> None
 
 def test_a_claim_that_was_stopped_goes_on(space: Workspace, tmp_path: Path) -> None:
     root = tmp_path / "store"
-    ownership.mark(root)
+    files.mark(root)
     (root / "users").mkdir()
     store = open_store(space, str(root))
     store.claim()

@@ -10,7 +10,7 @@ from tests.unit.atlas.planted import plant
 from tests.unit.build.suites.test_results import UNITS
 from tritonsmith.atlas.index import Index
 from tritonsmith.atlas.source_files import SourceFiles
-from tritonsmith.build.suites import affected
+from tritonsmith.build.suites import selection
 from tritonsmith.build.suites.results import SUITES
 from tritonsmith.build.suites.selection import SuiteSelection, SuiteTree
 
@@ -44,7 +44,7 @@ def tree(tmp_path: Path) -> SuiteTree:
 
 
 def of(tree: SuiteTree, *files: str) -> SuiteSelection:
-    found = affected.of_files(Index(SourceFiles(tree.root)), tree, files)
+    found = selection.of_files(Index(SourceFiles(tree.root)), tree, files)
     assert [file for file, _ in found.reasons] == list(files)
     return found.selection(tree, SUITES)
 
@@ -144,7 +144,7 @@ def test_tests_affect_themselves(tree: SuiteTree) -> None:
 
 
 def test_what_is_affected_and_not_asked_for_is_said(tree: SuiteTree) -> None:
-    found = affected.of_files(Index(SourceFiles(tree.root)), tree, ["python/src/passes.cc"])
+    found = selection.of_files(Index(SourceFiles(tree.root)), tree, ["python/src/passes.cc"])
     asked = found.selection(tree, ["lit", "gpu-less"])
     assert asked.suites == ("gpu-less",)
     assert asked.left_out == (
@@ -154,7 +154,7 @@ def test_what_is_affected_and_not_asked_for_is_said(tree: SuiteTree) -> None:
 
 def test_a_deleted_source_affects_what_it_did(tree: SuiteTree) -> None:
     files = ["lib/Gone.cpp", "test/TritonGPU/gone.mlir"]
-    found = affected.of_files(Index(SourceFiles(tree.root)), tree, [], files)
+    found = selection.of_files(Index(SourceFiles(tree.root)), tree, [], files)
     assert found.whole == set(SUITES)
-    only_test = affected.of_files(Index(SourceFiles(tree.root)), tree, [], files[1:])
+    only_test = selection.of_files(Index(SourceFiles(tree.root)), tree, [], files[1:])
     assert only_test.selection(tree, SUITES).suites == ()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tritonsmith.build.suites import replay, step_script, workflow
+from tritonsmith.build.suites import replay, workflow
 from tritonsmith.build.suites.command import NothingRunError, TestedBuild
 from tritonsmith.build.suites.replay import ReplayedStep
 from tritonsmith.build.suites.workflow import WorkflowJob, WorkflowStep
@@ -338,7 +338,7 @@ def test_a_folder_that_leads_out_of_the_clone(tested: TestedBuild, cloned: Calla
     ],
 )
 def test_what_is_not_on_the_list_is_left_out(script: str, why: str) -> None:
-    assert why in step_script.refusal(script, configs.load("ci-replay"))
+    assert why in workflow.refusal(script, configs.load("ci-replay"))
 
 
 @pytest.mark.parametrize(
@@ -356,7 +356,7 @@ def test_what_is_not_on_the_list_is_left_out(script: str, why: str) -> None:
     ],
 )
 def test_what_upstream_runs_without_a_gpu_is_on_the_list(script: str) -> None:
-    assert step_script.refusal(script, configs.load("ci-replay")) == ""
+    assert workflow.refusal(script, configs.load("ci-replay")) == ""
 
 
 def test_variables_and_folders_past_the_rules(tested: TestedBuild) -> None:

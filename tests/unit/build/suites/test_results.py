@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.unit.atlas.planted import plant
-from tritonsmith.build.suites import report, results
-from tritonsmith.build.suites.report import junit_xml
+from tritonsmith.build.suites import command, results
+from tritonsmith.build.suites.command import junit_xml
 from tritonsmith.build.suites.results import SuiteTest
 from tritonsmith.core import process
 from tritonsmith.core.errors import FactError
@@ -53,7 +53,7 @@ def test_lit(tmp_path: Path) -> None:
 
 def test_the_tables_come_before_what_failed_tests_printed() -> None:
     tests = [SuiteTest("lit", "b.mlir", "failed", 0.5, "FAIL", "a.mlir:3:11: error: CHECK: expected")]
-    *tables, name, printed = report.screen(tests)
+    *tables, name, printed = command.screen(tests)
     assert [one for one in tables if isinstance(one, str)] == []
     assert (name, printed) == ("b.mlir:", "a.mlir:3:11: error: CHECK: expected")
 

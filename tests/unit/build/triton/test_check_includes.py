@@ -12,7 +12,7 @@ from tests.unit.build import made
 from tritonsmith.build.triton import check_includes, recipe, suspects
 from tritonsmith.build.triton.check_includes import IncludeCheck
 from tritonsmith.core.envs import receipts
-from tritonsmith.core.envs.session import Session
+from tritonsmith.core.envs.receipts import Session
 from tritonsmith.core.envs.workspace import EnvDir
 from tritonsmith.core.errors import StepError
 from tritonsmith.core.plan import BuildObjects, OutdateForeignOutput, Plan, Run, Step, Write

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from tests.unit.build import made
-from tritonsmith.build.compile_commands import NAME
+from tritonsmith.build.cmake import NAME
 from tritonsmith.build.llvm import setup_mlir
-from tritonsmith.build.prepared_build import PreparedBuild
+from tritonsmith.build.preflight import PreparedBuild
 from tritonsmith.build.triton import commands
 from tritonsmith.build.triton.recipe import Inputs
 from tritonsmith.build.triton.source import TritonSource, request_for
-from tritonsmith.core.envs import receipts, session, settings
-from tritonsmith.core.envs.schema import LlvmSettings, Settings, TritonSettings
-from tritonsmith.core.envs.session import Session
+from tritonsmith.core.envs import receipts, settings
+from tritonsmith.core.envs.receipts import Session
+from tritonsmith.core.envs.settings import LlvmSettings, Settings, TritonSettings
 from tritonsmith.core.envs.workspace import EnvDir, Workspace
 from tritonsmith.core.errors import FactError, InterruptedRunError, PreflightError, StepError, UsageError
 from tritonsmith.core.plan import Plan, Run, Step
@@ -200,7 +200,7 @@ def test_an_install_ends_with_its_proof_where_there_is_one(
 
 
 def run(prepared: PreparedBuild) -> Session:
-    with session.opened("build-triton", "dev") as running:
+    with receipts.opened("build-triton", "dev") as running:
         commands.execute(prepared, running)
     return running
 

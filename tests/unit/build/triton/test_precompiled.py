@@ -11,7 +11,7 @@ import pytest
 
 from tests.unit.build import made
 from tritonsmith.build.triton import precompiled, recipe
-from tritonsmith.core.envs.schema import CacheSettings, Headers, Settings, TritonSettings
+from tritonsmith.core.envs.settings import CacheSettings, Headers, Settings, TritonSettings
 from tritonsmith.core.errors import UsageError
 from tritonsmith.facts.tools import Compilers, Tool
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tritonsmith.build.triton import recipe
-from tritonsmith.core.envs.schema import Purpose, TritonSettings
+from tritonsmith.core.envs.settings import Purpose, TritonSettings
 
 
 @pytest.fixture

@@ -12,11 +12,11 @@ from tests.unit.facts import fakes
 from tritonsmith.build.triton import source
 from tritonsmith.build.triton.source import TritonSource, locate, request_for, request_for_revision
 from tritonsmith.core.envs import settings
-from tritonsmith.core.envs.schema import LlvmSettings, Settings
+from tritonsmith.core.envs.settings import LlvmSettings, Settings
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.core.plan import GitFetch, Run
-from tritonsmith.facts import eras, llvm_tree
+from tritonsmith.facts import checkout, llvm_tree
 from tritonsmith.facts.checkout import LlvmPin
 from tritonsmith.facts.llvm_tree import LlvmTree
 
@@ -131,8 +131,8 @@ def test_a_release_tells_its_pin_without_sources(revision: str) -> None:
     request = request_for_revision(chosen(revision=revision))
     assert request is not None
     assert request.pin is not None
-    assert request.pin.commit == eras.release("3.5").llvm
-    assert request.features == eras.features("3.5")
+    assert request.pin.commit == checkout.release("3.5").llvm
+    assert request.features == checkout.features("3.5")
     assert request.projects == ("mlir", "lld")
 
 

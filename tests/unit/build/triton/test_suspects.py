@@ -14,7 +14,7 @@ from tritonsmith.build.triton.recipe import PHASE_SUSPECTS
 from tritonsmith.core.errors import StepError
 from tritonsmith.core.plan import BuildObjects
 from tritonsmith.core.plan.steps.base import CommandFailedError
-from tritonsmith.facts import eras, llvm_history
+from tritonsmith.facts import checkout, llvm_history
 from tritonsmith.facts.llvm_history import Bump
 
 LOGS = Path(__file__).parents[1] / "logs"
@@ -102,7 +102,7 @@ def test_only_bumps_on_the_way_to_the_llvm_count(pinned: str, llvm: int, taken: 
         Bump("earlier", "2020-01-01", (), 1),
         Bump("later", "2030-01-01", (), 1, after=True),
     ]
-    assert [bump.commit for bump in suspects.towards(bumps, eras.llvm_branched(llvm))] == taken
+    assert [bump.commit for bump in suspects.towards(bumps, checkout.llvm_branched(llvm))] == taken
 
 
 def test_sources_are_taken_as_they_are_and_headers_by_who_includes_them(tmp_path: Path) -> None:

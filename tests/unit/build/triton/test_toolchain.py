@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.unit.build import made
-from tritonsmith.build.triton import toolchain
-from tritonsmith.build.triton.toolchain import Component
+from tritonsmith.build.triton import recipe
+from tritonsmith.build.triton.recipe import Component
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.plan import Copy, Plan, UnpackPackage
 from tritonsmith.core.plan.runner import Runner
@@ -21,7 +21,7 @@ BACKEND = Path("/home/dev/triton/third_party/nvidia/backend")
 
 
 def parts(checkout: TritonCheckout, *, proton: bool = True) -> dict[str, Component]:
-    return {part.name: part for part in toolchain.components(checkout, SPACE, proton=proton)}
+    return {part.name: part for part in recipe.components(checkout, SPACE, proton=proton)}
 
 
 def wanting(**versions: str) -> TritonCheckout:
@@ -110,12 +110,12 @@ def test_json_of_the_version_that_the_checkout_names() -> None:
     for version, named in (("2.1", ""), ("3.7", "3.11.3"), ("3.7", "3.12.0")):
         checkout = replace(made.checkout(version), json_version=named)
         prefix = SPACE.toolchain / f"nlohmann-json-{named or '3.11.3'}" / "nlohmann_json"
-        assert toolchain.json_prefix(checkout, SPACE) == prefix
+        assert recipe.json_prefix(checkout, SPACE) == prefix
 
 
 def steps_of(system: made.System, arch: str = "x86_64", env: str = "dev") -> list[UnpackPackage | Copy]:
     python, host = SPACE.env(env).python, made.machine(system, arch=arch)
-    plan = toolchain.plan(made.checkout("3.7"), SPACE, host, python, proton=False)
+    plan = recipe.toolchain_plan(made.checkout("3.7"), SPACE, host, python, proton=False)
     return [step for step in plan.steps if isinstance(step, (UnpackPackage, Copy))]
 
 
@@ -161,13 +161,15 @@ def test_files_are_copied_last() -> None:
 
 def test_files_that_nobody_touched_are_not_compared_again(tmp_path: Path) -> None:
     space, checkout = Workspace(tmp_path / "home"), replace(made.checkout("3.7"), root=tmp_path / "triton")
-    for part in toolchain.components(checkout, space, proton=False):
+    for part in recipe.components(checkout, space, proton=False):
         file = part.source / "one.h" if part.tree else part.source
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("ours")
 
     def copies() -> tuple[Copy, ...]:
-        plan = toolchain.plan(checkout, space, made.machine("linux"), Path("/venv/bin/python"), proton=False)
+        plan = recipe.toolchain_plan(
+            checkout, space, made.machine("linux"), Path("/venv/bin/python"), proton=False
+        )
         return tuple(step for step in plan.steps if isinstance(step, Copy))
 
     def left() -> int:

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests.unit.repositories import Made
-from tritonsmith.build.watch import command, dependencies
-from tritonsmith.build.watch.dependencies import Dependencies
+from tritonsmith.build.watch import command
+from tritonsmith.build.watch.command import Dependencies
 from tritonsmith.build.watch.files import files_of_tree
-from tritonsmith.cli.tasks import namespace, option_task
-from tritonsmith.core.envs.schema import Purpose
+from tritonsmith.cli.tasks import namespace, option_fields
+from tritonsmith.core.envs.settings import Purpose
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, UsageError
 
@@ -52,7 +52,7 @@ def configured(folder: Path, source: Path) -> Path:
 
 
 def of_task(space: Workspace, name: str, *words: str) -> Dependencies:
-    return dependencies.of_task(name, option_task.from_argv(namespace[name], words), (), space)
+    return command.of_task(name, option_fields.from_argv(namespace[name], words), (), space)
 
 
 def counted(needs: Dependencies, source: Path) -> set[str]:
@@ -109,7 +109,7 @@ def test_a_task_of_no_file_is_refused(space: Workspace) -> None:
     ],
 )
 def test_a_command_in_the_checkout(argv: str, purpose: Purpose, space: Workspace, source: Path) -> None:
-    needs = dependencies.of_command(argv.split(), (), "dev", source, space)
+    needs = command.of_command(argv.split(), (), "dev", source, space)
     assert needs.build
     assert needs.build.targets == {"python": ("triton",), "opt": ("triton-opt",), "all": ()}[purpose]
     assert counted(needs, source) == set(SOURCES) - {"README.md", ".gitignore"}
@@ -121,20 +121,20 @@ def test_a_command_elsewhere(
     here = tmp_path / "here"
     here.mkdir()
     monkeypatch.chdir(here)
-    needs = dependencies.of_command(("true",), (), "dev", None, space)
+    needs = command.of_command(("true",), (), "dev", None, space)
     assert needs.build is None, "the build is of another folder"
     assert counted(needs, source) == set()
-    assert dependencies.of_command(("true",), (source,), "dev", None, space).build is None
+    assert command.of_command(("true",), (source,), "dev", None, space).build is None
 
 
 def test_lit_tests(space: Workspace, source: Path) -> None:
-    made, files = dependencies.of_tests((), "dev", space)
+    made, files = command.of_tests((), "dev", space)
     assert made.targets == ("triton-opt",)
     assert counted(Dependencies(files), source) == {
         "CMakeLists.txt", "bin/triton-opt.cpp", "include/triton/Ops.td", "lib/Pass.cpp", "test/a.mlir",
     }  # fmt: skip
     with pytest.raises(FactError):
-        dependencies.of_tests((), "debug", space)
+        command.of_tests((), "debug", space)
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.unit.repositories import Made, Maker
-from tritonsmith.build.worktrees import add, list_, remove
-from tritonsmith.build.worktrees import record as records
-from tritonsmith.build.worktrees.add import TritonClone, WorktreeRequest
-from tritonsmith.build.worktrees.record import WorktreeRecord
+from tritonsmith.build.worktrees import add, remove
+from tritonsmith.build.worktrees import add as records
+from tritonsmith.build.worktrees.add import TritonClone, WorktreeRecord, WorktreeRequest
 from tritonsmith.core.envs import receipts, settings, workspace
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, LockedError, SmithError, UsageError
@@ -583,7 +582,7 @@ def test_a_program_that_runs_in_it(triton: Made, space: Workspace) -> None:
 def test_a_clone_that_is_gone_leaves_the_users_folder_alone(triton: Made, space: Workspace) -> None:
     made = added(triton.path, space)
     triton.path.rename(triton.path.with_name("moved"))
-    assert "gone" in list_.rows(space)[0].problem
+    assert "gone" in remove.rows(space)[0].problem
     removed(made, space)
     assert (made.folder / "setup.py").is_file()
     assert records.records(space) == ()
@@ -602,7 +601,7 @@ def test_a_folder_that_was_moved_by_hand_is_not_harmed(triton: Made, space: Work
     made = added(triton.path, space)
     committed(made.folder)
     moved = made.folder.rename(made.folder.with_name("moved"))
-    assert "folder is gone" in list_.rows(space)[0].problem
+    assert "folder is gone" in remove.rows(space)[0].problem
     with pytest.raises(UsageError, match="repair"):
         added(triton.path, space)
     told = losses(made, space)
@@ -625,10 +624,10 @@ def test_a_stopped_addition_is_completed_or_removed(
     request = WorktreeRequest("3.4.0", branch=branch)
     whole = add.prepare(request, clone(triton.path), space)
     space.run(parts(whole.plan)[count], "worktree.add", quiet=True)
-    list_.rows(space)
+    remove.rows(space)
     again = add.prepare(request, clone(triton.path), space)
     space.run(again.plan, "worktree.add", quiet=True)
-    assert list_.rows(space)[0].problem == ""
+    assert remove.rows(space)[0].problem == ""
     assert (again.record.folder / "setup.py").is_file()
     assert not again.record.partial.exists()
     removed(again.record, space)
@@ -661,7 +660,7 @@ def test_a_stopped_removal_is_completed(triton: Made, space: Workspace, count: i
 
 def test_the_list_tells_what_is_there(triton: Made, space: Workspace) -> None:
     made = added(triton.path, space)
-    (row,) = list_.rows(space)
+    (row,) = remove.rows(space)
     assert (row.problem, row.commit, row.pin, row.llvm, row.built) == (
         "",
         made.commit,
@@ -670,9 +669,9 @@ def test_the_list_tells_what_is_there(triton: Made, space: Workspace) -> None:
         "not built",
     )
     changed(made.folder)
-    (row,) = list_.rows(space)
+    (row,) = remove.rows(space)
     assert row.dirty
-    told = list_.as_json((row,), made.made + 60)["worktrees"][0]
+    told = remove.as_json((row,), made.made + 60)["worktrees"][0]
     assert told["bytes"] > 0
     assert (told["age"], told["ref"], told["path"]) == (60, "3.4.0", os.fspath(made.folder))
 
@@ -681,7 +680,7 @@ def test_a_damaged_record_is_told(triton: Made, space: Workspace) -> None:
     made = added(triton.path, space)
     records.file(space, made.name).write_text('{"name": "other"}')
     with pytest.raises(FactError, match="cannot read the record"):
-        list_.rows(space)
+        remove.rows(space)
 
 
 def test_an_unknown_name_is_told(space: Workspace) -> None:
@@ -747,7 +746,7 @@ def test_the_plans_as_scripts(triton: Made, space: Workspace) -> None:
 def test_the_script_does_what_the_plan_does(triton: Made, space: Workspace) -> None:
     prepared = add.prepare(WorktreeRequest("3.4.0"), clone(triton.path), space)
     subprocess.run(["sh", "-c", prepared.plan.shell()], check=True, capture_output=True)
-    assert list_.rows(space)[0].problem == ""
+    assert remove.rows(space)[0].problem == ""
     removal = remove.prepare(prepared.record, space, {})
     subprocess.run(["sh", "-c", removal.plan.shell()], check=True, capture_output=True)
-    assert list_.rows(space) == ()
+    assert remove.rows(space) == ()

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.unit.check.texts import ADD, checked
-from tritonsmith.check import report
+from tritonsmith.check.answer import verdict
 from tritonsmith.check.llvm.memory import ByteMemory
 from tritonsmith.check.memory import RecordingMemory, base
 from tritonsmith.check.module import UnsupportedIrError
@@ -76,7 +76,7 @@ def test_a_lowering_that_is_wrong_is_found_at_its_pass(name: str) -> None:
     assert answer.culprit.store == "out"
     assert answer.culprit.arguments.keys() == {"n"}
     conversion = checked(ADD, LOWERED.replace(old, new), through_llvm=True)
-    assert report.verdict(conversion) == "k: pass-0 changes the result"
+    assert verdict(conversion) == "k: pass-0 changes the result"
 
 
 def test_what_is_not_known_in_it_is_named() -> None:

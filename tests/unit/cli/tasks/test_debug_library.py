@@ -9,12 +9,11 @@ import pytest
 
 from tests.unit.build import made
 from tests.unit.cli.tasks.conftest import Smith
-from tritonsmith.build.debug_library.cmake_lists import Library
 from tritonsmith.build.debug_library.command import DebugLibraryOutcome
 from tritonsmith.build.debug_library.plan import Operation
 from tritonsmith.build.debug_library.relink import Replacement
-from tritonsmith.build.debug_library.resolve import LibrarySource
-from tritonsmith.build.prepared_build import PreparedBuild
+from tritonsmith.build.debug_library.resolve import Library, LibrarySource
+from tritonsmith.build.preflight import PreparedBuild
 from tritonsmith.cli.tasks.debug_library import next_words
 from tritonsmith.core.envs.workspace import EnvDir
 from tritonsmith.core.plan import Plan

@@ -12,10 +12,8 @@ from invoke.exceptions import Exit
 from tests.unit.lab.compare import compiler
 from tests.unit.lab.compare.making import point, written
 from tritonsmith.cli.tasks import namespace
-from tritonsmith.cli.tasks.kernel_compare import compare_
-from tritonsmith.cli.tasks.kernel_study import study
-from tritonsmith.cli.tasks.rehearse import rehearse
-from tritonsmith.compiler import output_folder
+from tritonsmith.cli.tasks.compare import compare_, rehearse, study
+from tritonsmith.compiler import manifest
 from tritonsmith.core.envs.workspace import Workspace
 
 
@@ -129,7 +127,7 @@ def test_one_comparison_at_a_time_writes_to_a_folder(
     a, b = (str(written(tmp_path / name, [point()]).folder) for name in "ab")
     out, other = tmp_path / "out", Workspace(tmp_path / "another home")
     other.claim()
-    with output_folder.held(out, other, "kernel.compare"):
+    with manifest.held(out, other, "kernel.compare"):
         with pytest.raises(Exit) as caught:
             compare_(Context(), side_a=a, side_b=b, out=str(out))
         assert caught.value.code == 1

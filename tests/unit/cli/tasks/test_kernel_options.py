@@ -13,7 +13,7 @@ from tests.unit.cli.tasks.conftest import Smith
 from tritonsmith.cli.tasks.kernel import compile_
 from tritonsmith.cli.tasks.kernel_export import _as_upstream, _here
 from tritonsmith.cli.tasks.kernel_options import BackendOptions
-from tritonsmith.cli.tasks.option_task import from_argv
+from tritonsmith.cli.tasks.option_fields import from_argv
 from tritonsmith.compiler import targets, tritons
 from tritonsmith.compiler.request import CompileRequest, Sweep
 from tritonsmith.core.errors import UsageError

@@ -15,6 +15,7 @@ from invoke.exceptions import Exit
 
 from tritonsmith.cli.tasks import namespace, option_fields
 from tritonsmith.cli.tasks.option_fields import (
+    WIDE,
     CommaList,
     CommaLists,
     Option,
@@ -25,8 +26,7 @@ from tritonsmith.cli.tasks.option_fields import (
     split,
     word,
 )
-from tritonsmith.cli.tasks.option_task import WIDE
-from tritonsmith.cli.tasks.task import task
+from tritonsmith.cli.tasks.output import task
 from tritonsmith.core.errors import UsageError
 
 _WIDTH = 72

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from invoke.exceptions import ParseError
 
 from tritonsmith.cli.tasks import namespace
-from tritonsmith.cli.tasks.option_fields import Option, OutFile, flag, word
-from tritonsmith.cli.tasks.option_task import OptionTask, from_argv, to_argv
-from tritonsmith.cli.tasks.task import task
+from tritonsmith.cli.tasks.option_fields import Option, OptionTask, OutFile, flag, from_argv, to_argv, word
+from tritonsmith.cli.tasks.output import task
 
 
 def _values(option: Option, texts: st.SearchStrategy[str]) -> st.SearchStrategy[Any]:

@@ -26,96 +26,92 @@ from tests.unit.ir.test_instructions import SASS
 from tests.unit.lab.compare.making import point as compared_point
 from tests.unit.lab.compare.making import written
 from tests.unit.lab.compare.test_thresholds import pair
-from tritonsmith.atlas import report as atlas_report
+from tritonsmith.atlas import command as atlas_report
 from tritonsmith.atlas.answer import AtlasAnswer
 from tritonsmith.atlas.source_files import Place
 from tritonsmith.build import plugins as plugin_report
 from tritonsmith.build.editors.merged_files import MergedFile
 from tritonsmith.build.plugins import PluginCheck, PluginRow
-from tritonsmith.build.scaffold.in_tree import NewPass
+from tritonsmith.build.scaffold.new_pass import NewPass
 from tritonsmith.build.store import list_ as store_lists
+from tritonsmith.build.suites import command as suites_report
 from tritonsmith.build.suites import replay as replay_ci
-from tritonsmith.build.suites import report as suites_report
 from tritonsmith.build.suites.replay import ReplayedStep
 from tritonsmith.build.suites.results import SuiteTest
 from tritonsmith.build.suites.workflow import WorkflowJob, WorkflowStep
-from tritonsmith.build.worktrees.list_ import WorktreeRow
-from tritonsmith.build.worktrees.record import WorktreeRecord
-from tritonsmith.check import report as check_report
+from tritonsmith.build.worktrees.add import WorktreeRecord
+from tritonsmith.build.worktrees.remove import WorktreeRow
+from tritonsmith.check import answer as check_report
 from tritonsmith.check.answer import CheckAnswer, CheckedPass
 from tritonsmith.cli.tasks import namespace, output, worktree
 from tritonsmith.cli.tasks import store as store_tasks
 from tritonsmith.cli.tasks.cache import _show_plan as show_cleared
 from tritonsmith.cli.tasks.debug_library import _list, _tell
 from tritonsmith.cli.tasks.editor import table as editor_files
+from tritonsmith.cli.tasks.kernel import _print as print_stages
 from tritonsmith.cli.tasks.kernel_export import _show as show_sources
-from tritonsmith.cli.tasks.kernel_override import _print as print_stages
-from tritonsmith.cli.tasks.option_task import WIDE
-from tritonsmith.cli.tasks.pass_new import table as pass_files
+from tritonsmith.cli.tasks.option_fields import WIDE
+from tritonsmith.cli.tasks.plugin import table as pass_files
 from tritonsmith.cli.tasks.purge_wheels import _show as show_wheels
 from tritonsmith.compiler import report as compiles
 from tritonsmith.compiler import targets
-from tritonsmith.compiler.capture.run import launch_table
+from tritonsmith.compiler.capture import launch_table
 from tritonsmith.compiler.dump import pass_runs
 from tritonsmith.compiler.dump.index import DumpIndex
 from tritonsmith.compiler.kernels.kernel_list import ListedKernel
 from tritonsmith.compiler.manifest import Manifest
 from tritonsmith.compiler.replay import run as replay
 from tritonsmith.compiler.request import CompileRequest
-from tritonsmith.compiler.resources.table import COLUMNS, ResourceRow
+from tritonsmith.compiler.resources.measure import COLUMNS, ResourceRow
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
 from tritonsmith.doctor import report as doctor
 from tritonsmith.doctor import run, saved_report, snapshot
-from tritonsmith.inspect.layouts import report as layouts
-from tritonsmith.inspect.layouts.bank_conflicts import BankAccess
-from tritonsmith.inspect.layouts.converted import ConvertedLayout
+from tritonsmith.inspect import layouts, resources
+from tritonsmith.inspect.layouts import BankAccess, ConvertedLayout
 from tritonsmith.inspect.lint import finding as lint_finding
-from tritonsmith.inspect.lint import report as lint_report
+from tritonsmith.inspect.lint import run as lint_report
 from tritonsmith.inspect.lint.finding import LintFinding, StageLine
 from tritonsmith.inspect.lint.run import LintResult
-from tritonsmith.inspect.passes import target_pipeline
-from tritonsmith.inspect.passes.target_pipeline import BackendPass
-from tritonsmith.inspect.profile import report as profile_report
+from tritonsmith.inspect.passes import pipeline_table
+from tritonsmith.inspect.passes.pipeline_table import BackendPass
+from tritonsmith.inspect.profile import run as profile_report
 from tritonsmith.inspect.profile.profilers import ProfiledKernel
 from tritonsmith.inspect.profile.run import KernelProfile
-from tritonsmith.inspect.resources import report as resources
-from tritonsmith.inspect.show.source_lines import SourceLine
+from tritonsmith.inspect.show import SourceLine
 from tritonsmith.ir.layouts import LayoutType, LinearLayout, WrittenType
 from tritonsmith.ir.normalize.diff import Diff
 from tritonsmith.lab import corpus as corpus_report
+from tritonsmith.lab import knockout as knockout_report
 from tritonsmith.lab.bisect import report as bisect_report
-from tritonsmith.lab.bisect.cost import ExpectedCost
+from tritonsmith.lab.bisect.search import ExpectedCost
 from tritonsmith.lab.bisect.session import BisectQuestion, BisectSession
 from tritonsmith.lab.bisect.stages import CandidateCost
-from tritonsmith.lab.blame import components
-from tritonsmith.lab.blame import report as blame
+from tritonsmith.lab.blame import blame, verdict
 from tritonsmith.lab.blame.blame import Blamed, BlameRequest
 from tritonsmith.lab.blame.mixtures import AxisRow
 from tritonsmith.lab.blame.verdict import Flip
-from tritonsmith.lab.compare import diff
+from tritonsmith.lab.compare import matching
 from tritonsmith.lab.compare import report as compare
-from tritonsmith.lab.compare.diff import Compared, Comparison
-from tritonsmith.lab.compare.inputs import ComparedKernel
+from tritonsmith.lab.compare.matching import Compared, Comparison
+from tritonsmith.lab.compare.two_sides import ComparedKernel
 from tritonsmith.lab.journal import Journal
-from tritonsmith.lab.knockout import report as knockout_report
-from tritonsmith.lab.knockout.knockout import KnockedOut, Knockout
-from tritonsmith.lab.knockout.llvm_passes import LlvmKnockout, LlvmPassRun
+from tritonsmith.lab.knockout import KnockedOut, Knockout, LlvmKnockout, LlvmPassRun
 from tritonsmith.lab.model import Observation, Verdict
-from tritonsmith.lab.reduce import report as reduce
+from tritonsmith.lab.reduce import reduce_ir as reduce
 from tritonsmith.lab.reduce.reduce_ir import Size
-from tritonsmith.lab.rehearse import assessment
+from tritonsmith.lab.rehearse import rehearsal
 from tritonsmith.lab.rehearse import report as rehearse_report
 from tritonsmith.lab.rehearse.rehearsal import RehearsalResult
 from tritonsmith.lab.study import report as study
 from tritonsmith.lab.study.study import StudyCell
-from tritonsmith.lab.triage import knockout as program_knockout
-from tritonsmith.lab.triage import report as triage
+from tritonsmith.lab.triage import program as program_knockout
 from tritonsmith.lab.triage import variant as variants
-from tritonsmith.lab.triage.knockout import ProgramKnockout
-from tritonsmith.lab.triage.reduce import report as kernel_reduce
+from tritonsmith.lab.triage import verdict as triage
+from tritonsmith.lab.triage.program import ProgramKnockout
+from tritonsmith.lab.triage.reduce import reduce_kernel as kernel_reduce
 from tritonsmith.lab.triage.reduce.kernel_search import SourceCounts
 from tritonsmith.lab.triage.reduce.reduce_kernel import KernelReduced
 from tritonsmith.lab.triage.verdict import Answer, TriageVerdict, Tried
@@ -181,7 +177,7 @@ def _compare(world: World) -> Iterable[Grid]:
     b = written(
         world.folder / "b", [compared_point("cuda:80:32"), compared_point("cuda:90:32")], registers=50
     )
-    found = diff.compare([a], [b], names=("3.4.0", "/a/long/path/of/a/python"))
+    found = matching.compare([a], [b], names=("3.4.0", "/a/long/path/of/a/python"))
     return [one for one in compare.blocks(found) if isinstance(one, Grid)]
 
 
@@ -261,7 +257,7 @@ def _rehearse(_: World) -> Iterable[Grid]:
         Compared(pair(gone, gone, f"{KERNEL}-3"), {}, {}),
     ]
     comparison = Comparison("3.4.0", "3.9.0", tuple(pairs))
-    verdict = assessment.check(comparison, assessment.limits(None))
+    verdict = rehearsal.check(comparison, rehearsal.rehearsal_limits(None))
     yield from (
         block
         for block in rehearse_report.blocks(RehearsalResult(comparison, 4, 2), verdict)
@@ -288,12 +284,13 @@ def _cache_show(world: World) -> Iterable[Grid]:
 
 
 def _clear(world: World) -> Iterable[Grid]:
-    from tritonsmith.doctor.caches import clear, filters
+    from tritonsmith.doctor.caches import clear
+    from tritonsmith.doctor.caches.clear import Filters
 
     root = world.folder / "cache"
     root.mkdir()
     caches.kernel(root, KERNEL)
-    wanted = filters.Filters()
+    wanted = Filters()
     show_cleared(clear.prepare((caches.as_root(root),), wanted, living=()))
     return ()
 
@@ -313,10 +310,10 @@ def _store_list(_: World) -> Iterable[Grid]:
 
 
 def _store_gc(_: World) -> Iterable[Grid]:
-    from tritonsmith.build.store import gc
+    from tritonsmith.build.store import list_
 
     found = _store()
-    store_tasks.to_delete(gc.prepare(found, gc.GcLimits()), found)
+    store_tasks.to_delete(list_.prepare(found, list_.GcLimits()), found)
     return ()
 
 
@@ -341,7 +338,7 @@ def _blame(world: World) -> Iterable[Grid]:
     asked = CompileRequest(world.folder / "k.py", KERNEL, "", (targets.parse("h100"),))
     kernel = ComparedKernel(KERNEL, asked)
     request = BlameRequest(kernel, sides[0], sides[1], (), None, (), world.folder)
-    groups = components.groups(components.of("cuda", ("ttir", "ttgir", "llir", "ptx", "cubin")))
+    groups = verdict.groups(verdict.of("cuda", ("ttir", "ttgir", "llir", "ptx", "cubin")))
     figures = {"registers": 255, "spills": 29560, "code": 1234567}
     flips = tuple(Flip(group, figures, "ptxas fatal: " + KERNEL * 3) for group in groups)
     rows = tuple(AxisRow("ptxas", "ptx of 3.6.0", f"ptxas 12.{minor}.86", figures) for minor in (8, 9))
@@ -410,7 +407,7 @@ def _pipeline(_: World) -> Iterable[Grid]:
         (("gfx942", 3, False),),
         Place("c.py", 9, when=when),
     )
-    yield target_pipeline.table(
+    yield pipeline_table.target_table(
         [(one, None, replace(one, made=()))], ["3.4.0 cuda:90:32", "b", "hip:gfx942:64"]
     )
 

@@ -15,7 +15,7 @@ from tests.unit.cli.tasks.conftest import Smith
 from tests.unit.facts import fakes
 from tritonsmith.cli import modes
 from tritonsmith.cli.tasks import namespace, output
-from tritonsmith.cli.tasks.option_task import from_argv
+from tritonsmith.cli.tasks.option_fields import from_argv
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.plan import MakeDir, Plan, Write
 

@@ -13,11 +13,11 @@ from invoke.context import Context
 from invoke.exceptions import Exit
 
 from tests.support import REPOSITORY
-from tritonsmith.cli.tasks import task as tasks_task
+from tritonsmith.cli.tasks import output as tasks_task
 from tritonsmith.cli.tasks.option_fields import flag
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import EXIT_BROKEN_PIPE, ConfigError, InterruptedRunError, UsageError
-from tritonsmith.core.plan import ownership
+from tritonsmith.core.plan import files
 
 
 def call(error: BaseException) -> Exit:
@@ -79,7 +79,7 @@ def test_a_bug_leaves_a_log_and_not_a_wall_of_text() -> None:
 
 def test_a_bug_before_anything_was_made_leaves_a_workspace_that_can_be_used() -> None:
     call(ZeroDivisionError("of ours"))
-    assert ownership.is_marked(workspace.default().root)
+    assert files.is_marked(workspace.default().root)
     workspace.default().claim()
 
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from tritonsmith.compiler import signature
-from tritonsmith.compiler.capture import recorded
+from tritonsmith.compiler import capture, signature
 from tritonsmith.compiler.source import KernelParameter, KernelSource
 from tritonsmith.worker.border import text_of
 from tritonsmith.worker.messages import CaptureRow, LaunchesRow, RecordedParameter, SpecializedKernel
@@ -28,7 +27,7 @@ def kernel(names: str, constexpr: bool = False, **more: Any) -> SpecializedKerne
     ],
 )
 def test_constants_come_back(value: Any) -> None:
-    text = recorded.signature_text(
+    text = capture.signature_text(
         kernel("C", constexpr=True, signature={"C": "constexpr"}, constexprs={"C": value})
     )
     source = KernelSource("k", (KernelParameter("C", constexpr=True),))
@@ -38,7 +37,7 @@ def test_constants_come_back(value: Any) -> None:
 
 
 def test_types_hints_and_ones() -> None:
-    text = recorded.signature_text(
+    text = capture.signature_text(
         kernel(
             "x n one t b",
             signature={
@@ -58,7 +57,7 @@ def test_types_hints_and_ones() -> None:
 
 def test_what_no_signature_can_say() -> None:
     with pytest.raises(ValueError, match="cannot be written in a signature"):
-        recorded.spell_constant([{"dtype": "float16"}, 1.5])
+        capture.spell_constant([{"dtype": "float16"}, 1.5])
 
 
 def test_the_records_of_processes_are_merged(tmp_path: Path) -> None:
@@ -75,7 +74,7 @@ def test_the_records_of_processes_are_merged(tmp_path: Path) -> None:
     (tmp_path / "1-10.jsonl").write_text(f"{whole}{text_of(CaptureRow(end=True))}\n", encoding="utf-8")
     second = "".join(text_of(row) + "\n" for row in rows[:2])
     (tmp_path / "2-20.jsonl").write_text(second + '{"note": "of the sec', encoding="utf-8")
-    recording = recorded.read(tmp_path)
+    recording = capture.read(tmp_path)
     [launches] = recording.kernels
     assert (launches.kernel, launches.count) == (add, 3)
     assert (launches.grids, launches.sites) == ({"4,1,1": 3}, {"p.py:3": 3})

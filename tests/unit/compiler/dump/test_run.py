@@ -19,7 +19,7 @@ from tritonsmith.compiler.dump.run import Choices
 from tritonsmith.compiler.interpreter import Interpreter
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, InterruptedRunError, SmithError
-from tritonsmith.core.plan.steps.run import follow
+from tritonsmith.core.plan.steps.base import follow
 
 __all__ = ["place", "where"]  # the fixtures
 

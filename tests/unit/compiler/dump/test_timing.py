@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tritonsmith.compiler.dump import timing
+from tritonsmith.compiler.dump import pass_runs
 
 LINE = "===" + "-" * 73 + "===\n"
 NEW = (
@@ -38,7 +38,7 @@ LLVM = (
 
 
 def test_rows_are_passes_with_their_wall_time() -> None:
-    (report,) = timing.reports(NEW)
+    (report,) = pass_runs.reports(NEW)
     assert [(row.name, row.depth, row.seconds) for row in report.rows] == [
         ("InlinerPass", 0, 0.1002),
         ("CanonicalizerPass", 1, 0.0010),
@@ -48,7 +48,7 @@ def test_rows_are_passes_with_their_wall_time() -> None:
 
 
 def test_older_reports_have_two_columns() -> None:
-    (report,) = timing.reports(OLD)
+    (report,) = pass_runs.reports(OLD)
     assert [(row.name, row.depth, row.seconds) for row in report.rows] == [
         ("Inliner", 0, 0.0469),
         ("Canonicalizer", 1, 0.0003),
@@ -56,28 +56,28 @@ def test_older_reports_have_two_columns() -> None:
 
 
 def test_passes_inside_another_are_told_from_those_of_the_pipeline() -> None:
-    (report,) = timing.reports(NEW)
+    (report,) = pass_runs.reports(NEW)
     inner = [("CanonicalizerPass", False)] * 2
     outer = [(name, True) for name in ("CanonicalizerPass", "CSEPass", "TritonGPUCoalesce")]
-    found, end = timing.matched(report.rows, [("InlinerPass", True), *inner, *outer], 0)
+    found, end = pass_runs.matched(report.rows, [("InlinerPass", True), *inner, *outer], 0)
     assert end == 5
     assert found == {0: 0.1002, 1: 0.0010, 3: 0.0004, 4: 0.0003}
 
 
 def test_the_nth_pass_of_a_name_is_llvms_number() -> None:
-    (report,) = timing.reports(LLVM)
+    (report,) = pass_runs.reports(LLVM)
     names = ["Global Value Numbering", "InstCombinePass", "Global Value Numbering", "InstCombinePass"]
-    assert timing.nth(report, names) == {
+    assert pass_runs.nth(report, names) == {
         0: 0.0003,
         2: 0.0007,
     }  # one row for two InstCombines tells of neither
 
 
 def test_reports_are_no_output_of_the_program() -> None:
-    assert timing.without(f"before\n{NEW}{LLVM}{OLD}after\n".encode()).split() == [b"before", b"after"]
+    assert pass_runs.without(f"before\n{NEW}{LLVM}{OLD}after\n".encode()).split() == [b"before", b"after"]
 
 
 def test_a_report_that_is_cut_is_no_report() -> None:
     for cut in range(0, len(NEW), 7):
-        list(timing.reports(NEW[:cut]))
-    assert not [*timing.reports(NEW[:150])]
+        list(pass_runs.reports(NEW[:cut]))
+    assert not [*pass_runs.reports(NEW[:150])]

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import zstandard
 
-from tritonsmith.compiler.kernels import tritonparse_trace
-from tritonsmith.compiler.kernels.tritonparse_trace import Trace
+from tritonsmith.compiler.kernels import kernels_file
+from tritonsmith.compiler.kernels.kernels_file import Trace
 from tritonsmith.core.errors import FactError, UsageError
 
 ADD = "@triton.jit\ndef add(x, y, n, s, BLOCK: tl.constexpr, KIND: tl.constexpr):\n    pass\n"
@@ -61,7 +61,7 @@ def traced(folder: Path, *events: Mapping[str, Any]) -> Trace:
     """A trace of these events, read."""
     path = folder / "t.ndjson"
     path.write_text("".join(f"{json.dumps(one)}\n" for one in events))
-    return tritonparse_trace.read(path, folder / "sources")
+    return kernels_file.read_trace(path, folder / "sources")
 
 
 def test_a_kernel_of_another_machine(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_packed_records(tmp_path: Path, pack: Any) -> None:
     path = tmp_path / "t.bin.ndjson"
     lines = [f"{json.dumps(one)}\n".encode() for one in (compiled(), launched("a", 3))]
     path.write_bytes(b"".join(map(pack, lines)))
-    assert tritonparse_trace.read(path, tmp_path).entries[0].count == 1
+    assert kernels_file.read_trace(path, tmp_path).entries[0].count == 1
 
 
 def test_a_kernel_that_cannot_be_asked_for_is_left_out(tmp_path: Path) -> None:
@@ -167,21 +167,21 @@ def test_what_is_no_trace(tmp_path: Path, text: str) -> None:
     path = tmp_path / "t.ndjson"
     path.write_bytes(text.encode(errors="surrogateescape"))
     with pytest.raises(FactError):
-        tritonparse_trace.read(path, tmp_path)
+        kernels_file.read_trace(path, tmp_path)
 
 
 def test_a_damaged_archive_and_no_file(tmp_path: Path) -> None:
     path = tmp_path / "t.ndjson.gz"
     with pytest.raises(UsageError, match="no such file"):
-        tritonparse_trace.read(path, tmp_path)
+        kernels_file.read_trace(path, tmp_path)
     path.write_bytes(gzip.compress(b"x" * 99)[:-9])
     with pytest.raises(FactError, match="cannot read this trace"):
-        tritonparse_trace.read(path, tmp_path)
+        kernels_file.read_trace(path, tmp_path)
 
 
 def test_a_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tritonparse_trace, "_LARGEST", 1 << 16)
+    monkeypatch.setattr(kernels_file, "_LARGEST", 1 << 16)
     path = tmp_path / "t.ndjson.gz"
     path.write_bytes(gzip.compress(b"\n" * (1 << 20)))
     with pytest.raises(FactError, match="too large"):
-        tritonparse_trace.read(path, tmp_path)
+        kernels_file.read_trace(path, tmp_path)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.compiler.replay.dumps import dump
-from tritonsmith.compiler.replay import debugger, pass_source
+from tritonsmith.compiler.replay import debugger, pass_chain
 from tritonsmith.compiler.replay import replayer as tools
 from tritonsmith.compiler.replay.pass_chain import PassLink
 from tritonsmith.compiler.replay.replayer import Replayer
@@ -64,7 +64,7 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def test_the_file_that_asks_tablegen_for_it_and_not_one_of_its_name(checkout: Path) -> None:
-    found = pass_source.find("tritongpu-coalesce", checkout)
+    found = pass_chain.find("tritongpu-coalesce", checkout)
     assert found is not None
     assert found.file == checkout / "lib/Transforms/Memory.cpp"
     assert found.found_by == "GEN_PASS_DEF_TRITONGPUCOALESCE"
@@ -73,7 +73,7 @@ def test_the_file_that_asks_tablegen_for_it_and_not_one_of_its_name(checkout: Pa
 
 
 def test_the_file_that_has_the_class_or_the_constructor(checkout: Path) -> None:
-    older, oldest = pass_source.find("older", checkout), pass_source.find("oldest", checkout)
+    older, oldest = pass_chain.find("older", checkout), pass_chain.find("oldest", checkout)
     assert older is not None
     assert older.file.name == "B.cpp"
     assert older.debug_type == ""
@@ -83,8 +83,8 @@ def test_the_file_that_has_the_class_or_the_constructor(checkout: Path) -> None:
 
 
 def test_what_no_file_implements_or_no_tablegen_defines(checkout: Path) -> None:
-    assert pass_source.find("lost", checkout) is None
-    assert pass_source.find("cse", checkout) is None
+    assert pass_chain.find("lost", checkout) is None
+    assert pass_chain.find("cse", checkout) is None
 
 
 def tool(tmp_path: Path, checkout: Path | None, *, asserts: bool = True) -> Replayer:

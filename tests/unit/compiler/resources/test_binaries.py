@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.unit.compiler.resources import elf_maker
 from tritonsmith.core.errors import FactError
-from tritonsmith.ir import gpu_binary, gpu_elf
+from tritonsmith.ir import gpu_binary
 from tritonsmith.ir.gpu_binary import CodeObject, Cubin
 
 RECORDED = Path(__file__).parent / "recorded"  # a vector add by Triton 3.4 and, for AMD, 3.9
@@ -24,13 +24,13 @@ STORE, LOAD = 0x387, 0x983
 )
 def test_a_cubin(arch: str, registers: int, constant: int, code: int) -> None:
     """The figures are those of `cuobjdump --dump-resource-usage`."""
-    found = gpu_binary.read_cubin(gpu_elf.load(RECORDED / f"vector_add.{arch}.cubin"))
+    found = gpu_binary.read_cubin(gpu_binary.load(RECORDED / f"vector_add.{arch}.cubin"))
     assert found == Cubin("vector_add", registers, 0, 128, 0, 0, constant, code, 0, 0)
 
 
 def test_a_code_object() -> None:
     """The figures are those of `llvm-readobj --notes`."""
-    found = gpu_binary.read_code_object(gpu_elf.load(RECORDED / "vector_add.gfx90a.hsaco"))
+    found = gpu_binary.read_code_object(gpu_binary.load(RECORDED / "vector_add.gfx90a.hsaco"))
     expected = CodeObject(
         kernel="vector_add",
         sgprs=21,
@@ -52,20 +52,20 @@ def test_accesses_to_local_memory_count_with_their_width() -> None:
         elf_maker.access(opcode | 0x7000, width)  # bits above the opcode are the predicate's
         for opcode, width in [(STORE, 4), (STORE, 5), (STORE, 6), (LOAD, 0), (LOAD, 2), (LOAD, 5), (0x388, 4)]
     )
-    found = gpu_binary.read_cubin(gpu_elf.parse(elf_maker.cubin(code=code, frame=64)))
+    found = gpu_binary.read_cubin(gpu_binary.parse(elf_maker.cubin(code=code, frame=64)))
     assert (found.local_stores, found.local_loads, found.frame) == (4 + 8 + 16, 1 + 2 + 8, 64)
 
 
 def test_barriers_are_an_attribute_or_in_the_flags_of_the_code() -> None:
     attribute = struct.pack("<BBBB", 2, 0x4C, 3, 0)
     flags = 0x6 | 2 << 20
-    assert gpu_binary.read_cubin(gpu_elf.parse(elf_maker.cubin(flags=flags))).barriers == 2
-    assert gpu_binary.read_cubin(gpu_elf.parse(elf_maker.cubin(own=attribute))).barriers == 3
+    assert gpu_binary.read_cubin(gpu_binary.parse(elf_maker.cubin(flags=flags))).barriers == 2
+    assert gpu_binary.read_cubin(gpu_binary.parse(elf_maker.cubin(own=attribute))).barriers == 3
 
 
 def test_metadata_without_the_counts_of_spills() -> None:
     """Code objects before version 3 lack them; what is not there is nothing."""
-    found = gpu_binary.read_code_object(gpu_elf.parse(elf_maker.code_object(agpr_count="many")))
+    found = gpu_binary.read_code_object(gpu_binary.parse(elf_maker.code_object(agpr_count="many")))
     assert (found.agprs, found.sgpr_spills, found.vgpr_spills) == (0, 1, 2)
 
 
@@ -102,7 +102,7 @@ def test_what_is_wrong_is_said(content: bytes, words: str) -> None:
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(FactError, match="cannot read this binary") as caught:
-        gpu_elf.load(tmp_path / "gone.cubin")
+        gpu_binary.load(tmp_path / "gone.cubin")
     assert "gone.cubin" in str(caught.value)
 
 
@@ -144,7 +144,7 @@ def test_no_metadata_crashes_the_reader(table: object) -> None:
 
 
 def _read(content: bytes) -> object:
-    found = gpu_elf.parse(content)
+    found = gpu_binary.parse(content)
     return gpu_binary.read_cubin(found) if found.backend == "cuda" else gpu_binary.read_code_object(found)
 
 

@@ -18,11 +18,12 @@ from tests.unit.compiler.resources.test_ptxas_report import PTX
 from tests.unit.ir.test_instructions import AMD, SASS
 from tritonsmith.compiler.manifest import Manifest, Point, Stage, record
 from tritonsmith.compiler.resources import measure
-from tritonsmith.compiler.resources import table as resources_table
+from tritonsmith.compiler.resources import measure as resources_table
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, SmithError, UsageError
 from tritonsmith.core.plan import Plan
-from tritonsmith.inspect.resources import plot, report
+from tritonsmith.inspect import resources
+from tritonsmith.inspect.resources import as_csv, as_json, tables_of
 
 STORE = 0x387
 
@@ -141,7 +142,7 @@ def test_spilling_comes_worst_first(mixed: Manifest) -> None:
 def test_tables_have_units_and_lose_no_column(mixed: Manifest) -> None:
     stream = io.StringIO()
     screen = Console(file=stream, width=40, soft_wrap=True)
-    for table in report.tables_of(measure.of_manifest(mixed).rows, cached=False):
+    for table in tables_of(measure.of_manifest(mixed).rows, cached=False):
         screen.print(table)
     text = stream.getvalue()
     for word in (
@@ -164,19 +165,19 @@ def test_kernels_of_one_table_are_told_apart(mixed: Manifest) -> None:
     assert {row.kernel for row in both.rows} == {"a", "b"}
     assert both.rows[0].point == f"a/{one.rows[0].point}"
     assert both.notes == ("a, b: no sass",)
-    resources = next(report.tables_of(both.rows, cached=False))
+    resources = next(tables_of(both.rows, cached=False))
     assert str(resources.columns[0].head) == "kernel"
     assert measure.of_all({"": one}) is one
 
 
 def test_csv_and_json(mixed: Manifest) -> None:
     found = measure.of_manifest(mixed)
-    lines = list(csv.DictReader(io.StringIO(report.as_csv(found.rows))))
+    lines = list(csv.DictReader(io.StringIO(as_csv(found.rows))))
     assert len(lines) == 5
     assert (lines[0]["spill_store_bytes"], lines[0]["sgpr_spills"]) == ("8", "")
     assert lines[0]["instructions tensor core"] == "1"
     assert list(lines[0])[7:10] == ["registers_per_thread", "sgprs_per_wave", "vgprs_per_lane"]
-    content = json.loads(json.dumps(report.as_json(found)))
+    content = json.loads(json.dumps(as_json(found)))
     assert content["schema"] == 1
     assert content["rows"][3]["values"]["vgprs_per_lane"] == 64
 
@@ -184,27 +185,27 @@ def test_csv_and_json(mixed: Manifest) -> None:
 @pytest.mark.parametrize("name", ["map.png", "map.svg"])
 def test_a_plot(mixed: Manifest, tmp_path: Path, name: str) -> None:
     path = tmp_path / name
-    plot.check(path)
-    plot.write(measure.of_manifest(mixed).rows, path)
+    resources.check(path)
+    resources.write(measure.of_manifest(mixed).rows, path)
     content = path.read_bytes()
     assert content.startswith(b"\x89PNG" if name.endswith("png") else b"<?xml")
 
 
 def test_plots_that_cannot_be(mixed: Manifest, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot write map"):
-        plot.check(tmp_path / "map.pdf")
+        resources.check(tmp_path / "map.pdf")
     found = measure.of_manifest(mixed).rows
     with pytest.raises(SmithError, match="nothing to plot"):
-        plot.write(found[2:3], tmp_path / "map.png")
+        resources.write(found[2:3], tmp_path / "map.png")
     with pytest.raises(SmithError, match="cannot write the plot"):
-        plot.write(found, tmp_path / "nowhere" / "map.png")
+        resources.write(found, tmp_path / "nowhere" / "map.png")
 
 
 def test_a_plot_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.path", [])
     monkeypatch.delitem(__import__("sys").modules, "matplotlib", raising=False)
     with pytest.raises(FactError, match="--plot needs matplotlib") as caught:
-        plot.check(tmp_path / "map.png")
+        resources.check(tmp_path / "map.png")
     assert any("pip install" in hint for hint in caught.value.hints)
 
 
@@ -234,10 +235,10 @@ def test_what_cannot_be_launched_and_what_ptxas_says_are_warnings(tmp_path: Path
     assert (wide.values["blocks_per_sm"], wide.values["occupancy_percent"]) == (0, 0)
     both = f"{points[1].id}, {points[2].id}: "
     assert found.warnings == (f"{both}cannot launch: shared 262144 > 232448 B", f"{both}ptxas: {LOST}")
-    content = report.as_json(found)
+    content = as_json(found)
     assert content["warnings"] == list(found.warnings)
     assert content["rows"][1]["remarks"] == [f"{LOST} in line 3"]
-    lines = list(csv.DictReader(io.StringIO(report.as_csv(found.rows))))
+    lines = list(csv.DictReader(io.StringIO(as_csv(found.rows))))
     assert [(line["launch"], line["remarks"]) for line in lines[:2]] == [
         ("yes", ""),
         ("no: shared 262144 > 232448 B", f"{LOST} in line 3"),
@@ -277,5 +278,5 @@ def test_what_occupancy_does_not_look_at_is_said(tmp_path: Path) -> None:
     assert [text.partition(";")[0] for text in two.notes] == ["its blocks are launched in clusters of 2"]
     assert "tensor memory" in four.notes[1]
     assert all(any(note.endswith(text) for note in found.notes) for text in (*two.notes, *four.notes))
-    assert "tensor memory" in report.as_csv(found.rows)
-    assert report.as_json(found)["rows"][1]["notes"] == two.notes
+    assert "tensor memory" in as_csv(found.rows)
+    assert as_json(found)["rows"][1]["notes"] == two.notes

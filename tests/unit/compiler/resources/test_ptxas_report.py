@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.unit.compiler.resources import elf_maker
-from tritonsmith.compiler.resources import ptxas_report
-from tritonsmith.compiler.resources.ptxas_report import Said
+from tritonsmith.compiler.resources import measure
+from tritonsmith.compiler.resources.measure import Said
 from tritonsmith.core.errors import FactError
-from tritonsmith.ir import gpu_binary, gpu_elf
+from tritonsmith.ir import gpu_binary
 
 SAID = """\
 ptxas info    : 0 bytes gmem
@@ -23,14 +23,14 @@ PTX = ".target sm_90a\n.visible .entry kern()\n{\n\t.local .align 4 .b8 \t__loca
 
 
 def test_parse() -> None:
-    assert ptxas_report.parse(SAID) == Said(registers=40, frame=64, stores=24, loads=32)
+    assert measure.parse(SAID) == Said(registers=40, frame=64, stores=24, loads=32)
     with pytest.raises(FactError, match="has no kernel"):
-        ptxas_report.parse("ptxas fatal   : no such file")
+        measure.parse("ptxas fatal   : no such file")
 
 
 def test_arrays() -> None:
-    assert ptxas_report.has_arrays(PTX)
-    assert not ptxas_report.has_arrays("ld.local.b32 %r1, [%rd1];\n// .local\n")
+    assert measure.has_arrays(PTX)
+    assert not measure.has_arrays("ld.local.b32 %r1, [%rd1];\n// .local\n")
 
 
 @pytest.fixture
@@ -52,8 +52,8 @@ cat >&2 <<END
 
 
 def ask(tmp_path: Path, origin: Path, frame: int, **metadata: object) -> tuple[Said | None, list[str]]:
-    kernel = gpu_binary.read_cubin(gpu_elf.parse(elf_maker.cubin(registers=40, frame=frame)))
-    said = ptxas_report.again(tmp_path / "kern.ptx", kernel, origin, metadata)
+    kernel = gpu_binary.read_cubin(gpu_binary.parse(elf_maker.cubin(registers=40, frame=frame)))
+    said = measure.again(tmp_path / "kern.ptx", kernel, origin, metadata)
     calls = tmp_path / "calls"
     return said, calls.read_text(encoding="utf-8").splitlines() if calls.exists() else []
 
@@ -84,9 +84,9 @@ def test_an_option_of_a_stranger_names_no_file(tmp_path: Path, origin: Path, opt
 
 
 def test_without_a_triton_of_ours_no_program_runs(tmp_path: Path, origin: Path) -> None:
-    kernel = gpu_binary.read_cubin(gpu_elf.parse(elf_maker.cubin(registers=40, frame=64)))
+    kernel = gpu_binary.read_cubin(gpu_binary.parse(elf_maker.cubin(registers=40, frame=64)))
     assert origin.is_dir()
-    assert ptxas_report.again(tmp_path / "kern.ptx", kernel, None, {}) is None
+    assert measure.again(tmp_path / "kern.ptx", kernel, None, {}) is None
     assert not (tmp_path / "calls").exists()
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tritonsmith.core.envs import consent, settings, workspace
-from tritonsmith.core.envs.schema import Settings
+from tritonsmith.core.envs.settings import Settings
 from tritonsmith.core.errors import ConfigError, UsageError
 
 VALUES = {

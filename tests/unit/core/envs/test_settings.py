@@ -11,7 +11,7 @@ import pytest
 from tests.support import REPOSITORY
 from tritonsmith.core import configs
 from tritonsmith.core.envs import settings
-from tritonsmith.core.envs.schema import Settings, TritonSettings
+from tritonsmith.core.envs.settings import Settings, TritonSettings
 from tritonsmith.core.errors import ConfigError, UsageError
 
 SHIPPED = sorted(path.stem for path in configs.data_dir("envs").glob("*.toml"))

@@ -8,7 +8,7 @@ import pytest
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import OwnershipError, SmithError
-from tritonsmith.core.plan import ownership
+from tritonsmith.core.plan import files
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_claim_marks_it(tmp_path: Path) -> None:
     space = Workspace(tmp_path / "new" / "space")
     space.claim()
     space.claim()
-    assert ownership.is_marked(space.root)
+    assert files.is_marked(space.root)
 
 
 def test_a_foreign_folder_is_refused(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tritonsmith.core.plan import ownership
+from tritonsmith.core.plan import files
 from tritonsmith.core.plan.runner import Runner
 from tritonsmith.core.plan.steps.base import StepTools
 from tritonsmith.core.ui.progress import PhaseProgress
@@ -47,5 +47,5 @@ def runner(log: Path, progress: Recorder) -> Runner:
 def root(tmp_path: Path) -> Path:
     """A folder that carries the mark."""
     folder = tmp_path / "own"
-    ownership.mark(folder)
+    files.mark(folder)
     return folder

@@ -6,7 +6,15 @@ from pathlib import Path
 import pytest
 
 from tests.unit.core.plan import thin
-from tritonsmith.core.plan import ar_archive
+from tritonsmith.core.plan.archive import (
+    MAGIC,
+    BadArchiveError,
+    fat_size,
+    fatten,
+    is_archive,
+    read_ar,
+    symbols,
+)
 
 OBJECTS = {
     "Support/CMakeFiles/S.dir/A.cpp.o": b"odd",
@@ -18,15 +26,15 @@ OBJECTS = {
 @pytest.mark.parametrize("wide", [False, True])
 def test_a_thin_archive_made_whole(tmp_path: Path, wide: bool) -> None:
     thin.write(tmp_path / "libS.a", OBJECTS, wide=wide)
-    archive = ar_archive.read(tmp_path / "libS.a")
+    archive = read_ar(tmp_path / "libS.a")
     assert archive.thin
     assert [member.name for member in archive.objects] == list(OBJECTS)
     assert archive.missing() == ""
     fat = tmp_path / "fat" / "libS.a"
     fat.parent.mkdir()
-    fat.write_bytes(b"".join(ar_archive.fatten(archive)))
-    assert fat.stat().st_size == ar_archive.fat_size(archive)
-    whole = ar_archive.read(fat)
+    fat.write_bytes(b"".join(fatten(archive)))
+    assert fat.stat().st_size == fat_size(archive)
+    whole = read_ar(fat)
     assert not whole.thin
     assert [member.name for member in whole.objects] == ["A.cpp.o", "AA.cpp.o", "A.cpp.o"]
     content = fat.read_bytes()
@@ -36,53 +44,53 @@ def test_a_thin_archive_made_whole(tmp_path: Path, wide: bool) -> None:
     number, width = ("Q", 8) if wide else ("I", 4)
     offsets = struct.unpack_from(f">3{number}", content, index.content + width)
     assert list(offsets) == [member.header for member in whole.objects]
-    assert ar_archive.symbols(fat) == ar_archive.symbols(fat)
-    assert b"__cxx11" in ar_archive.symbols(tmp_path / "libS.a")
+    assert symbols(fat) == symbols(fat)
+    assert b"__cxx11" in symbols(tmp_path / "libS.a")
 
 
 def test_kinds_of_files(tmp_path: Path) -> None:
     thin.write(tmp_path / "thin.a", OBJECTS)
-    (tmp_path / "fat.a").write_bytes(ar_archive.MAGIC)
+    (tmp_path / "fat.a").write_bytes(MAGIC)
     (tmp_path / "empty.a").touch()
-    kinds = [ar_archive.is_archive(tmp_path / name) for name in ("thin.a", "fat.a", "empty.a")]
+    kinds = [is_archive(tmp_path / name) for name in ("thin.a", "fat.a", "empty.a")]
     assert kinds == ["thin", "fat", ""]
-    assert ar_archive.read(tmp_path / "fat.a").members == ()
-    assert ar_archive.symbols(tmp_path / "fat.a") == b""
-    with pytest.raises(ar_archive.BadArchiveError, match=r"empty\.a is not an archive"):
-        ar_archive.read(tmp_path / "empty.a")
+    assert read_ar(tmp_path / "fat.a").members == ()
+    assert symbols(tmp_path / "fat.a") == b""
+    with pytest.raises(BadArchiveError, match=r"empty\.a is not an archive"):
+        read_ar(tmp_path / "empty.a")
 
 
 def test_an_object_that_is_gone_or_was_changed(tmp_path: Path) -> None:
-    archive = ar_archive.read(thin.write(tmp_path / "libS.a", OBJECTS))
+    archive = read_ar(thin.write(tmp_path / "libS.a", OBJECTS))
     (tmp_path / "Other" / "A.cpp.o").write_bytes(b"shorter")
     assert archive.missing() == "Other/A.cpp.o"
     (tmp_path / "Other" / "A.cpp.o").unlink()
     assert archive.missing() == "Other/A.cpp.o"
-    with pytest.raises(ar_archive.BadArchiveError, match=r"Other/A\.cpp\.o"):
-        list(ar_archive.fatten(archive))
+    with pytest.raises(BadArchiveError, match=r"Other/A\.cpp\.o"):
+        list(fatten(archive))
 
 
 @pytest.mark.parametrize("kept", [9, 67, 68, 100, 200, 260, 300])
 def test_a_truncated_archive(tmp_path: Path, kept: int) -> None:
     archive = thin.write(tmp_path / "libS.a", OBJECTS)
     archive.write_bytes(archive.read_bytes()[:kept])
-    with pytest.raises(ar_archive.BadArchiveError, match=r"damaged|truncated"):
-        ar_archive.read(archive)
+    with pytest.raises(BadArchiveError, match=r"damaged|truncated"):
+        read_ar(archive)
 
 
 def test_a_truncated_whole_archive(tmp_path: Path) -> None:
-    whole = b"".join(ar_archive.fatten(ar_archive.read(thin.write(tmp_path / "libS.a", OBJECTS))))
+    whole = b"".join(fatten(read_ar(thin.write(tmp_path / "libS.a", OBJECTS))))
     (tmp_path / "fat.a").write_bytes(whole[:-1000])
-    with pytest.raises(ar_archive.BadArchiveError, match="a member ends after the end of the file"):
-        ar_archive.read(tmp_path / "fat.a")
+    with pytest.raises(BadArchiveError, match="a member ends after the end of the file"):
+        read_ar(tmp_path / "fat.a")
 
 
 def test_names_as_bsd_writes_them(tmp_path: Path) -> None:
     content = b"a_long_name_of.o\0\0\0\0data"
     member = thin.header("#1/20", len(content)) + content
     short = thin.header("short.o", 2) + b"ab"
-    (tmp_path / "bsd.a").write_bytes(ar_archive.MAGIC + member + short)
-    names = [member.name for member in ar_archive.read(tmp_path / "bsd.a").objects]
+    (tmp_path / "bsd.a").write_bytes(MAGIC + member + short)
+    names = [member.name for member in read_ar(tmp_path / "bsd.a").objects]
     assert names == ["a_long_name_of.o", "short.o"]
 
 
@@ -91,5 +99,5 @@ def test_an_index_that_fits_nothing(tmp_path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[72:76] = b"\0\0\0\7"
     path.write_bytes(content)
-    with pytest.raises(ar_archive.BadArchiveError, match="its index does not match"):
-        list(ar_archive.fatten(ar_archive.read(path)))
+    with pytest.raises(BadArchiveError, match="its index does not match"):
+        list(fatten(read_ar(path)))

@@ -38,8 +38,8 @@ def main():
     if "die" in sys.argv:
         os.abort()
     if "import" in sys.argv:
-        print("tritonsmith.core.brackets" in sys.modules)
-        import tritonsmith.core.brackets
+        print("tritonsmith.core.command_line" in sys.modules)
+        import tritonsmith.core.command_line
     sys.exit(7)
 """
 

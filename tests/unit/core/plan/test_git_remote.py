@@ -13,8 +13,8 @@ import pytest
 from tests.support import require
 from tritonsmith.core.errors import StepError
 from tritonsmith.core.plan import GitFetch, Plan, Run
-from tritonsmith.core.plan.git_remote import GitRemote
 from tritonsmith.core.plan.runner import Runner
+from tritonsmith.core.plan.steps.fetch import GitRemote
 
 CANARY = "c4nary-Pa55"
 LOGIN = "Basic " + base64.b64encode(f"me:{CANARY}".encode()).decode()

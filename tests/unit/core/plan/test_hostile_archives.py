@@ -17,7 +17,7 @@ from tests.unit.core.plan import bombs, confined
 from tests.unit.core.plan.test_archive import DIR, FILE, HARD, SYM, Entry, extract, pack, tree
 from tritonsmith.core import configs
 from tritonsmith.core.errors import DownloadError, UsageError
-from tritonsmith.core.plan import compression, ownership
+from tritonsmith.core.plan import compression, files
 from tritonsmith.core.plan.confined_tree import FreshTree
 
 DEEP = "top/" + "/".join("abcdefghij")
@@ -189,15 +189,15 @@ def test_modes_let_the_owner_in(tmp_path: Path) -> None:
     assert all(mode & 0o700 == 0o700 for name, mode in modes.items() if name in ("d", "e", "run")), modes
     assert modes["file"] & 0o600 == 0o600
     assert not any(mode & 0o7022 for mode in modes.values()), modes
-    ownership.mark(tmp_path / "root")
+    files.mark(tmp_path / "root")
     (tmp_path / "dest").rename(tmp_path / "root" / "dest")
-    as_plain_user(lambda: ownership.remove(tmp_path / "root" / "dest", tmp_path / "root"))
+    as_plain_user(lambda: files.remove_owned(tmp_path / "root" / "dest", tmp_path / "root"))
     assert not (tmp_path / "root" / "dest").exists()
 
 
 def test_a_left_over_that_nobody_may_enter_can_be_deleted(tmp_path: Path) -> None:
     root = tmp_path / "root"
-    ownership.mark(root)
+    files.mark(root)
     inner = root / "left" / "locked" / "inner"
     inner.mkdir(parents=True)
     (inner / "file").touch()
@@ -205,19 +205,19 @@ def test_a_left_over_that_nobody_may_enter_can_be_deleted(tmp_path: Path) -> Non
     (tmp_path / "victim").mkdir(mode=0o500)
     inner.chmod(0o000)
     inner.parent.chmod(0o000)
-    as_plain_user(lambda: ownership.remove(root / "left", root))
+    as_plain_user(lambda: files.remove_owned(root / "left", root))
     assert not (root / "left").exists()
     assert (tmp_path / "victim").stat().st_mode & 0o777 == 0o500
 
 
 def test_what_cannot_be_deleted_is_named(tmp_path: Path) -> None:
     root = tmp_path / "root"
-    ownership.mark(root)
+    files.mark(root)
     (root / "left").mkdir()
     root.chmod(0o500)
     try:
         with pytest.raises(OSError, match="Permission denied") as caught:
-            as_plain_user(lambda: ownership.remove(root / "left", root))
+            as_plain_user(lambda: files.remove_owned(root / "left", root))
     finally:
         root.chmod(0o700)
     assert str(caught.value.filename) == str(root / "left")

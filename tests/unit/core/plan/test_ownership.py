@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tritonsmith.core.errors import OwnershipError
-from tritonsmith.core.plan import ownership
+from tritonsmith.core.plan import files
 
 TAG, MARKER = "CACHEDIR.TAG", "tritonsmith-owned"
 
@@ -22,15 +22,15 @@ def fill(folder: Path) -> Path:
 
 def test_mark_makes_a_cache_folder(tmp_path: Path) -> None:
     root = tmp_path / "a" / "b"
-    ownership.mark(root)
-    assert ownership.is_marked(root)
-    assert (root / TAG).read_text().startswith(ownership.CACHEDIR_SIGNATURE)
+    files.mark(root)
+    assert files.is_marked(root)
+    assert (root / TAG).read_text().startswith(files.CACHEDIR_SIGNATURE)
 
 
 def test_mark_again_changes_nothing(root: Path) -> None:
     fill(root / "content")
     before = (root / MARKER).stat()
-    ownership.mark(root)
+    files.mark(root)
     assert (root / MARKER).stat().st_mtime_ns == before.st_mtime_ns
     assert (root / "content" / "sub" / "file").is_file()
 
@@ -38,15 +38,15 @@ def test_mark_again_changes_nothing(root: Path) -> None:
 def test_mark_refuses_a_folder_with_files_in_it(tmp_path: Path) -> None:
     fill(tmp_path / "theirs")
     with pytest.raises(OwnershipError, match="already contains files"):
-        ownership.mark(tmp_path / "theirs")
+        files.mark(tmp_path / "theirs")
     assert not (tmp_path / "theirs" / TAG).exists()
 
 
 def test_mark_goes_on_after_a_kill_between_tag_and_marker(root: Path) -> None:
     (root / MARKER).unlink()
-    assert not ownership.is_marked(root)
-    ownership.mark(root)
-    assert ownership.is_marked(root)
+    assert not files.is_marked(root)
+    files.mark(root)
+    assert files.is_marked(root)
 
 
 def test_mark_does_not_write_through_a_linked_tag(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_mark_does_not_write_through_a_linked_tag(tmp_path: Path) -> None:
     root.mkdir()
     (root / TAG).symlink_to(victim)
     with pytest.raises(OwnershipError):
-        ownership.mark(root)
+        files.mark(root)
     assert victim.read_text() == "precious"
 
 
@@ -86,7 +86,7 @@ def test_a_root_without_a_valid_mark_protects_its_content(root: Path, spoil: Cal
     inside = fill(root / "inside")
     spoil(root)
     with pytest.raises(OwnershipError, match="no mark"):
-        ownership.remove(inside, root)
+        files.remove_owned(inside, root)
     assert (inside / "sub" / "file").read_text() == "precious"
 
 
@@ -114,7 +114,7 @@ def test_paths_that_are_refused(root: Path, name: str) -> None:
     (root / "to-slash").symlink_to("/")
     (root / "to-outside").symlink_to(root.parent / "outside")
     with pytest.raises(OwnershipError, match="refusing to delete"):
-        ownership.remove(PATHS[name](root), root)
+        files.remove_owned(PATHS[name](root), root)
     assert len(list(root.parent.rglob("file"))) == 3
 
 
@@ -123,8 +123,8 @@ def test_home_below_the_root_is_refused(root: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("HOME", str(root / "people" / "me"))
     for path in (root / "people" / "me", root / "people"):
         with pytest.raises(OwnershipError, match="home folder"):
-            ownership.remove(path, root)
-    ownership.remove(root / "people" / "me" / "sub", root)
+            files.remove_owned(path, root)
+    files.remove_owned(root / "people" / "me" / "sub", root)
     assert not (root / "people" / "me" / "sub").exists()
 
 
@@ -132,18 +132,18 @@ def test_home_below_the_root_is_refused(root: Path, monkeypatch: pytest.MonkeyPa
 def test_roots_that_are_refused_even_if_marked(
     root: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(ownership, "is_marked", lambda _: True)
+    monkeypatch.setattr(files, "is_marked", lambda _: True)
     monkeypatch.setenv("HOME", str(root))
     with pytest.raises(OwnershipError, match="home folder or /"):
-        ownership.check_owned(tmp_path / "x", root)
+        files.check_owned(tmp_path / "x", root)
 
 
 def test_home_as_root_is_refused_through_a_link(home: Path, tmp_path: Path) -> None:
-    ownership.mark(home)
+    files.mark(home)
     (tmp_path / "alias").symlink_to(home)
     inside = fill(home / "inside")
     with pytest.raises(OwnershipError, match="home folder or /"):
-        ownership.remove(inside, tmp_path / "alias")
+        files.remove_owned(inside, tmp_path / "alias")
     assert inside.is_dir()
 
 
@@ -152,7 +152,7 @@ def test_a_link_is_unlinked_and_its_target_stays(root: Path, target: str) -> Non
     sibling = fill(root.parent / "sibling")
     link = root / "link"
     link.symlink_to(sibling if target == "sibling" else target)
-    ownership.remove(link, root)
+    files.remove_owned(link, root)
     assert not os.path.lexists(link)
     assert (sibling / "sub" / "file").read_text() == "precious"
 
@@ -162,23 +162,23 @@ def test_links_inside_a_removed_folder_are_not_followed(root: Path) -> None:
     folder = fill(root / "folder")
     (folder / "link").symlink_to(sibling)
     (folder / "sub" / "deep").symlink_to("/")
-    ownership.remove(folder, root)
+    files.remove_owned(folder, root)
     assert not folder.exists()
     assert (sibling / "sub" / "file").read_text() == "precious"
 
 
 def test_files_and_absent_paths(root: Path) -> None:
     (root / "file").write_text("x")
-    ownership.remove(root / "file", root)
-    ownership.remove(root / "file", root)
-    ownership.remove(root / "no" / "such" / "folder", root)
+    files.remove_owned(root / "file", root)
+    files.remove_owned(root / "file", root)
+    files.remove_owned(root / "no" / "such" / "folder", root)
     assert not (root / "file").exists()
 
 
 def test_a_root_reached_through_a_link(root: Path, tmp_path: Path) -> None:
     (tmp_path / "alias").symlink_to(root)
     fill(root / "inside")
-    ownership.remove(tmp_path / "alias" / "inside", tmp_path / "alias")
+    files.remove_owned(tmp_path / "alias" / "inside", tmp_path / "alias")
     assert not (root / "inside").exists()
 
 
@@ -197,7 +197,7 @@ def mounted(root: Path) -> Iterator[Path]:
 def test_mount_points_are_refused_and_so_is_what_holds_them(mounted: Path, root: Path) -> None:
     for path in (mounted, mounted.parent):
         with pytest.raises(OwnershipError, match="mount point"):
-            ownership.remove(path, root)
+            files.remove_owned(path, root)
     assert (mounted / "sub" / "file").read_text() == "precious"
 
 
@@ -205,7 +205,7 @@ def test_mount_point_as_python_sees_it(root: Path, monkeypatch: pytest.MonkeyPat
     fill(root / "point")
     monkeypatch.setattr(os.path, "ismount", lambda path: Path(path) == root / "point")
     with pytest.raises(OwnershipError, match="mount point"):
-        ownership.remove(root / "point", root)
+        files.remove_owned(root / "point", root)
     assert (root / "point" / "sub" / "file").is_file()
 
 

@@ -28,7 +28,7 @@ from tritonsmith.core.plan import (
     Write,
     digest,
     download,
-    ownership,
+    files,
     stamped,
     step_key,
 )
@@ -50,7 +50,7 @@ TEXTS = {
 
 def sources(folder: Path) -> None:
     """What the plan starts from."""
-    ownership.mark(folder)
+    files.mark(folder)
     tree = folder / "the source"
     (tree / "deep er").mkdir(parents=True)
     (tree / "a.txt").write_text("a")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tritonsmith.core.ui import diff
+from tritonsmith.core.ui import html_page
 
 
 @pytest.mark.parametrize(
@@ -16,4 +16,4 @@ from tritonsmith.core.ui import diff
     ],
 )
 def test_words(before: str, after: str, words: str) -> None:
-    assert diff.in_words(before.split(), after.split()) == words
+    assert html_page.in_words(before.split(), after.split()) == words

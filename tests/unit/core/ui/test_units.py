@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tritonsmith.core.ui import units as formats
+from tritonsmith.core.ui import console as formats
 
 
 @pytest.mark.parametrize(

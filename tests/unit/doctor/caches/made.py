@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tritonsmith.facts.cache_roots import Root
+from tritonsmith.facts.triton_cache import Root
 
 HOUR = 3600.0
 CUDA = ("ttir", "ttgir", "llir", "ptx", "cubin")

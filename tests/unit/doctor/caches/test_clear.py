@@ -12,10 +12,9 @@ from tritonsmith.core.cache_entries import TRASH
 from tritonsmith.core.errors import UsageError
 from tritonsmith.core.plan.steps.cache_entries import RemoveEntries
 from tritonsmith.doctor.caches import clear, list_
-from tritonsmith.doctor.caches.clear import PreparedClear
-from tritonsmith.doctor.caches.filters import Filters, Living
-from tritonsmith.facts.cache_roots import Root
+from tritonsmith.doctor.caches.clear import Filters, Living, PreparedClear
 from tritonsmith.facts.installed_tritons import TritonProcess
+from tritonsmith.facts.triton_cache import Root
 
 BUSY = (TritonProcess(4711, "python train.py"),)
 

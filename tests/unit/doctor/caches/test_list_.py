@@ -12,7 +12,7 @@ import pytest
 from tests.unit.doctor.caches import made
 from tritonsmith.core.errors import UsageError
 from tritonsmith.doctor.caches import list_
-from tritonsmith.doctor.caches.filters import Filters
+from tritonsmith.doctor.caches.clear import Filters
 from tritonsmith.doctor.caches.list_ import CacheListing
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.repositories import Made, Maker
 from tritonsmith.core.errors import FactError
-from tritonsmith.doctor.pins import picks, report
+from tritonsmith.doctor.pins import releases_with, report
 
 pytestmark = pytest.mark.unit
 
@@ -37,7 +37,7 @@ def triton(make: Maker) -> tuple[Made, dict[str, str]]:
 @pytest.mark.parametrize("name", ["release/3.8.x", "3.8.x", "v3.8.0"])
 def test_each_commit_has_its_original_or_none(triton: tuple[Made, dict[str, str]], name: str) -> None:
     made, commits = triton
-    found = picks.find(name, made.path)
+    found = releases_with.find_picks(name, made.path)
     assert (found.main, found.point) == ("main", commits["point"])
     assert [(one.subject, one.original, one.how) for one in found.picks] == [
         ("fix (#2)", commits["fix"], "names it"),
@@ -55,9 +55,9 @@ def test_without_the_branch_or_main_it_is_an_error(
 ) -> None:
     made, _ = triton
     with pytest.raises(FactError, match=r"no branch, tag or commit '3\.7\.x'"):
-        picks.find("3.7.x", made.path)
+        releases_with.find_picks("3.7.x", made.path)
     made.git("branch", "-m", "main", "trunk")
     with pytest.raises(FactError, match="this clone has no main"):
-        picks.find("3.8.x", made.path)
+        releases_with.find_picks("3.8.x", made.path)
     with pytest.raises(FactError, match="not a git repository"):
-        picks.find("3.8.x", tmp_path)
+        releases_with.find_picks("3.8.x", tmp_path)

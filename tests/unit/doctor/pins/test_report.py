@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from tritonsmith.doctor.pins import report
-from tritonsmith.doctor.pins.installed_torch import InstalledTorch, Owner, Torch
+from tritonsmith.doctor.pins.install import InstalledTorch, Owner, Torch
 from tritonsmith.doctor.pins.read_upstream import LivePin, Reading
 from tritonsmith.doctor.pins.releases_with import Holders, Holding, Standing
 from tritonsmith.facts import pytorch_pins

@@ -9,11 +9,11 @@ import tomlkit
 
 from tests.unit.repositories import Made, Maker
 from tritonsmith.core import configs
+from tritonsmith.core.command_line import version_key
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import SmithError
 from tritonsmith.core.plan import Write
-from tritonsmith.core.versions import version_key
-from tritonsmith.doctor.pins import update_table
+from tritonsmith.doctor.pins import read_upstream
 from tritonsmith.doctor.pins.read_upstream import LivePin, Reading
 from tritonsmith.facts import pytorch_pins
 
@@ -49,7 +49,7 @@ def test_an_unknown_pin_becomes_a_read_one(text: str) -> None:
     before = rows(text)["2.9.0"]
     commit = before["cuda"]["candidates"][0]
     read = reading("2.9.0", pin("cuda", commit, "3.5.0"), pin("rocm", commit, "3.5.0", same_as="cuda"))
-    revision = update_table.revise(text, "2.9.0", read)
+    revision = read_upstream.revise(text, "2.9.0", read)
     assert revision.changes == (
         f"2.9.0 CUDA: unknown -> {commit[:10]} (read)",
         "2.9.0 ROCm: the same file as CUDA -> the same file as CUDA (read)",
@@ -70,7 +70,7 @@ def test_an_unknown_pin_becomes_a_read_one(text: str) -> None:
 
 
 def test_nothing_else_in_the_file_changes(text: str) -> None:
-    revision = update_table.revise(text, "2.9.0", reading("2.9.0", pin("cuda", "1" * 40, "3.5.0")))
+    revision = read_upstream.revise(text, "2.9.0", reading("2.9.0", pin("cuda", "1" * 40, "3.5.0")))
     mark = '[[release]]\npytorch = "2.9.0"\n'
     end = "\n[release.rocm]"
     head, _, tail = text.partition(mark)
@@ -84,24 +84,24 @@ def test_nothing_else_in_the_file_changes(text: str) -> None:
 
 def test_the_same_again_changes_nothing(text: str) -> None:
     read = reading("2.9.0", pin("cuda", "1" * 40, "3.5.0", "2" * 40), pin("xpu", "3" * 40))
-    once = update_table.revise(text, "2.9.0", read)
+    once = read_upstream.revise(text, "2.9.0", read)
     assert len(once.changes) == 2
-    assert update_table.revise(once.text, "2.9.0", read) == update_table.Revision(once.text, ())
+    assert read_upstream.revise(once.text, "2.9.0", read) == read_upstream.Revision(once.text, ())
 
 
 def test_a_confirmed_pin_keeps_its_llvm_and_another_one_does_not(text: str) -> None:
     before = rows(text)["2.13.0"]["cuda"]
-    same = update_table.revise(text, "2.13.0", reading("2.13.0", pin("cuda", before["commit"], "3.7.1")))
+    same = read_upstream.revise(text, "2.13.0", reading("2.13.0", pin("cuda", before["commit"], "3.7.1")))
     after = rows(same.text)["2.13.0"]["cuda"]
     assert (after["grade"], after["llvm"]) == ("read", before["llvm"])
-    other = update_table.revise(text, "2.13.0", reading("2.13.0", pin("cuda", "1" * 40, "3.7.1")))
+    other = read_upstream.revise(text, "2.13.0", reading("2.13.0", pin("cuda", "1" * 40, "3.7.1")))
     assert "llvm" not in rows(other.text)["2.13.0"]["cuda"]
-    known = update_table.revise(text, "2.13.0", reading("2.13.0", pin("cuda", "1" * 40, "3.7.1", "2" * 40)))
+    known = read_upstream.revise(text, "2.13.0", reading("2.13.0", pin("cuda", "1" * 40, "3.7.1", "2" * 40)))
     assert rows(known.text)["2.13.0"]["cuda"]["llvm"] == "2" * 40
 
 
 def test_a_channel_that_the_row_did_not_have(text: str) -> None:
-    revision = update_table.revise(
+    revision = read_upstream.revise(
         text, "2.3.1", reading("2.3.1", pin("cuda", "1" * 40), pin("xpu", "3" * 40, "2.1.0"))
     )
     row = rows(revision.text)["2.3.1"]
@@ -112,7 +112,7 @@ def test_a_channel_that_the_row_did_not_have(text: str) -> None:
 @pytest.mark.parametrize("version", ["2.16.0", "2.9.2", "1.13.1"])
 def test_a_new_release_goes_where_it_belongs(text: str, version: str) -> None:
     read = reading(version, pin("cuda", "1" * 40, "3.9.9"), pin("rocm", "1" * 40, same_as="cuda"))
-    revision = update_table.revise(text, version, read)
+    revision = read_upstream.revise(text, version, read)
     found = rows(revision.text)
     assert list(found) == sorted(found, key=version_key)
     assert found[version]["wheel"] == {"grade": "unknown"}
@@ -120,11 +120,11 @@ def test_a_new_release_goes_where_it_belongs(text: str, version: str) -> None:
     assert "\n\n\n" not in revision.text
     assert revision.text.endswith("\n")
     assert not revision.text.endswith("\n\n")
-    assert update_table.revise(revision.text, version, read).changes == ()
+    assert read_upstream.revise(revision.text, version, read).changes == ()
 
 
 def test_what_is_written_can_be_read_back(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    revision = update_table.revise(text, "2.16.0", reading("2.16.0", pin("cuda", "1" * 40, "3.9.9")))
+    revision = read_upstream.revise(text, "2.16.0", reading("2.16.0", pin("cuda", "1" * 40, "3.9.9")))
     (tmp_path / "pytorch-pins.toml").write_text(revision.text, encoding="utf-8")
     monkeypatch.setattr(configs, "data_dir", lambda _: tmp_path)
     release = pytorch_pins.find("2.16").release
@@ -142,11 +142,11 @@ def pytorch(make: Maker) -> Made:
 
 
 def test_several_tags_and_one_that_is_missing(pytorch: Made, text: str) -> None:
-    found, missing = update_table.readings(
+    found, missing = read_upstream.readings(
         ["2.9.0", "2.9.1", "2.10.0"], str(pytorch.path), workspace.default()
     )
     assert (list(found), missing) == (["2.9.0", "2.9.1"], ("2.10.0",))
-    revision = update_table.revise_all(text, found)
+    revision = read_upstream.revise_all(text, found)
     assert [rows(revision.text)[version]["cuda"]["commit"][0] for version in found] == ["1", "2"]
     assert len(revision.changes) == 4
     assert str(pytorch.path) not in revision.text
@@ -154,22 +154,22 @@ def test_several_tags_and_one_that_is_missing(pytorch: Made, text: str) -> None:
 
 def test_a_first_tag_that_is_missing_ends_it(pytorch: Made) -> None:
     with pytest.raises(SmithError, match="no tag, branch or commit 'v2"):
-        update_table.readings(["2.8.0", "2.9.0"], str(pytorch.path), workspace.default())
+        read_upstream.readings(["2.8.0", "2.9.0"], str(pytorch.path), workspace.default())
 
 
 def test_the_plan_writes_the_file_or_nothing(text: str, tmp_path: Path) -> None:
     file = tmp_path / "table.toml"
-    changed = update_table.Revision("new\n", ("2.9.0 CUDA: unknown -> 1111111111 (read)",))
-    plan = update_table.plan(file, changed)
-    assert plan.steps == (Write(file, "new\n", phase=update_table.PHASE),)
+    changed = read_upstream.Revision("new\n", ("2.9.0 CUDA: unknown -> 1111111111 (read)",))
+    plan = read_upstream.plan(file, changed)
+    assert plan.steps == (Write(file, "new\n", phase=read_upstream.TABLE_PHASE),)
     assert "# note: 2.9.0 CUDA: unknown -> 1111111111 (read)" in plan.shell()
-    assert update_table.plan(file, update_table.Revision(text, ())).steps == ()
-    update_table.execute(plan, workspace.default())
+    assert read_upstream.plan(file, read_upstream.Revision(text, ())).steps == ()
+    read_upstream.execute(plan, workspace.default())
     assert file.read_text() == "new\n"
 
 
 def test_only_a_checkout_has_a_table_to_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert update_table.target() == configs.data_dir("configs") / "pytorch-pins.toml"
+    assert read_upstream.target() == configs.data_dir("configs") / "pytorch-pins.toml"
     monkeypatch.setattr(configs, "data_dir", lambda name: tmp_path / "_data" / name)
     with pytest.raises(SmithError, match="only be updated in a checkout of tritonsmith"):
-        update_table.target()
+        read_upstream.target()

@@ -10,7 +10,7 @@ import pytest
 
 from tritonsmith.compiler.manifest import Manifest, Point, Stage
 from tritonsmith.core.errors import FactError, SmithError, UsageError
-from tritonsmith.inspect.export_c import c_source, c_types
+from tritonsmith.inspect.export_c import c_types, emit
 from tritonsmith.inspect.export_c.c_types import Variant
 
 BINARY = bytes(range(20))
@@ -80,7 +80,7 @@ def test_the_name_is_that_of_the_version(make: Make, triton: str, name: str) -> 
 def test_names_follow_what_was_asked_for_and_the_launch_what_was_made(make: Make) -> None:
     made = make(options={"num_warps": 4, "num_stages": 3}, num_warps=8, num_stages=1)
     assert made.name == "add_a72f825f_0d1d2d4d"
-    assert ", 8 * 32, 1, 1, " in c_source.source(made, ("1", "1", "1"))
+    assert ", 8 * 32, 1, 1, " in emit.source(made, ("1", "1", "1"))
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_scratch_pointers_of_the_version(
     made = make(triton=triton, **metadata)
     assert made.scratch == names
     pointers = ", ".join(["&n", *(f"&{name}" for name in names)])
-    assert f"{pointers} }};" in c_source.source(made, ("1", "1", "1"))
+    assert f"{pointers} }};" in emit.source(made, ("1", "1", "1"))
 
 
 def test_constants_that_are_no_part_of_a_name(make: Make) -> None:
@@ -135,7 +135,7 @@ def test_names_that_c_keeps_for_itself(make: Make) -> None:
 
 
 def test_a_comment_cannot_be_ended_by_what_it_tells(make: Make) -> None:
-    text = c_source.source(make(constexprs={"BLOCK": "*/ evil"}), ("1", "1", "1"))
+    text = emit.source(make(constexprs={"BLOCK": "*/ evil"}), ("1", "1", "1"))
     assert text.index("*/") > text.index("num_stages=3")
 
 
@@ -165,20 +165,20 @@ def test_a_binary_that_is_gone(make: Make, tmp_path: Path) -> None:
     made = make()
     (tmp_path / "k").unlink()
     with pytest.raises(FactError, match="cannot read this binary"):
-        c_source.source(made, ("1", "1", "1"))
+        emit.source(made, ("1", "1", "1"))
 
 
 def test_the_binary_lies_in_the_source(make: Make) -> None:
-    text = c_source.source(make(), ("n", "1", "1"))
+    text = emit.source(make(), ("n", "1", "1"))
     data = text.split("_cubin[20] = { ")[1].split(" };")[0]
     assert bytes(int(word, 16) for word in data.split(", ")) == BINARY
 
 
 @pytest.mark.parametrize(("shared", "told"), [(49152, False), (49153, True)])
 def test_much_shared_memory_is_asked_for(make: Make, shared: int, told: bool) -> None:
-    text = c_source.source(make(shared=shared), ("1", "1", "1"))
+    text = emit.source(make(shared=shared), ("1", "1", "1"))
     assert (f"MAX_DYNAMIC_SHARED_SIZE_BYTES, {shared})" in text) == told
-    amd = c_source.source(make(shared=shared, target="hip:gfx942:64"), ("1", "1", "1"))
+    amd = emit.source(make(shared=shared, target="hip:gfx942:64"), ("1", "1", "1"))
     assert "MAX_DYNAMIC" not in amd
 
 
@@ -242,27 +242,25 @@ def test_a_kernel_that_is_called_like_a_word_of_c(make: Make) -> None:
 
 def test_the_block_is_as_wide_as_the_compiler_made_it(make: Make) -> None:
     """AMD's backend goes by the GPU, whatever size of a wave the target has."""
-    made = c_source.source(make(target="hip:gfx1201:32", warp_size=64), ("1", "1", "1"))
+    made = emit.source(make(target="hip:gfx1201:32", warp_size=64), ("1", "1", "1"))
     assert "4 * 64, 1, 1" in made
 
 
 def test_what_knows_most_is_tried_first(make: Make) -> None:
     loose, tight = make(hints={}), make()
-    text = c_source.dispatcher_source([loose, tight])
+    text = emit.dispatcher_source([loose, tight])
     assert text.index(f"return {tight.name}(") < text.index("if (1)") < text.index(f"return {loose.name}(")
-    assert list(c_source.algorithms([loose, tight])) == ["add_1024_warps4xstages3"]
+    assert list(emit.algorithms([loose, tight])) == ["add_1024_warps4xstages3"]
 
 
 def test_variants_that_no_dispatcher_can_choose_among(make: Make) -> None:
-    c_source.check_variants([make(), make(hints={}), make(constexprs={"BLOCK": 512})])
+    emit.check_variants([make(), make(hints={}), make(constexprs={"BLOCK": 512})])
     with pytest.raises(UsageError, match="the same name"):
-        c_source.check_variants([make(), make()])
+        emit.check_variants([make(), make()])
     half = make({**ADD, "x": "*fp16"})
     with pytest.raises(UsageError, match="cannot be told apart"):
-        c_source.check_variants([make(), half])
+        emit.check_variants([make(), half])
     with pytest.raises(UsageError, match="different arguments"):
-        c_source.check_variants([make(), make({**ADD, "n": "i64"})])
+        emit.check_variants([make(), make({**ADD, "n": "i64"})])
     with pytest.raises(UsageError, match="different constants"):
-        c_source.check_variants(
-            [make(constexprs={"BLOCK": "a.b"}), make(constexprs={"BLOCK": "apb"}, hints={})]
-        )
+        emit.check_variants([make(constexprs={"BLOCK": "a.b"}), make(constexprs={"BLOCK": "apb"}, hints={})])

@@ -7,20 +7,20 @@ import pytest
 
 from tests.unit.inspect.export_ptx import samples
 from tritonsmith.core.errors import UsageError
-from tritonsmith.inspect.export_ptx import elementwise
-from tritonsmith.inspect.export_ptx.unsupported import UnsupportedPtxError
+from tritonsmith.inspect.export_ptx import cuda
+from tritonsmith.inspect.export_ptx.compiled_kernel import UnsupportedPtxError
 
 WHERE = Path("k.ptx")
 ONE = ".func (.param .b32 r) {name}(.param .b32 a)\n{{\n.reg .b32 %r<4>;\nld.param.b32 %r1, [a];\n{body}\nst.param.b32 [r], %r1;\nret;\n}}\n"  # noqa: E501
 
 
-def made(*functions: tuple[str, str], name: str | None = None) -> elementwise.Elementwise:
+def made(*functions: tuple[str, str], name: str | None = None) -> cuda.Elementwise:
     text = samples.HEAD + "".join(ONE.format(name=called, body=body) for called, body in functions)
-    return elementwise.convert(samples.module(text), WHERE, name)
+    return cuda.convert(samples.module(text), WHERE, name)
 
 
 def test_a_function_of_registers_only() -> None:
-    found = elementwise.convert(samples.module(samples.FUNCTION), WHERE)
+    found = cuda.convert(samples.module(samples.FUNCTION), WHERE)
     assert (found.function, found.constraints, found.arguments) == ("kernels_$_helper", "=&r,r,d", 2)
     values = {
         node.targets[0].id: ast.literal_eval(node.value)
@@ -32,7 +32,7 @@ def test_a_function_of_registers_only() -> None:
 
 def test_a_kernel_is_none_and_its_memory_is_named() -> None:
     with pytest.raises(UnsupportedPtxError, match="not a pure register function") as caught:
-        elementwise.convert(samples.module(samples.REDUCE), WHERE)
+        cuda.convert(samples.module(samples.REDUCE), WHERE)
     assert "mbarrier.try_wait" in str(caught.value)
     assert "noinline=True" in str(caught.value)
 
@@ -57,7 +57,7 @@ def test_a_function_that_does_more_is_refused(body: str, why: str) -> None:
 def test_a_parameter_that_is_not_read_is_refused() -> None:
     text = f"{samples.HEAD}.func (.param .b32 r) f(.param .b32 a)\n{{\nst.param.b32 [r], 1;\nret;\n}}\n"
     with pytest.raises(UnsupportedPtxError, match="its signature"):
-        elementwise.convert(samples.module(text), WHERE)
+        cuda.convert(samples.module(text), WHERE)
 
 
 def test_several_functions_are_chosen_from_by_a_part_of_their_names() -> None:

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.inspect.export_ptx import samples
-from tritonsmith.inspect.export_ptx import inline_calls, operands, rewrite
-from tritonsmith.ir.ptx.syntax import Function, Instruction
+from tritonsmith.inspect.export_ptx import inline_calls, rewrite
+from tritonsmith.ir.ptx import Function, Instruction
 
 BLOCK = """{ .param .b32 param0; .param .b32 retval0;
 st.param.b32 [param0], %r1; call.uni (retval0), NAME, (param0); ld.param.b32 %r2, [retval0]; }"""
@@ -24,7 +24,7 @@ def function(name: str, body: str = "") -> str:
 def expanded(body: str, *functions: str) -> tuple[Function, rewrite.Block]:
     module = samples.module(samples.kernel(f"{body} ret;", before="".join(functions)))
     kernel = inline_calls.expand(next(one for one in module.functions if one.entry), module)
-    return kernel, rewrite.rewrite(kernel, operands.of(kernel, module, "sample.ptx"), rewrite.CUDA)
+    return kernel, rewrite.rewrite(kernel, rewrite.of(kernel, module, "sample.ptx"), rewrite.CUDA)
 
 
 def left(kernel: Function) -> list[str]:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.inspect.export_ptx import samples
 from tritonsmith.inspect.export_ptx import cuda
-from tritonsmith.inspect.export_ptx.unsupported import UnsupportedPtxError
+from tritonsmith.inspect.export_ptx.compiled_kernel import UnsupportedPtxError
 
 BULK = ".shared::cluster.global.mbarrier::complete_tx::bytes"
 INSTRUCTIONS = [

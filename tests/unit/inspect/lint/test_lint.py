@@ -10,9 +10,9 @@ from tests.unit.compiler.resources import elf_maker
 from tests.unit.compiler.resources.test_measure import manifest, point
 from tritonsmith.core import configs
 from tritonsmith.core.errors import UsageError
-from tritonsmith.inspect.lint import finding, loops, report, run
+from tritonsmith.inspect import show
+from tritonsmith.inspect.lint import finding, rules, run
 from tritonsmith.inspect.lint.rules import ALL
-from tritonsmith.inspect.show import source_lines
 from tritonsmith.ir.ttgir import Ttgir
 
 COLD = """\
@@ -85,22 +85,22 @@ def lines(text: str, inside: set[int] | None) -> list[str]:
 
 
 def test_cold_code_behind_the_end_belongs_to_its_loop() -> None:
-    found = lines(COLD, loops.of_sass(COLD.splitlines()))
+    found = lines(COLD, rules.of_sass(COLD.splitlines()))
     assert [line for line in found if line.startswith("LDL")] == ["LDL R1, [R1]", "LDL R3, [R1]"]
 
 
 def test_a_branch_back_from_cold_code_is_no_loop() -> None:
-    assert loops.of_sass(STRAIGHT.splitlines()) == set()
+    assert rules.of_sass(STRAIGHT.splitlines()) == set()
 
 
 def test_a_branch_to_a_place_that_is_not_named_makes_loops_unknown() -> None:
-    assert loops.of_sass([*COLD.splitlines(), "        /*0090*/                   BRX R2 ;"]) is None
+    assert rules.of_sass([*COLD.splitlines(), "        /*0090*/                   BRX R2 ;"]) is None
     listed = '        /*0000*/                   BRX R2 (*"BRANCH_TARGETS .L_x_1,.L_x_2"*);'
-    assert loops.of_sass([listed, *STRAIGHT.splitlines()]) == set()
+    assert rules.of_sass([listed, *STRAIGHT.splitlines()]) == set()
 
 
 def test_llvm_says_which_blocks_are_in_a_loop() -> None:
-    found = lines(AMD, loops.of_amd(AMD.splitlines()))
+    found = lines(AMD, rules.of_amd(AMD.splitlines()))
     assert [line.split()[0] for line in found] == ["scratch_load_dword", "v_mov_b32_e32"]
 
 
@@ -137,7 +137,7 @@ def test_inline_assembly_has_the_line_on_which_it_begins() -> None:
         "\tld.global.b16 { %rs1 }, [ %rd1 + 0 ];\n\t// end inline asm\n"
         '\t.loc\t1 30 1\n\tret;\n\t.file\t1 "/k.py"\n'
     )
-    found = source_lines.of(text, "ptx")
+    found = show.of(text, "ptx")
     assert [line.number for line in found if line] == [26, 26, 30]
 
 
@@ -154,8 +154,8 @@ def test_what_cannot_be_checked_is_said(tmp_path: Path) -> None:
     found = run.lint([manifest(tmp_path, bare, bad)])
     assert found.findings == ()
     assert {one.code for one in found.unchecked} >= {"scalar-access", "spill-in-loop", "wgmma-serialized"}
-    assert report.verdict(found) == "nothing found in 1 compile, as far as it was checked"
-    assert any("there is no ttgir" in text for text in report.notes(found))
+    assert run.verdict(found) == "nothing found in 1 compile, as far as it was checked"
+    assert any("there is no ttgir" in text for text in run.notes(found))
     assert list(found.failed.values()) == ["failed: PTXASError: no"]
 
 

@@ -18,7 +18,7 @@ from tritonsmith.compiler.dump import import_log, pass_runs
 from tritonsmith.compiler.dump import index as indexes
 from tritonsmith.compiler.dump.index import KEPT, DumpIndex
 from tritonsmith.core.errors import FactError, SmithError, UsageError
-from tritonsmith.inspect.passes import diff, pipeline_table, show
+from tritonsmith.inspect.passes import pipeline_table, show
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -178,11 +178,11 @@ def test_a_kernel_is_chosen_by_name_if_there_are_several(made: DumpIndex, tmp_pa
 def test_what_a_pass_found_and_what_it_left(made: DumpIndex) -> None:
     dump = indexes.choose_dump(made, "add", "2")
     assert show.text(made, dump) == texts(made)[2]
-    assert diff.left(made, dump).number == 3
+    assert show.left(made, dump).number == 3
     assert "loc(" not in show.text(made, dump, plain=True)
     assert show.highlighted(made, dump).plain == texts(made)[2]
     with pytest.raises(SmithError, match="output of Last is not in this dump"):
-        diff.left(made, indexes.choose_dump(made, "add", "last"))
+        show.left(made, indexes.choose_dump(made, "add", "last"))
 
 
 def test_the_overview_has_a_line_for_each_kernel(made: DumpIndex, capsys: pytest.CaptureFixture[str]) -> None:

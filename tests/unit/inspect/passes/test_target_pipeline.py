@@ -9,8 +9,8 @@ import pytest
 
 from tritonsmith.compiler.replay.bindings import Binding, Call, TracedCall
 from tritonsmith.compiler.replay.pipeline import parse
-from tritonsmith.inspect.passes import target_pipeline
-from tritonsmith.inspect.passes.target_pipeline import BackendPass
+from tritonsmith.inspect.passes import pipeline_table
+from tritonsmith.inspect.passes.pipeline_table import BackendPass
 
 BACKEND = """\
 class Backend:
@@ -56,7 +56,7 @@ def hopper(tmp_path: Path) -> tuple[BackendPass, ...]:
         ("ttgir", "passes.ttgpuir.add_pipeline", 15, (3, False)),
         ("ttgir", "passes.add_last", 16, ()),
     ]
-    return target_pipeline.passes(calls(str(file), made), KNOWN)
+    return pipeline_table.passes(calls(str(file), made), KNOWN)
 
 
 def test_what_is_taken_and_under_which_condition(hopper: tuple[BackendPass, ...]) -> None:
@@ -79,7 +79,7 @@ def test_functions_that_did_not_run_are_not_in_it(hopper: tuple[BackendPass, ...
 
 def test_side_by_side(hopper: tuple[BackendPass, ...]) -> None:
     other = [one for one in hopper if one.name != "tmem"]
-    rows = target_pipeline.side_by_side([other, hopper])
+    rows = pipeline_table.side_by_side([other, hopper])
     assert [tuple(one.cell if one else "" for one in row) for row in rows] == [
         ("yes", "yes"),
         ("2 times", "2 times"),
@@ -87,6 +87,6 @@ def test_side_by_side(hopper: tuple[BackendPass, ...]) -> None:
         ("yes (3, False)", "yes (3, False)"),
         ("yes", "yes"),
     ]
-    first = target_pipeline.as_json(rows, ["old", "new"])[2]
+    first = pipeline_table.target_as_json(rows, ["old", "new"])[2]
     assert first["sides"]["old"] is None
     assert (first["sides"]["new"]["calls"], first["sides"]["new"]["when"]) == ((), ("capability >= 100",))

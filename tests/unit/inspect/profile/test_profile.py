@@ -16,10 +16,10 @@ from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.facts.gpus import Gpu, Gpus
 from tritonsmith.inspect.lint.finding import LintFinding, StageLine, rules
 from tritonsmith.inspect.lint.run import LintResult
-from tritonsmith.inspect.profile import profilers, report, run
+from tritonsmith.inspect.profile import profilers, run
 from tritonsmith.inspect.profile.profilers import ProfiledKernel, Profiler, by_time
 from tritonsmith.inspect.profile.run import KernelProfile
-from tritonsmith.inspect.show.source_lines import SourceLine
+from tritonsmith.inspect.show import SourceLine
 from tritonsmith.worker.messages import ProfileSession
 
 DATA = Path(__file__).parent / "data"
@@ -155,7 +155,7 @@ def test_screen() -> None:
     found = KernelProfile(kernels, {"backend": "cupti", "mode": "pcsampling"}, findings, (), 0)
     out = StringIO()
     console = Console(file=out, width=120)
-    for block in report.blocks(found):
+    for block in run.blocks(found):
         console.print(block)
     text = out.getvalue()
     [row] = [one for one in text.splitlines() if one.startswith("mm.py:9 ")]
@@ -163,10 +163,10 @@ def test_screen() -> None:
     assert "barrier 76.9" in row
     assert rule.code in row
     assert "barrier: waits for other warps at a barrier" in text
-    answer = report.as_json(found, "proton")
+    answer = run.as_json(found, "proton")
     top = answer["kernels"][0]["lines"][0]
     assert (top["line"], top["findings"]) == (9, [rule.code])
-    assert report.as_json(replace(found, code=3), "proton")["exit_code"] == 3
+    assert run.as_json(replace(found, code=3), "proton")["exit_code"] == 3
 
 
 def test_every_reason_has_a_meaning() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tritonsmith.compiler.dump import index
 from tritonsmith.compiler.dump.index import Dump, DumpedKernel, DumpIndex
-from tritonsmith.ir import strip_locations
+from tritonsmith.ir import ir_text
 
 
 def dump(kernel: str, number: int, name: str, text: str, **changes: object) -> Dump:
@@ -57,7 +57,7 @@ def folder(
                 if last
                 else (
                     len(dumps) + 1,
-                    not strip_locations.same("mlir", text.encode(), passes[number + 1][1].encode()),
+                    not ir_text.same("mlir", text.encode(), passes[number + 1][1].encode()),
                 )
             )
             dumps.append(dump(kernel, number, name, text, path=path, against=against, changed=changed))

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from tritonsmith.inspect.report import pack_texts
-from tritonsmith.inspect.report.pack_texts import Packer
+from tritonsmith.inspect.report import write
+from tritonsmith.inspect.report.write import Packer
 
 
 def unpacked(chunk: str) -> list[bytes]:
@@ -62,8 +62,8 @@ def test_a_text_that_is_nearly_the_last_one_costs_next_to_nothing() -> None:
 
 
 def test_a_chunk_ends_when_it_is_full_of_new_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert pack_texts._FULL == 4 << 20
-    monkeypatch.setattr(pack_texts, "_FULL", 1 << 16)  # 4 MiB take a second
+    assert write._FULL == 4 << 20
+    monkeypatch.setattr(write, "_FULL", 1 << 16)  # 4 MiB take a second
     packer = Packer()
     packer.add(b"short")
     assert packer.chunk() is None

@@ -13,9 +13,9 @@ import pytest
 from tritonsmith.compiler import report
 from tritonsmith.compiler.manifest import Manifest, Point, Stage
 from tritonsmith.core.errors import FactError, UsageError
-from tritonsmith.inspect.show import source_lines
-from tritonsmith.inspect.show import stage as show_stage
-from tritonsmith.inspect.show.source_lines import SourceLine
+from tritonsmith.inspect import show
+from tritonsmith.inspect import show as show_stage
+from tritonsmith.inspect.show import SourceLine
 
 TTGIR = """#loc = loc("/k.py":8:1)
 #loc5 = loc("x_ptr"(#loc))
@@ -111,7 +111,7 @@ ALL = {"ttgir": TTGIR, "llir": LLIR, "ptx": PTX, "amdgcn": AMDGCN, "sass": SASS,
 @pytest.mark.parametrize("stage", ALL)
 def test_lines_of_python(stage: str) -> None:
     text = ALL[stage]
-    found = dict(zip(text.splitlines(), source_lines.of(text, stage), strict=True))
+    found = dict(zip(text.splitlines(), show.of(text, stage), strict=True))
     known: dict[str, dict[str, SourceLine | None]] = {
         "ttgir": {
             "%0 =": SourceLine("/k.py", 9),
@@ -170,7 +170,7 @@ def test_the_source_is_found_in_a_folder_beyond_ascii(stage: str, tmp_path: Path
 
 def test_rings_of_locations_end() -> None:
     text = "#loc1 = loc(#loc2)\n#loc2 = loc(#loc1)\nx loc(#loc1)\n"
-    assert source_lines.of(text, "ttir")[2] is None
+    assert show.of(text, "ttir")[2] is None
 
 
 @pytest.mark.parametrize(

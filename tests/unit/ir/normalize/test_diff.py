@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tests.unit.ir.normalize import samples
 from tests.unit.ir.normalize.test_normal import TEXTS
 from tritonsmith.ir import normalize
+from tritonsmith.ir.normalize import diff
 from tritonsmith.ir.normalize import diff as normalize_diff
-from tritonsmith.ir.normalize import line_alignment
 
 
 def changed(diff: normalize_diff.Diff) -> tuple[list[str], list[str]]:
@@ -152,12 +152,12 @@ def test_the_text_of_a_diff() -> None:
 
 @given(st.lists(st.sampled_from("abcde"), max_size=150), st.lists(st.sampled_from("abcdex"), max_size=150))
 def test_pairs_are_equal_and_rise(first: list[str], second: list[str]) -> None:
-    found = line_alignment.pairs(first, second)
+    found = diff.pairs(first, second)
     assert all(first[one] == second[other] for one, other in found)
     for (one, other), (after, beyond) in pairwise(found):
         assert one < after
         assert other < beyond
-    assert len(line_alignment.pairs(first, first)) == len(first)
+    assert len(diff.pairs(first, first)) == len(first)
 
 
 @given(st.sampled_from(list(samples.STAGES)), st.data())

@@ -6,8 +6,8 @@ import pytest
 
 from tests.unit.inspect.export_ptx import samples
 from tritonsmith.core.errors import FactError
-from tritonsmith.ir.ptx import parser
-from tritonsmith.ir.ptx.syntax import Close, Declaration, Directive, Instruction, Label, Open
+from tritonsmith.ir import ptx
+from tritonsmith.ir.ptx import Close, Declaration, Directive, Instruction, Label, Open
 
 
 def test_a_module_and_its_entry() -> None:
@@ -97,4 +97,4 @@ def test_a_file_that_is_no_text(tmp_path: Path) -> None:
     path = tmp_path / "k.ptx"
     path.write_bytes(b"\x7fELF\xff\xfe")
     with pytest.raises(FactError, match="cannot read this PTX"):
-        parser.read(path)
+        ptx.read(path)

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.inspect.export_ptx import samples
 from tritonsmith.core.errors import SmithError
 from tritonsmith.inspect.export_ptx import cuda
-from tritonsmith.ir.ptx.syntax import tokenize
+from tritonsmith.ir.ptx import tokenize
 
 SAMPLES = (samples.REDUCE, samples.FUNCTION)
 
@@ -91,7 +91,7 @@ def test_damaged_ptx_is_inlined_or_refused(tmp_path: Path, seed: int) -> None:
     damaged = "".join(text)
     assert "".join(token.text for token in tokenize(damaged)) == damaged
     try:
-        cuda.header(cuda.inline(samples.stored(tmp_path, damaged)))
+        cuda.header_text(cuda.inline(samples.stored(tmp_path, damaged)))
     except SmithError as error:
         assert str(tmp_path) in str(error.where)  # noqa: PT017 - either outcome is right
 

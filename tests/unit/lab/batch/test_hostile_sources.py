@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from tests.unit.test_fuzz import timed
-from tritonsmith.compiler import notebook, source, source_tree, targets
+from tritonsmith.compiler import source, source_tree, targets
 from tritonsmith.compiler.dump import import_log
-from tritonsmith.compiler.kernels import kernel_list, kernels_file, tritonparse_trace
+from tritonsmith.compiler.kernels import kernel_list, kernels_file
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.core import untrusted
 from tritonsmith.core.errors import ConfigError, FactError, SmithError
-from tritonsmith.ir.ptx import parser
+from tritonsmith.ir import ptx
 from tritonsmith.lab import corpus
 
 _KERNEL = "import triton\n@triton.jit\ndef k(x):\n    pass\n"
@@ -79,9 +79,9 @@ def test_a_file_without_end_is_refused_by_other_readers(make, tmp_path: Path) ->
     for name in ("a.ipynb", "a.ndjson", "a.ptx", "a.toml"):
         make(tmp_path / name)
     for read in (
-        lambda: notebook.as_python(tmp_path / "a.ipynb"),
-        lambda: tritonparse_trace.read(tmp_path / "a.ndjson", tmp_path / "sources"),
-        lambda: parser.read(tmp_path / "a.ptx"),
+        lambda: source_tree.as_python(tmp_path / "a.ipynb"),
+        lambda: kernels_file.read_trace(tmp_path / "a.ndjson", tmp_path / "sources"),
+        lambda: ptx.read(tmp_path / "a.ptx"),
         lambda: kernel_list.read(tmp_path / "a.toml"),
     ):
         with pytest.raises(SmithError):
@@ -181,19 +181,19 @@ def _notebook(folder: Path, *cells: str) -> Path:
 
 def test_half_of_a_surrogate_pair_in_a_notebook(tmp_path: Path) -> None:
     with pytest.raises(FactError, match="text that cannot be written to a file") as caught:
-        notebook.as_python(_notebook(tmp_path, "x = 1", "y = '\ud800'"))
+        source_tree.as_python(_notebook(tmp_path, "x = 1", "y = '\ud800'"))
     assert "cell 2" in (caught.value.why or "")
 
 
 def test_many_magics_in_a_cell(tmp_path: Path) -> None:
-    text = notebook.as_python(_notebook(tmp_path, "%a\n" * 20_000)).read_text()
+    text = source_tree.as_python(_notebook(tmp_path, "%a\n" * 20_000)).read_text()
     assert text.count("pass  # %a\n") == 20_000
     with pytest.raises(FactError, match="cell 1 has too many lines that only IPython understands"):
-        notebook.as_python(_notebook(tmp_path, "%a\nx = 1\n" * 10_000))
+        source_tree.as_python(_notebook(tmp_path, "%a\nx = 1\n" * 10_000))
 
 
 def test_magics_below_each_other_in_a_block(tmp_path: Path) -> None:
-    text = notebook.as_python(
+    text = source_tree.as_python(
         _notebook(tmp_path, "if x:\n    %a\n    !b\n    y = 10\nz = (5\n%x)")
     ).read_text()
     assert text.endswith("if x:\n    pass  # %a\n    pass  # !b\n    y = 10\nz = (5\n%x)\n")

@@ -40,7 +40,7 @@ def test_results_come_in_the_order_of_the_jobs(tmp_path: Path) -> None:
     first, second = compiler.kernel(tmp_path, "one"), compiler.kernel(tmp_path, "two", "tell")
     jobs = [job(tmp_path, file, f"{python}", f"{file.stem}-{number}")
             for number, python in enumerate((old, new)) for file in (first, second)]  # fmt: skip
-    made = run.run(jobs, count=2, silent=True)
+    made = run.compile_all(jobs, count=2, silent=True)
     assert [(one.kernel, one.triton) for one in made] == [
         ("one", "3.2.0"), ("two", "3.2.0"), ("one", "3.4.0"), ("two", "3.4.0"),
     ]  # fmt: skip
@@ -60,15 +60,15 @@ def test_what_is_there_is_not_compiled_again(tmp_path: Path) -> None:
     python = compiler.make(tmp_path / "venv")
     file = compiler.kernel(tmp_path)
     wanted = job(tmp_path, file, f"{python},a100", "out")
-    run.run([wanted], count=1, resume=True, silent=True)
+    run.compile_all([wanted], count=1, resume=True, silent=True)
     assert compiler.compiled(python) == ["k cuda-80-32"]
     more = job(tmp_path, file, f"{python},mi300x,a100", "out")
-    (made,) = run.run([more], count=1, resume=True, silent=True)
+    (made,) = run.compile_all([more], count=1, resume=True, silent=True)
     assert compiler.compiled(python) == ["k cuda-80-32", "k hip-gfx942-64"]
     assert [point.target for point in made.points] == ["hip:gfx942:64", "cuda:80:32"]
-    assert run.run([more], count=1, resume=True, silent=True) == [made]
+    assert run.compile_all([more], count=1, resume=True, silent=True) == [made]
     assert len(compiler.compiled(python)) == 2
-    run.run([more], count=1, silent=True)  # nobody asked for what is there
+    run.compile_all([more], count=1, silent=True)  # nobody asked for what is there
     assert len(compiler.compiled(python)) == 4
 
 
@@ -95,7 +95,7 @@ def test_what_has_changed_is_compiled_again(change: str, tmp_path: Path) -> None
         (site / "triton-3.4.0.dist-info" / "METADATA").write_text("Name: triton\nVersion: 3.4.0\n")
     file = compiler.kernel(tmp_path, remark="crash" if change == "crash" else "")
     wanted = job(tmp_path, file, f"{python},a100", "out")
-    run.run([wanted], count=1, resume=True, silent=True)
+    run.compile_all([wanted], count=1, resume=True, silent=True)
     if change == "file":
         compiler.kernel(tmp_path, remark="new")
     elif change == "options":
@@ -104,7 +104,7 @@ def test_what_has_changed_is_compiled_again(change: str, tmp_path: Path) -> None
         (tmp_path / "out" / "cuda-80-32" / "k.ptx").unlink()
     elif change == "triton":
         (site / "triton" / "__init__.py").write_text('__version__ = "3.5.0"\n')
-    run.run([wanted], count=1, resume=True, silent=True)
+    run.compile_all([wanted], count=1, resume=True, silent=True)
     assert len(compiler.compiled(python)) == 2
 
 
@@ -112,7 +112,9 @@ def test_a_large_sweep_is_cut_and_put_together(tmp_path: Path) -> None:
     python = compiler.make(tmp_path / "venv")
     sizes = tuple(str(2**number) for number in range(20))
     asked = CompileRequest(compiler.kernel(tmp_path), "k", "*fp32", BOTH, sweeps=(Sweep("N", sizes),))
-    (made,) = run.run([CompileJob(asked, tritons.parse(str(python)), tmp_path / "out")], count=2, silent=True)
+    (made,) = run.compile_all(
+        [CompileJob(asked, tritons.parse(str(python)), tmp_path / "out")], count=2, silent=True
+    )
     ids = [f"{target},N={size}" for target in ("cuda-80-32", "hip-gfx942-64") for size in sizes]
     assert [point.id for point in made.points] == ids
     assert manifest.read(tmp_path / "out") == made
@@ -124,9 +126,9 @@ def test_a_process_that_is_killed_is_replaced(tmp_path: Path) -> None:
     once = compiler.kernel(tmp_path, "once", "die once")
     always = compiler.kernel(tmp_path, "always", "die always")
     jobs = [job(tmp_path, file, str(python), file.stem) for file in (once, good, always)]
-    made = run.run(jobs[:2], count=2, silent=True)
+    made = run.compile_all(jobs[:2], count=2, silent=True)
     assert [point.status for one in made for point in one.points] == ["ok"] * 4
-    made = run.run(jobs[1:], count=2, silent=True)
+    made = run.compile_all(jobs[1:], count=2, silent=True)
     assert [point.status for one in made for point in one.points] == ["ok", "ok", "crashed", "crashed"]
     assert "the compiling process died" in made[1].points[0].error
     assert manifest.read(tmp_path / "always") == made[1]
@@ -137,15 +139,15 @@ def test_what_is_refused_is_a_row_unless_everything_is(tmp_path: Path) -> None:
     python = compiler.make(tmp_path / "venv")
     good, bad = compiler.kernel(tmp_path, "good"), compiler.kernel(tmp_path, "bad", "refuse")
     jobs = [job(tmp_path, file, str(python), file.stem) for file in (good, bad)]
-    made = run.run(jobs, count=1, silent=True)
+    made = run.compile_all(jobs, count=1, silent=True)
     assert [(point.status, point.error) for point in made[1].points] == [("failed", "it is refused")] * 2
     with pytest.raises(FactError, match="it is refused"):
-        run.run(jobs[1:], count=1, silent=True)
+        run.compile_all(jobs[1:], count=1, silent=True)
     long = CompileJob(
         CompileRequest(good, "", "*fp32,64,32,16", BOTH), tritons.parse(str(python)), tmp_path / "long"
     )
     with pytest.raises(UsageError, match="has 4 entries"):
-        run.run([long], count=1, silent=True)
+        run.compile_all([long], count=1, silent=True)
 
 
 def test_interrupted_it_leaves_no_process(tmp_path: Path) -> None:
@@ -165,7 +167,7 @@ def test_interrupted_it_leaves_no_process(tmp_path: Path) -> None:
     thread = threading.Thread(target=interrupt)
     thread.start()
     with pytest.raises(InterruptedRunError) as caught:
-        run.run(jobs, count=2, silent=True)
+        run.compile_all(jobs, count=2, silent=True)
     assert not caught.value.hints  # nothing goes on from here: only a study keeps what is there
     thread.join()
     workers = [one for one in family if "resource_tracker" not in command_of(one)]

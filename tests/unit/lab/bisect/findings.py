@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tritonsmith.facts.triton_history import TritonCommit
-from tritonsmith.lab.bisect.page import BisectFindings, BisectPoint, BisectTexts
+from tritonsmith.lab.bisect.report import BisectFindings, BisectPoint, BisectTexts
 from tritonsmith.lab.model import Observation, Verdict
 
 PTX = """.visible .entry k(

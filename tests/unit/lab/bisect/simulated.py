@@ -21,8 +21,7 @@ from tritonsmith.lab.bisect.candidates import (
     NoLlvmError,
     one_by_one,
 )
-from tritonsmith.lab.bisect.cost import LlvmState
-from tritonsmith.lab.bisect.search import BisectRange, Suspects, first_bad
+from tritonsmith.lab.bisect.search import BisectRange, LlvmState, Suspects, first_bad
 from tritonsmith.lab.bisect.stages import searched
 from tritonsmith.lab.experiment import Search
 from tritonsmith.lab.journal import Journal

@@ -10,7 +10,7 @@ import pytest
 
 from tritonsmith.core.envs import receipts, settings
 from tritonsmith.core.envs.workspace import Workspace
-from tritonsmith.lab.bisect.build import CommitBuilds
+from tritonsmith.lab.bisect.candidates import CommitBuilds
 
 PIN, OTHER = "a" * 40, "b" * 40
 

@@ -13,13 +13,13 @@ import pytest
 
 from tritonsmith.compiler import tritons
 from tritonsmith.compiler.tritons import Triton
+from tritonsmith.core.command_line import version_key
 from tritonsmith.core.errors import FactError, InterruptedRunError, SmithError, UsageError
-from tritonsmith.core.versions import version_key
 from tritonsmith.lab import journal
 from tritonsmith.lab.bisect import command, history, report, session
 from tritonsmith.lab.bisect.candidates import Outcomes, one_by_one
 from tritonsmith.lab.bisect.command import TritonBisect
-from tritonsmith.lab.bisect.cost import LACKS, LLVM, NATIVE_TREE, TOOLS
+from tritonsmith.lab.bisect.search import LACKS, LLVM, NATIVE_TREE, TOOLS
 from tritonsmith.lab.bisect.session import BisectQuestion, BisectSession
 from tritonsmith.lab.bisect.stages import BisectAnswer, NotReproducedError
 from tritonsmith.lab.model import Observation, Verdict

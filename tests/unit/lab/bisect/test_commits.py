@@ -27,11 +27,8 @@ from tests.unit.lab.bisect.simulated import (
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import LockedError, PreflightError, SmithError, StepError
 from tritonsmith.facts.triton_history import TritonCommit
-from tritonsmith.lab.bisect.candidates import (
-    Outcomes,
-    one_by_one,
-)
-from tritonsmith.lab.bisect.cost import BUILD, READY, CommitCosts, likelihood
+from tritonsmith.lab.bisect.candidates import Outcomes, one_by_one
+from tritonsmith.lab.bisect.search import BUILD, READY, CommitCosts, likelihood
 from tritonsmith.lab.bisect.stages import searched
 from tritonsmith.lab.experiment import agreed
 from tritonsmith.lab.journal import Journal

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.unit.lab.bisect.findings import CULPRIT, MLIR
-from tritonsmith.lab.bisect import page
+from tritonsmith.lab.bisect import report
 from tritonsmith.lab.bisect.diverging_pass import Level, PartingPass
 from tritonsmith.lab.bisect.session import BisectQuestion, BisectSession
 from tritonsmith.lab.bisect.stages import BisectAnswer, BisectStep
@@ -29,7 +29,7 @@ def test_a_culprit_is_a_commit_and_its_pass_is_beside(tmp_path: Path) -> None:
         Level.PASSES, "passes: cse is the first", "cse", "lib/A.cpp", MLIR, MLIR.replace("k", "j")
     )
     answer = BisectAnswer(None, STEP, (CULPRIT,), CULPRIT, ("a note",))
-    made = page.findings(SESSION, answer, parted, (tmp_path / "good", tmp_path / "bad"))
+    made = report.findings(SESSION, answer, parted, (tmp_path / "good", tmp_path / "bad"))
     assert made.suspects == (CULPRIT,)
     assert made.question == "spills>0"
     assert "--when 'spills>0'" in made.command
@@ -42,13 +42,13 @@ def test_a_culprit_is_a_commit_and_its_pass_is_beside(tmp_path: Path) -> None:
 
 def test_llvms_passes_are_compared_as_llvms() -> None:
     parted = PartingPass(Level.LLVM, "passes: licm is the first", "licm", "", "good", "bad")
-    made = page.findings(SESSION, BisectAnswer(STEP), parted)
+    made = report.findings(SESSION, BisectAnswer(STEP), parted)
     assert made.by_pass is not None
     assert made.by_pass.stage == "llvm"
 
 
 def test_a_pass_that_is_not_known_is_a_note_only() -> None:
     parted = PartingPass(Level.UNKNOWN, "passes: not comparable: no compiler")
-    made = page.findings(SESSION, BisectAnswer(STEP), parted)
+    made = report.findings(SESSION, BisectAnswer(STEP), parted)
     assert made.by_pass is None
     assert made.notes[-1] == parted.sentence

@@ -21,9 +21,9 @@ from tritonsmith.facts.llvm_history import LlvmHistory
 from tritonsmith.facts.triton_history import TritonCommit
 from tritonsmith.lab import experiment
 from tritonsmith.lab.bisect import llvm_range
-from tritonsmith.lab.bisect.cost import LlvmState
-from tritonsmith.lab.bisect.llc import LlcBuilds
+from tritonsmith.lab.bisect.kernels import LlcBuilds
 from tritonsmith.lab.bisect.llvm_range import LLC, OPT, LlvmBisect, LlvmRange
+from tritonsmith.lab.bisect.search import LlvmState
 from tritonsmith.lab.bisect.session import BisectQuestion, BisectSession
 from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict

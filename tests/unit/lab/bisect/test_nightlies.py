@@ -10,7 +10,7 @@ from git import Repo
 
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import DownloadError, FactError, UsageError
-from tritonsmith.lab.bisect import nightlies
+from tritonsmith.lab.bisect import history
 
 pytestmark = pytest.mark.unit
 
@@ -37,7 +37,7 @@ def page(tmp_path: Path) -> str:
 
 def test_nightlies_that_fit_this_python_are_found(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("packaging.tags.platform_tags", lambda: iter(["linux_x86_64"]))
-    found = {wheel.label: wheel for wheel in nightlies.read(page)}
+    found = {wheel.label: wheel for wheel in history.read(page)}
     assert {label: wheel.commit for label, wheel in found.items()} == {
         "3.5.0+git12345678": "12345678",
         "3.6.0.dev20251103+git0badcafe": "0badcafe",
@@ -48,7 +48,7 @@ def test_nightlies_that_fit_this_python_are_found(page: str, monkeypatch: pytest
 
 
 def test_dates_order_what_names_them(page: str) -> None:
-    found = nightlies.by_date(nightlies.read(page), "3.5.0", "3.6.0")
+    found = history.by_date(history.read(page), "3.5.0", "3.6.0")
     assert [wheel.commit for wheel in found] == ["feedf00d", "0badcafe"]
 
 
@@ -57,21 +57,21 @@ def test_history_orders_commits_and_leaves_out_what_it_lacks() -> None:
         return Triton(f"3.5.0+git{commit}", commit=commit)
 
     commits = [f"{digit}" * 40 for digit in "9512"]
-    found = nightlies.by_history(
+    found = history.by_history(
         [wheel(one) for one in ("22222222", "11111111", "77777777", "5555555")], commits
     )
     assert [one.commit[0] for one in found] == ["5", "1", "2"]
-    assert nightlies.by_history([wheel("99999999")], commits) == ()  # the good end
+    assert history.by_history([wheel("99999999")], commits) == ()  # the good end
 
 
 def test_what_is_no_index_of_nightlies_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--nightlies is not a URL"):
-        nightlies.read("nightly.html")
+        history.read("nightly.html")
     with pytest.raises(DownloadError):
-        nightlies.read((tmp_path / "none.html").as_uri())
+        history.read((tmp_path / "none.html").as_uri())
     (tmp_path / "empty.html").write_text("<a href='triton-3.5.0-py3-none-any.whl'>")
     with pytest.raises(UsageError, match="no nightly of Triton"):
-        nightlies.read((tmp_path / "empty.html").as_uri())
+        history.read((tmp_path / "empty.html").as_uri())
 
 
 def _clone(folder: Path) -> tuple[Path, list[str]]:
@@ -92,7 +92,7 @@ def _clone(folder: Path) -> tuple[Path, list[str]]:
 def test_which_nightlies_have_a_commit(tmp_path: Path) -> None:
     clone, (old, middle, new, side) = _clone(tmp_path / "clone")
     wheels = [Triton(f"3.5.0+git{one[:8]}", commit=one[:8]) for one in (side, new, middle, old, "f" * 40)]
-    found = nightlies.standings(wheels, middle[:10], clone)
+    found = history.standings(wheels, middle[:10], clone)
     told = {one.wheel.commit: str(one.standing) for one in found}
     expected = {
         old: "lacks it",
@@ -103,15 +103,15 @@ def test_which_nightlies_have_a_commit(tmp_path: Path) -> None:
     }
     assert told == {commit[:8]: said for commit, said in expected.items()}
     assert [one.wheel.commit for one in found if one.time] == [one[:8] for one in (old, middle, new, side)]
-    first = nightlies.first(found)
+    first = history.first(found)
     assert first
     assert first.wheel.commit == middle[:8]
     with pytest.raises(FactError, match="no commit deadbeef"):
-        nightlies.standings(wheels, "deadbeef", clone)
+        history.standings(wheels, "deadbeef", clone)
 
 
 def test_without_a_clone_only_a_name_tells() -> None:
     wheels = [Triton(f"3.5.0+git{one * 8}", commit=one * 8) for one in "12"]
-    found = nightlies.standings(wheels, "1" * 40, None)
+    found = history.standings(wheels, "1" * 40, None)
     assert [str(one.standing) for one in found] == ["built from it", "unknown"]
-    assert nightlies.first(nightlies.standings(wheels, "3" * 8, None)) is None
+    assert history.first(history.standings(wheels, "3" * 8, None)) is None

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.unit.lab.bisect.findings import CULPRIT, FINDINGS, commit
-from tritonsmith.lab.bisect import page
-from tritonsmith.lab.bisect.page import BisectFindings
+from tritonsmith.lab.bisect import report
+from tritonsmith.lab.bisect.report import BisectFindings
 from tritonsmith.lab.model import Observation, Verdict
 
 
@@ -50,7 +50,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def written(found: BisectFindings, path: Path) -> Reader:
-    page.write(found, path)
+    report.write(found, path)
     reader = Reader()
     reader.feed(path.read_text(encoding="utf-8"))
     return reader
@@ -104,7 +104,7 @@ def test_releases_alone(made: Path) -> None:
 
 
 def test_a_secret_of_the_command_is_not_written(made: Path) -> None:
-    page.write(replace(FINDINGS, command="env API_TOKEN=hunter2hunter2 pytest"), made)
+    report.write(replace(FINDINGS, command="env API_TOKEN=hunter2hunter2 pytest"), made)
     assert "hunter2" not in made.read_text(encoding="utf-8")
 
 
@@ -128,7 +128,7 @@ def test_commits_stand_where_a_bad_release_follows_a_good_one() -> None:
         "3.8.0": good,
     }
     outcomes |= {bump.commit: good, "4" * 40: bad}
-    points = page.points_of(outcomes, [first, commit("9", "Not tested"), bump, last])
+    points = report.points_of(outcomes, [first, commit("9", "Not tested"), bump, last])
     assert [(point.name[:6], point.kind) for point in points] == [
         ("3.6.0", "release"),
         ("3.8.0", "release"),

@@ -14,10 +14,10 @@ from tritonsmith.compiler import tritons
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import FactError
 from tritonsmith.facts.triton_history import TritonCommit
-from tritonsmith.lab.bisect import command, history, nightlies, report, session
+from tritonsmith.lab.bisect import command, history, report, session
 from tritonsmith.lab.bisect.candidates import Outcomes, one_by_one
 from tritonsmith.lab.bisect.command import TritonBisect
-from tritonsmith.lab.bisect.cost import LlvmState
+from tritonsmith.lab.bisect.search import LlvmState
 from tritonsmith.lab.bisect.session import BisectQuestion
 from tritonsmith.lab.bisect.stages import BisectAnswer, BisectStep
 from tritonsmith.lab.model import Observation, Verdict
@@ -213,7 +213,7 @@ def test_nightlies_are_tested_in_the_order_of_history(
     branches: Callable[[str], Branches], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = branches("main 2")
-    monkeypatch.setattr(nightlies, "install", lambda _: "")
+    monkeypatch.setattr(history, "install", lambda _: "")
     names = {name: f"3.6.0+git{made.commits[name][:8]}" for name in ("main 1", "point 3.7", "main 3")}
     links = "".join(f'<a href="triton-{name}-py3-none-any.whl">x</a>' for name in names.values())
     page = tmp_path / "triton" / "index.html"

@@ -10,13 +10,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from tritonsmith.build.suites import isolated_run
+from tritonsmith.build.suites import command
 from tritonsmith.compiler import tritons
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import StepError, UsageError
-from tritonsmith.lab.bisect import programs
-from tritonsmith.lab.bisect.checkout_test import CheckoutTests, TestFile
-from tritonsmith.lab.bisect.programs import CommandTests
+from tritonsmith.lab.bisect import checkout_test
+from tritonsmith.lab.bisect.checkout_test import CheckoutTests, CommandTests, TestFile
 from tritonsmith.lab.model import Observation, Verdict
 
 pytestmark = pytest.mark.unit
@@ -86,11 +85,11 @@ def test_each_test_of_a_triton_compiles_anew_and_leaves_no_cache(
 
 def test_a_pythonpath_with_a_triton_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    programs.check()
+    checkout_test.check()
     (tmp_path / "triton").mkdir()
     (tmp_path / "triton" / "__init__.py").touch()
     with pytest.raises(UsageError, match="PYTHONPATH contains a Triton"):
-        programs.check()
+        checkout_test.check()
 
 
 MEET = """
@@ -124,7 +123,7 @@ def test_an_error_of_one_of_several_commands_ends_them(
 
 def test_a_machine_without_the_folder_says_so(tmp_path: Path) -> None:
     with pytest.raises(StepError, match="this machine has no such folder"):
-        isolated_run.run(("true",), Path(sys.executable), tmp_path / "elsewhere", tmp_path / "tests")
+        command.run_isolated(("true",), Path(sys.executable), tmp_path / "elsewhere", tmp_path / "tests")
 
 
 def _interpreter(folder: Path) -> str:

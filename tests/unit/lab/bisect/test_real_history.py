@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.lab.bisect.real_history import gaps, plan
 from tritonsmith.facts.triton_history import TritonCommit
-from tritonsmith.lab.bisect.cost import LlvmState
+from tritonsmith.lab.bisect.search import LlvmState
 
 _CULPRITS = 16  # of each gap
 

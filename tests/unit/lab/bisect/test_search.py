@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tritonsmith.lab import experiment
-from tritonsmith.lab.bisect.cost import ExpectedCost
-from tritonsmith.lab.bisect.search import BisectRange, Suspects, choose, first_bad, suspects
+from tritonsmith.lab.bisect.search import BisectRange, ExpectedCost, Suspects, choose, first_bad, suspects
 from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonsmith.lab.blame import respell
+from tritonsmith.lab.blame import llc
 
 
 def oldest(llir: str) -> str:
     """The last spelling."""
-    return next((text for _, text in reversed([*respell.older(llir)])), llir)
+    return next((text for _, text in reversed([*llc.older(llir)])), llir)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_spellings(newer: str, older: str) -> None:
 
 def test_the_newest_spelling_comes_first() -> None:
     llir = "captures(none) %1, float f0x3F317218\ncall void @llvm.nvvm.wgmma.fence.sync.aligned()\n"
-    steps = dict(respell.older(llir))
+    steps = dict(llc.older(llir))
     assert list(steps) == [23, 21, 20]
     assert "captures(none) %1, float 0x3FE62E4300000000\n" in steps[23]
     assert "nocapture %1" in steps[21]
@@ -81,7 +81,7 @@ def test_launch_bounds_become_metadata() -> None:
         'attributes #0 = { nounwind "nvvm.maxnreg"="128" "nvvm.reqntid"="128,2" }\n'
         'attributes #1 = { "nvvm.maxnreg"="1" }\n'
     )
-    [(since, text)] = respell.older(f"{kernels}{groups}!0 = !{{}}\n!7 = !{{}}\n")
+    [(since, text)] = llc.older(f"{kernels}{groups}!0 = !{{}}\n!7 = !{{}}\n")
     assert since == 21
     assert text.endswith(
         "!nvvm.annotations = !{!8, !9, !10}\n"
@@ -89,10 +89,10 @@ def test_launch_bounds_become_metadata() -> None:
         '!9 = !{ptr @k, !"reqntidx", i32 128}\n'
         '!10 = !{ptr @k, !"reqntidy", i32 2}\n'
     )
-    [(_, more)] = respell.older(f"{kernels}{groups}!nvvm.annotations = !{{!0}}\n!0 = !{{ptr @k}}\n")
+    [(_, more)] = llc.older(f"{kernels}{groups}!nvvm.annotations = !{{!0}}\n!0 = !{{ptr @k}}\n")
     assert more.count("!nvvm.annotations") == 1
     assert "!nvvm.annotations = !{!0, !1, !2, !3}\n" in more
-    assert not list(respell.older(kernels))
+    assert not list(llc.older(kernels))
 
 
 @given(st.integers(0, 2**32 - 1))

@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from tritonsmith.lab.blame import components, verdict
-from tritonsmith.lab.blame.components import BlameComponent
-from tritonsmith.lab.blame.verdict import BlameVerdict, Figures, Flip
+from tritonsmith.lab.blame import verdict
+from tritonsmith.lab.blame.verdict import BlameComponent, BlameVerdict, Figures, Flip
 
-CUDA = components.of("cuda", ("ttir", "ttgir", "llir", "ptx", "cubin"))
+CUDA = verdict.of("cuda", ("ttir", "ttgir", "llir", "ptx", "cubin"))
 NONE = frozenset[str]()
 Rule = Callable[[frozenset[str]], int | str]  # the components of B to the spills, or why there are none
 
@@ -35,7 +34,7 @@ def decided(
             figures(rule(frozenset(group.names))),
             figures(rule(names - frozenset(group.names))),
         )
-        for group in components.groups(every)
+        for group in verdict.groups(every)
     ]
     really = last if end is None else {"spills": end}
     return verdict.decide("spills", (first, really), (first, last), flips)
@@ -151,12 +150,12 @@ def test_an_unknown_value_on_both_sides_is_no_equality() -> None:
 
 
 def test_partitions_have_each_component_once() -> None:
-    for backend, stages in components.TEXTS.items():
-        every = components.of(backend, stages)
-        for parts in components.partitions(every):
+    for backend, stages in verdict.TEXTS.items():
+        every = verdict.of(backend, stages)
+        for parts in verdict.partitions(every):
             assert [one for group in parts for one in group.parts] == list(every)
 
 
 def test_a_pipeline_without_ttir_has_no_such_component() -> None:
-    every = components.of("cuda", ("ttgir", "llir", "ptx", "cubin"))
+    every = verdict.of("cuda", ("ttgir", "llir", "ptx", "cubin"))
     assert [part.name for part in every] == ["ttgir", "llir", "ptx", "flags", "ptxas"]

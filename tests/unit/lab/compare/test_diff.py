@@ -12,12 +12,12 @@ import pytest
 from rich.console import Console
 
 from tests.unit.lab.compare.making import SASS, TTIR, manifest, point, written
-from tritonsmith.compiler.resources.table import Value
+from tritonsmith.compiler.resources.measure import Value
 from tritonsmith.core.errors import FactError
 from tritonsmith.core.plan import Write
-from tritonsmith.core.ui import diff as ui_diff
-from tritonsmith.lab.compare import diff, report, thresholds
-from tritonsmith.lab.compare.diff import Comparison, MetricChange
+from tritonsmith.core.ui import html_page as ui_diff
+from tritonsmith.lab.compare import matching, report, thresholds
+from tritonsmith.lab.compare.matching import Comparison, MetricChange
 from tritonsmith.lab.metrics import metric
 
 OTHER_TTIR = TTIR.replace("constant 1", "constant 2")
@@ -30,7 +30,7 @@ def sides(tmp_path: Path) -> Comparison:
     a = written(tmp_path / "a", [point(seconds=2.0), point("cuda:80:32"), point("cuda:100:32")], registers=40)
     texts = {"ttir": OTHER_TTIR, "sass": SASS, "ptx": "ret;\n"}
     b = written(tmp_path / "b", [point(), failing], texts=texts, registers=50)
-    return diff.compare([a], [b], names=("3.4.0", "3.9.0"))
+    return matching.compare([a], [b], names=("3.4.0", "3.9.0"))
 
 
 def seen(found: Comparison, width: int = 80) -> str:
@@ -116,9 +116,9 @@ def test_colours_follow_the_verdict(sides: Comparison) -> None:
 
 def test_no_changes_are_said(tmp_path: Path) -> None:
     a, b = (written(tmp_path / name, [point(seconds=time)]) for name, time in (("a", 1.0), ("b", 2.0)))
-    assert seen(diff.compare([a], [b])) == "no changes: one pair compiles to the same\n"
+    assert seen(matching.compare([a], [b])) == "no changes: one pair compiles to the same\n"
     twice = [written(tmp_path / name, [point(), point("cuda:80:32")]) for name in ("c", "d")]
-    assert "no changes: 2 pairs compile to the same" in seen(diff.compare(twice[:1], twice[1:]))
+    assert "no changes: 2 pairs compile to the same" in seen(matching.compare(twice[:1], twice[1:]))
 
 
 def test_no_pair_at_all_is_an_error(tmp_path: Path) -> None:
@@ -128,16 +128,18 @@ def test_no_pair_at_all_is_an_error(tmp_path: Path) -> None:
     )
     other = manifest(point(), kernel="other")
     with pytest.raises(FactError, match="no compile of A has a counterpart in B") as error:
-        diff.compare([a], [other])
+        matching.compare([a], [other])
     assert "B has no kernel k" in str(error.value)
-    assert any(one.lost for one in diff.compare([a], [b]).compared)  # one target against another, which fails
+    assert any(
+        one.lost for one in matching.compare([a], [b]).compared
+    )  # one target against another, which fails
 
 
 def test_a_file_that_is_not_the_same_is_noted(tmp_path: Path) -> None:
     a, b = (written(tmp_path / name, [point()]) for name in "ab")
     changed = type(b)(**{**vars(b), "file_sha256": "1" * 64})
-    assert not any("file" in note for note in diff.compare([a], [b]).notes)
-    assert "k: the kernel's file differs between the two sides" in diff.compare([a], [changed]).notes
+    assert not any("file" in note for note in matching.compare([a], [b]).notes)
+    assert "k: the kernel's file differs between the two sides" in matching.compare([a], [changed]).notes
 
 
 def test_json(sides: Comparison) -> None:
@@ -162,16 +164,16 @@ def test_json(sides: Comparison) -> None:
 
 def test_infinite_growth_is_no_number_in_json(tmp_path: Path) -> None:
     a, b = (written(tmp_path / name, [point()], frame=frame) for name, frame in (("a", 0), ("b", 8)))
-    content = report.as_json(diff.compare([a], [b]), (), ())
+    content = report.as_json(matching.compare([a], [b]), (), ())
     (stack,) = [one for one in content["pairs"][0]["changes"] if one["metric"] == "stack_bytes"]
     assert (stack["change"], stack["percent"]) == (8, None)
-    assert "from 0" in seen(diff.compare([a], [b]))
+    assert "from 0" in seen(matching.compare([a], [b]))
 
 
 def test_the_change_of_occupancy_is_that_of_the_exact_values(tmp_path: Path) -> None:
     """Blocks of 10 warps, on a multiprocessor that holds 64: three fit, then four."""
     a, b = (written(tmp_path / str(used), [point()], registers=used, threads=320) for used in (64, 48))
-    found = diff.compare([a], [b])
+    found = matching.compare([a], [b])
     (occupancy,) = [one for one in found.compared[0].changes if one.metric.key == "occupancy_percent"]
     assert (occupancy.a, occupancy.b) == (46.875, 62.5)
     assert occupancy.percent == pytest.approx(100 / 3, abs=1e-9)
@@ -219,7 +221,7 @@ def test_names_of_a_manifest_stay_in_the_folder(tmp_path: Path) -> None:
     a = written(tmp_path / "a", [point()])
     b = written(tmp_path / "b", [point()], texts={"ttir": OTHER_TTIR})
     evil = [type(one)(**{**vars(one), "kernel": "../../evil"}) for one in (a, b)]
-    found = report.files(diff.compare(evil[:1], evil[1:]), "{}\n", tmp_path / "out")
+    found = report.files(matching.compare(evil[:1], evil[1:]), "{}\n", tmp_path / "out")
     for step in found.steps:
         assert isinstance(step, Write)
         assert step.path.resolve().is_relative_to(tmp_path / "out")
@@ -237,7 +239,7 @@ def test_differences_are_chosen_by_stage(sides: Comparison) -> None:
 def test_two_vendors_are_shown_side_by_side(tmp_path: Path) -> None:
     a = written(tmp_path / "a", [point()], registers=40)
     b = written(tmp_path / "b", [point("hip:gfx942:64")])
-    (one,) = diff.compare([a], [b]).compared
+    (one,) = matching.compare([a], [b]).compared
     found = {change.metric.key: change for change in one.changes}
     assert (found["registers"].a, found["registers"].b, found["registers"].delta) == (40, 64, None)
     assert "registers_per_thread" not in found
@@ -247,7 +249,9 @@ def test_two_vendors_are_shown_side_by_side(tmp_path: Path) -> None:
     assert found["code_bytes"].delta == 48
     assert not one.alone
     assert set(one.diffs) == {"ttir"}
-    line = next(line for line in seen(diff.compare([a], [b])).splitlines() if "per thread or lane" in line)
+    line = next(
+        line for line in seen(matching.compare([a], [b])).splitlines() if "per thread or lane" in line
+    )
     assert line.split()[-2:] == ["40", "64"]
 
 
@@ -255,7 +259,7 @@ def test_many_pairs_end_with_a_line_for_each(tmp_path: Path) -> None:
     points = [point(), point("cuda:80:32"), point("cuda:100:32", status="failed")]
     a = written(tmp_path / "a", points, registers=40)
     b = written(tmp_path / "b", points, registers=50)
-    text = seen(diff.compare([a], [b]))
+    text = seen(matching.compare([a], [b]))
     lines = [line.split() for line in text[text.index("summary, A -> B") :].splitlines()]
     assert ["kernel", "registers", "spills", "code"] in lines
     assert ["k", "cuda-90-32", "40", "->", "50", "0", "16"] in lines
@@ -270,14 +274,14 @@ def test_one_pair_needs_no_summary(sides: Comparison) -> None:
 def test_notes_name_the_side(tmp_path: Path) -> None:
     a = written(tmp_path / "a", [point()])
     b = written(tmp_path / "b", [point()], texts={"ttir": TTIR})
-    (note,) = diff.compare([a], [b]).notes
+    (note,) = matching.compare([a], [b]).notes
     assert note.startswith("B, k: no sass for cuda-90-32: instructions are not counted")
 
 
 def test_what_only_a_can_launch_is_worse_and_a_failure(tmp_path: Path) -> None:
     wide = replace(point(), metadata={"shared": 262144}, remarks=["(C7510) Lost"])
     a, b = written(tmp_path / "a", [point()]), written(tmp_path / "b", [wide])
-    found = diff.compare([a], [b])
+    found = matching.compare([a], [b])
     (one,) = found.compared
     launch = next(change for change in one.changes if change.metric.key == "launch")
     assert (launch.a, launch.b, launch.verdict) == ("yes", "no: shared 262144 > 232448 B", "worse")
@@ -286,7 +290,7 @@ def test_what_only_a_can_launch_is_worse_and_a_failure(tmp_path: Path) -> None:
     (violation,) = thresholds.check(found, ()).violations
     assert report.explain(violation) == "A can be launched, but B cannot: shared 262144 > 232448 B"
     assert report.as_json(found, (), ())["pairs"][0]["b"]["remarks"] == ["(C7510) Lost"]
-    back = diff.compare([b], [a])
+    back = matching.compare([b], [a])
     (other,) = back.compared
     assert next(one.verdict for one in other.changes if one.metric.key == "launch") == "better"
     assert thresholds.check(back, ()).violations == ()

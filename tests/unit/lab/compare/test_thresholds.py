@@ -12,8 +12,7 @@ from tritonsmith.compiler.manifest import Point, Status
 from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.lab import terms
 from tritonsmith.lab.compare import report, thresholds
-from tritonsmith.lab.compare.diff import Compared, Comparison
-from tritonsmith.lab.compare.matching import Pair, PairMember
+from tritonsmith.lab.compare.matching import Compared, Comparison, Pair, PairMember
 from tritonsmith.lab.compare.thresholds import Violation
 from tritonsmith.lab.metrics import Measured
 from tritonsmith.lab.terms import Limit

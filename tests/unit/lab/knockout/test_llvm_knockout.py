@@ -16,10 +16,10 @@ from tritonsmith.compiler.manifest import Manifest, Status
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, SmithError
+from tritonsmith.lab import knockout
 from tritonsmith.lab.experiment import Rules
-from tritonsmith.lab.knockout import knockout, llvm_passes
-from tritonsmith.lab.knockout.llvm_passes import LlvmKnockout
-from tritonsmith.worker import llvm_options
+from tritonsmith.lab.knockout import LlvmKnockout
+from tritonsmith.worker import libtriton
 
 LOG = """BISECT: running pass (1) sroa on function (k)
 other
@@ -55,7 +55,7 @@ def result(
     monkeypatch.setattr(run, "compile_all", compile_all)
     asked = CompileRequest(tmp_path / "k.py", "k", "*fp32", targets.parse_all(("sm_90",)))
     where = Interpreter(Path(sys.executable), workspace.default(), tmp_path, jobs=1, timeout=60)
-    (found,), _ = llvm_passes.execute(asked, where, tmp_path / "out", Rules(skip=skip))
+    (found,), _ = knockout.execute_llvm(asked, where, tmp_path / "out", Rules(skip=skip))
     return found
 
 
@@ -109,11 +109,11 @@ def test_a_kernel_that_does_not_compile(tmp_path: Path, monkeypatch: pytest.Monk
 def test_a_log_with_dumps_keeps_the_list_alone(tmp_path: Path, flag: str, short: bool) -> None:
     log, text = tmp_path / "log", f"{LOG}# Machine code for function k\n" + "  S_ENDPGM 0\n" * 40000
     log.write_text(text, encoding="utf-8")
-    llvm_options.shorten(str(log), (flag,))
+    libtriton.shorten(str(log), (flag,))
     listed = "".join(line for line in LOG.splitlines(keepends=True) if line.startswith("BISECT"))
     assert log.read_text(encoding="utf-8") == (listed if short else text)
     log.write_text(LOG, encoding="utf-8")
-    llvm_options.shorten(str(log), (flag,))
+    libtriton.shorten(str(log), (flag,))
     assert log.read_text(encoding="utf-8") == LOG
 
 
@@ -144,13 +144,13 @@ def test_what_was_compiled_before_a_kill_is_not_compiled_again(
     for compiles in (0, 2, 3):
         lives = compiles
         with pytest.raises(KeyboardInterrupt):
-            llvm_passes.execute(asked, where, out)
+            knockout.execute_llvm(asked, where, out)
     lives = 9
-    (found,), _ = llvm_passes.execute(asked, where, out)
+    (found,), _ = knockout.execute_llvm(asked, where, out)
     assert compiled == [-1, 0, -1, 1, 2, -1, 3]
     assert [(one.name, one.effect, one.row.values) for one in found.runs] == [
         (one.name, one.effect, one.row.values) for one in whole.runs
     ]
     lives = 9
-    llvm_passes.execute(asked, where, out)
+    knockout.execute_llvm(asked, where, out)
     assert compiled[7:] == [-1, 0, 1, 2, 3], "what has ended begins anew"

@@ -12,11 +12,11 @@ from tests.unit.lab.compare.test_thresholds import AMD, NVIDIA, pair
 from tritonsmith.compiler.manifest import Status
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import FactError, UsageError
-from tritonsmith.lab.compare.diff import Compared, Comparison
+from tritonsmith.lab.compare.matching import Compared, Comparison
 from tritonsmith.lab.compare.thresholds import COMPILES, LAUNCHES
 from tritonsmith.lab.metrics import Measured
-from tritonsmith.lab.rehearse import assessment
-from tritonsmith.lab.rehearse.assessment import Assessment
+from tritonsmith.lab.rehearse import rehearsal
+from tritonsmith.lab.rehearse.rehearsal import Assessment
 
 
 def one(kernel: str, a: Measured, b: Measured, target: str = "cuda:90:32") -> Compared:
@@ -30,7 +30,7 @@ def other(kernel: str, a: Status, b: Status) -> Compared:
 
 
 def verdict(*compared: Compared, fail_on: str | None = None) -> Assessment:
-    return assessment.check(Comparison("3.6.0", "3.9.0", compared), assessment.limits(fail_on))
+    return rehearsal.check(Comparison("3.6.0", "3.9.0", compared), rehearsal.rehearsal_limits(fail_on))
 
 
 SAME = one("same", NVIDIA, NVIDIA)
@@ -85,7 +85,7 @@ def test_the_worst_is_first() -> None:
         other("dies", "ok", "timeout"),
         SAME,
     )
-    assert [(found.kernel, found.finding, assessment.explain(found)) for found in made.findings] == [
+    assert [(found.kernel, found.finding, rehearsal.explain(found)) for found in made.findings] == [
         ("broken", COMPILES, "error: no"),
         ("dies", COMPILES, "timeout: error: no"),
         ("stuck", LAUNCHES, "too much shared memory"),
@@ -112,7 +112,7 @@ def test_terms_of_the_user_take_the_place_of_the_usual() -> None:
     (found,) = verdict(worse, fail_on="registers>+0").findings
     assert (found.finding, found.limit, found.a, found.b) == ("breaks a limit", "registers>+0", 100, 101)
     with pytest.raises(UsageError, match="no metric 'register'"):
-        assessment.limits("register>+0")
+        rehearsal.rehearsal_limits("register>+0")
     made = verdict(SAME, fail_on="matrix core<=-100%")
     assert made.unchecked == ("matrix core",)
     assert made.words == "not sure: no kernel has matrix core"
@@ -136,24 +136,24 @@ def test_not_sure_is_an_answer() -> None:
 
 def test_releases_between() -> None:
     old, new, own = (Triton(text, version=text) for text in ("3.5.1", "3.8.0", ""))
-    assert assessment.between(old, new) == ("3.6.0", "3.7.0")
-    assert assessment.between(new, old) == ("3.7.0", "3.6.0")
-    assert assessment.between(old, own) == ()
+    assert rehearsal.between(old, new) == ("3.6.0", "3.7.0")
+    assert rehearsal.between(new, old) == ("3.7.0", "3.6.0")
+    assert rehearsal.between(old, own) == ()
 
 
 def test_each_finding_has_the_commands_that_go_on() -> None:
     (found,) = verdict(other("03 matmul", "ok", "failed")).findings
     old, new = (Triton(text, version=text) for text in ("3.7.0", "3.9.0"))
-    assert shlex.split(assessment.culprit_command(found, Path("/c/kernels.toml"), old, new)) == [
+    assert shlex.split(rehearsal.culprit_command(found, Path("/c/kernels.toml"), old, new)) == [
         "invoke", "bisect", "--good", "3.7.0", "--bad", "3.9.0", "--kernel", "/c/kernels.toml:03 matmul",
         "--target", "cuda:90:32",
     ]  # fmt: skip
     (spilled,) = verdict(one("k", NVIDIA, {**NVIDIA, "spill_store_bytes": 8})).findings
-    assert "--when 'spills>+0' --target cuda:90:32" in assessment.culprit_command(
+    assert "--when 'spills>+0' --target cuda:90:32" in rehearsal.culprit_command(
         spilled, Path("/c/kernels.toml"), old, new
     )
     own = Triton("debug", env="debug")
-    assert shlex.split(assessment.culprit_command(spilled, Path("/c/kernels.toml"), old, own)) == [
+    assert shlex.split(rehearsal.culprit_command(spilled, Path("/c/kernels.toml"), old, own)) == [
         "invoke", "compare", "/c/kernels.toml:k", "--triton", "3.7.0,debug", "--target", "cuda:90:32",
     ]  # fmt: skip
-    assert assessment.differences_command(found) == "invoke compare /out /out --diff"
+    assert rehearsal.differences_command(found) == "invoke compare /out /out --diff"

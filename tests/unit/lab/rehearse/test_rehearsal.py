@@ -13,7 +13,7 @@ from invoke.exceptions import Exit
 from tests.unit.lab.compare import compiler
 from tests.unit.lab.compare.making import point, written
 from tritonsmith.cli.tasks import cache
-from tritonsmith.cli.tasks.rehearse import rehearse
+from tritonsmith.cli.tasks.compare import rehearse
 from tritonsmith.compiler import targets, tritons
 from tritonsmith.compiler.kernels import kernel_list
 from tritonsmith.compiler.request import CompileRequest
@@ -22,7 +22,7 @@ from tritonsmith.core.errors import FactError, LockedError, UsageError
 from tritonsmith.lab.batch import kept
 from tritonsmith.lab.batch.run import BatchOptions
 from tritonsmith.lab.experiment import Rules
-from tritonsmith.lab.rehearse import assessment, rehearsal
+from tritonsmith.lab.rehearse import rehearsal
 from tritonsmith.lab.rehearse.rehearsal import RehearsalResult, UpgradeRehearsal
 
 LIST = """
@@ -76,7 +76,7 @@ def prepared(listed: Path, pythons: tuple[Path, Path]) -> Prepare:
 
 def run(wanted: UpgradeRehearsal) -> RehearsalResult:
     options = BatchOptions(count=2, env="", resume=True, silent=True)
-    result, _ = rehearsal.execute(wanted, assessment.limits(None), options, Rules())
+    result, _ = rehearsal.execute(wanted, rehearsal.rehearsal_limits(None), options, Rules())
     return result
 
 

@@ -10,15 +10,15 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from tests.unit.lab.study.test_study import cells_of
-from tritonsmith.compiler.resources.table import ResourceRow
+from tritonsmith.compiler.resources.measure import ResourceRow
 from tritonsmith.core.errors import SmithError, UsageError
-from tritonsmith.lab.study import page as study_page
+from tritonsmith.lab.study import report as study_page
 from tritonsmith.lab.study.study import StudyCell
 
 
 def page(cells: list[StudyCell], folder: Path) -> tuple[ET.Element, str]:
     """The body of the page, and its text."""
-    text = study_page.write(cells, folder).read_text()
+    text = study_page.write_page(cells, folder).read_text()
     body = ET.fromstring(text[text.index("<body>") : text.index("</html>")])  # noqa: S314 - ours
     return body, " ".join(" ".join(body.itertext()).split())
 
@@ -90,7 +90,7 @@ def test_names_are_text(tmp_path: Path) -> None:
 
 def test_a_page_of_somebody_else_stays(tmp_path: Path) -> None:
     study_page.check(tmp_path / "new")
-    study_page.write(cells_of(), tmp_path / "site")
+    study_page.write_page(cells_of(), tmp_path / "site")
     study_page.check(tmp_path / "site")
     (tmp_path / "index.html").write_text("<h1>Mine</h1>")
     with pytest.raises(UsageError, match=r"a page that `--site` did not write"):
@@ -98,4 +98,4 @@ def test_a_page_of_somebody_else_stays(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is a file"):
         study_page.check(tmp_path / "index.html")
     with pytest.raises(SmithError, match="cannot write the site"):
-        study_page.write(cells_of(), tmp_path / "index.html")
+        study_page.write_page(cells_of(), tmp_path / "index.html")

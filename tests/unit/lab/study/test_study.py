@@ -19,17 +19,17 @@ from tests.integration.harness import commit, git
 from tests.support import all_gone
 from tests.unit.compiler.resources import elf_maker
 from tests.unit.lab.compare import compiler
-from tritonsmith.cli.tasks.kernel_study import _print, study
-from tritonsmith.compiler import output_folder, targets, tritons
+from tritonsmith.cli.tasks.compare import _print_study, study
+from tritonsmith.compiler import manifest, targets, tritons
 from tritonsmith.compiler.kernels import kernel_list
-from tritonsmith.compiler.resources.table import ResourceRow, Value
+from tritonsmith.compiler.resources.measure import ResourceRow, Value
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import ConfigError, FactError, LockedError, SmithError, UsageError
-from tritonsmith.facts import eras
+from tritonsmith.facts import checkout
 from tritonsmith.lab.batch.run import BatchOptions
 from tritonsmith.lab.experiment import Rules
-from tritonsmith.lab.study import plot, report
+from tritonsmith.lab.study import report
 from tritonsmith.lab.study import study as use_case
 from tritonsmith.lab.study.study import StudyCell, StudyPlan
 
@@ -123,7 +123,7 @@ def test_one_study_at_a_time_writes_to_a_folder(listed: Path, tmp_path: Path, na
     other = Workspace(tmp_path / name) if name else workspace.default()
     other.claim()
     with (
-        output_folder.held(made.out, other, "kernel.study"),
+        manifest.held(made.out, other, "kernel.study"),
         pytest.raises(LockedError, match="another run is busy in this output folder") as caught,
     ):
         run(made, 1)
@@ -163,10 +163,10 @@ def clone(tmp_path: Path) -> Path:
     git(folder, "init", "--quiet")
     compiler.kernel(folder, "old")
     commit(folder, "first")
-    git(folder, "tag", eras.release("3.2").commit)
+    git(folder, "tag", checkout.release("3.2").commit)
     compiler.kernel(folder, "old").write_text("\n\n@triton.jit\ndef other(p):\n    pass\n")
     commit(folder, "second")
-    git(folder, "tag", eras.release("3.4").commit)
+    git(folder, "tag", checkout.release("3.4").commit)
     return folder
 
 
@@ -249,19 +249,19 @@ def test_json_and_csv() -> None:
 
 def test_a_picture(tmp_path: Path) -> None:
     path = tmp_path / "study.svg"
-    plot.write(cells_of(), path)
+    report.write_plot(cells_of(), path)
     text = path.read_text()
     assert ET.fromstring(text).tag.endswith("svg")  # noqa: S314
     for word in ("registers per thread", "VGPRs per lane", "code, bytes", "3.10.0", "hip:gfx942:64"):
         assert f">{word}<" in text
     assert text.count(">add<") == 1  # one legend for all panels
     again = tmp_path / "again.svg"
-    plot.write(cells_of(), again)
+    report.write_plot(cells_of(), again)
     assert again.read_text() == text
     with pytest.raises(SmithError, match="nothing to plot"):
-        plot.write(cells_of()[4:], path)
+        report.write_plot(cells_of()[4:], path)
     with pytest.raises(SmithError, match="cannot write the plot"):
-        plot.write(cells_of(), tmp_path / "no" / "study.svg")
+        report.write_plot(cells_of(), tmp_path / "no" / "study.svg")
 
 
 def test_a_small_step_is_no_cliff_and_zeros_are_told(tmp_path: Path) -> None:
@@ -272,18 +272,18 @@ def test_a_small_step_is_no_cliff_and_zeros_are_told(tmp_path: Path) -> None:
         row = ResourceRow("add", "p", "cuda:90:32", values={**values, "code_bytes": code})
         cells.append(StudyCell(triton, row))
     axes = Figure().subplots()
-    plot.draw(axes, cells, report.METRICS["cuda"][2], ["add"], ["3.8.0", "3.9.0"])
+    report.draw(axes, cells, report.METRICS["cuda"][2], ["add"], ["3.8.0", "3.9.0"])
     (line,) = axes.lines
     heights = axes.transData.transform(line.get_xydata())[:, 1]
     assert 0 < heights[1] - heights[0] < 0.1 * axes.bbox.height
-    plot.write(cells, tmp_path / "study.svg")
+    report.write_plot(cells, tmp_path / "study.svg")
     assert "0 throughout: 1 of 1 kernels" in (tmp_path / "study.svg").read_text()
 
 
 def test_where_all_failed_the_reason_is_said_not_that_there_is_no_picture(tmp_path: Path) -> None:
     failed = StudyCell("3.0.0", ResourceRow("k", "", "cuda:90:32", error="failed: no gather"))
     with pytest.raises(SmithError, match="1 of 1 points did not compile") as caught:
-        _print([failed], tmp_path, tmp_path / "p.svg", json=False, csv=False)
+        _print_study([failed], tmp_path, tmp_path / "p.svg", json=False, csv=False)
     assert "no gather" in str(caught.value)
     assert not (tmp_path / "p.svg").exists()
 

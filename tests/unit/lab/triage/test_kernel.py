@@ -15,7 +15,7 @@ from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import SmithError
 from tritonsmith.core.plan import digest
-from tritonsmith.lab import inputs
+from tritonsmith.lab import journal
 from tritonsmith.lab import terms as language
 from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.triage.kernel import KernelSubject
@@ -61,7 +61,7 @@ KERNEL = "import triton\nfrom helper import block\n@triton.jit\ndef k(a): block\
 @pytest.fixture
 def keyed(subject: KernelSubject, monkeypatch: pytest.MonkeyPatch) -> KernelSubject:
     """The same with its sources, and with an interpreter that is always the same."""
-    monkeypatch.setattr(inputs, "python", str)
+    monkeypatch.setattr(journal, "python", str)
     subject.asked.file.write_text(KERNEL)
     (subject.asked.file.parent / "helper.py").write_text("block = 1")
     return subject

@@ -14,7 +14,7 @@ from tritonsmith.facts import gpus
 from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.triage import check as result_check
-from tritonsmith.lab.triage import knockout, verdict
+from tritonsmith.lab.triage import program, verdict
 from tritonsmith.lab.triage import variant as variants
 from tritonsmith.lab.triage.program import CommandSubject
 from tritonsmith.lab.triage.variant import TriageChange
@@ -188,8 +188,8 @@ def test_a_program_without_each_pass(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(CommandSubject, "_operated", lambda _self, one, _results: {"WITHOUT": one.skip})
     compiled = OperatedRow("k", ({"times": 0},), "", {}, "")
     monkeypatch.setattr(call, "noted", lambda _results, _row: [compiled])
-    found = knockout.run(runner, Journal(), lambda _name, _seen: None)
-    words = [row["without"] for row in knockout.as_json(found, check=False)["passes"]]
+    found = program.run(runner, Journal(), lambda _name, _seen: None)
+    words = [row["without"] for row in program.as_json(found, check=False)["passes"]]
     assert words == ["succeeds", "succeeds", "fails"]
 
 

@@ -11,8 +11,8 @@ from tritonsmith.core import configs
 from tritonsmith.lab.failure import Failure
 from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict
-from tritonsmith.lab.triage import report, verdict
 from tritonsmith.lab.triage import variant as variants
+from tritonsmith.lab.triage import verdict
 from tritonsmith.lab.triage.variant import Meaning, TriageChange
 from tritonsmith.lab.triage.verdict import Answer, TriageVerdict, Tried
 
@@ -195,14 +195,14 @@ def test_a_row_is_one_line_and_repeats_nothing() -> None:
     """A trace of five lines in each row hides the table."""
     trace = "exit code 1: Traceback\n  File\n    store\n" + "x" * 200
     found, _ = judged(runs=[replace(SHOWS, figures=trace)])
-    rows = [[str(cell) for cell in row] for row in report.rows(found)]
+    rows = [[str(cell) for cell in row] for row in verdict.rows(found)]
     assert all("\n" not in cell and len(cell) <= 72 for row in rows for cell in row)
     assert rows[0][2].startswith("exit code 1: Traceback File store xxx")
     found = replace(found, tried=(Tried(found.tried[0].variant, found.baseline),))
-    assert report.rows(found)[1][2] == "the same"
+    assert verdict.rows(found)[1][2] == "the same"
     longer = replace(found.baseline, figures=trace + "y")  # differs only where it is cut off
     found = replace(found, tried=(Tried(found.tried[0].variant, longer),))
-    assert report.rows(found)[1][2].startswith("exit code 1: Traceback")
+    assert verdict.rows(found)[1][2].startswith("exit code 1: Traceback")
 
 
 def test_nothing_is_wrong() -> None:

@@ -14,10 +14,10 @@ from tritonsmith.core.errors import FactError
 from tritonsmith.facts import libtriton
 from tritonsmith.facts.libtriton import Libtriton
 from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.triage import check
 from tritonsmith.lab.triage import variant as variants
-from tritonsmith.lab.triage import witness_build
+from tritonsmith.lab.triage.check import WitnessBuild
 from tritonsmith.lab.triage.variant import TriageChange
-from tritonsmith.lab.triage.witness_build import WitnessBuild
 
 ASSERTED = "python: /src/lib/Coalesce.cpp:100: void f(int): Assertion `!x.empty()' failed.\nAborted\n"
 UNREACHABLE = "unhandled type\nUNREACHABLE executed at /src/lib/Utility.cpp:12!\n"
@@ -52,9 +52,9 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]
     return made
 
 
-def found(kind: witness_build.BuildKind, python: Path) -> WitnessBuild:
+def found(kind: check.BuildKind, python: Path) -> WitnessBuild:
     """The build that is asked."""
-    return witness_build.find(kind, python, "3.9.0", Workspace(python.parents[4]))
+    return check.find(kind, python, "3.9.0", Workspace(python.parents[4]))
 
 
 def test_the_same_commit_comes_first_and_then_the_newest(make: Callable[..., Path]) -> None:
@@ -106,7 +106,7 @@ def test_the_commit_of_a_wheel_is_not_known(make: Callable[..., Path]) -> None:
     ],
 )
 def test_what_is_no_such_build(
-    make: Callable[..., Path], kind: witness_build.BuildKind, has: str, build_type: str
+    make: Callable[..., Path], kind: check.BuildKind, has: str, build_type: str
 ) -> None:
     tested = make("tested", "", "a" * 40)
     make("dev", has, "b" * 40, build_type=build_type)
@@ -157,7 +157,7 @@ def test_what_is_an_answer(tmp_path: Path, seen: Verdict, log: str, answer: Verd
         assert (one, python) == (replace(change, says=""), build.env.python)
         return Observation(seen, "exit code 1")
 
-    told = witness_build.test(change, build, space, look, lambda _name: log)
+    told = check.test(change, build, space, look, lambda _name: log)
     assert told.verdict is answer
     assert told.figures.startswith(figures)
     assert answer is not Verdict.SKIP or told.why == "an assertions build does not report it: exit code 1"
@@ -183,8 +183,8 @@ def test_what_is_an_answer(tmp_path: Path, seen: Verdict, log: str, answer: Verd
 )
 def test_the_first_error_of_asan_in_short(lines: list[str], said: str) -> None:
     head = "AddressSanitizer: heap-buffer-overflow on address 0x5020 at pc 0x7f bp 0x7f sp 0x7f"
-    assert witness_build.short(head, lines) == said
+    assert check.short(head, lines) == said
 
 
 def test_no_error_is_no_text() -> None:
-    assert witness_build.short("", []) == ""
+    assert check.short("", []) == ""

@@ -6,8 +6,8 @@ import pytest
 
 from tritonsmith.compiler.interpreter import Interpreter
 from tritonsmith.core.errors import InterruptedRunError
+from tritonsmith.lab.triage.kernel import WrongKernelSubject
 from tritonsmith.lab.triage.variant import TriageChange, every
-from tritonsmith.lab.triage.wrong_kernel import WrongKernelSubject
 
 pytestmark = pytest.mark.unit
 

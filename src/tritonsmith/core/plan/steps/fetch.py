@@ -1,4 +1,9 @@
-"""Files from the network and from archives: a file gets its final name only when it is complete."""
+"""Files from the network and from archives: a file gets its final name only when it is complete.
+
+A git remote with a password or a token in its URL: git gets the URL through its environment.
+
+In a command line `ps` shows the URL to every user, and `git fetch --filter` writes it to `.git/config`.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +11,63 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
+from urllib.parse import urlsplit, urlunsplit
 
+from tritonsmith.core import redact
 from tritonsmith.core.errors import StepError
-from tritonsmith.core.plan import archive, download, locks, ownership
-from tritonsmith.core.plan.git_remote import GitRemote
+from tritonsmith.core.plan import archive, download, files, locks
 from tritonsmith.core.plan.steps.base import Step, StepTools, make_parent, quote
+
+_WEB = ("http", "https")  # the login of another URL, `ssh://git@host`, is no secret
+
+
+@dataclass(frozen=True)
+class GitRemote:
+    """A remote.
+
+    Attributes:
+        url: without its secrets: for command lines, and what git may write down.
+        env: change of the environment by which git takes the whole URL where it reads that one.
+    """
+
+    url: str
+    env: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def of(cls, url: str) -> GitRemote:
+        """Remove the secrets from a URL."""
+        bare = _bare(url)
+        if bare == url:
+            return cls(url)
+        change = {
+            "GIT_CONFIG_COUNT": "1",
+            # `insteadOf` replaces the harmless URL where git reads it, so the whole one is in no command
+            # line, which `ps` shows to every user, and in no `.git/config`.
+            "GIT_CONFIG_KEY_0": f"url.{url}.insteadOf",
+            "GIT_CONFIG_VALUE_0": bare,
+        }
+        return cls(bare, tuple(change.items()))
+
+    def tidy(self, repository: Path) -> None:
+        """Remove the secrets from FETCH_HEAD too, where git writes the whole query."""
+        head = repository / ".git" / "FETCH_HEAD"
+        if self.env and head.is_file():
+            head.write_text(redact.hidden(head.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def _bare(url: str) -> str:
+    scheme = url.partition("://")[0]
+    if scheme not in _WEB:
+        return url
+    parts = urlsplit(url)
+    _, at, host = parts.netloc.rpartition("@")
+    kept = "&".join(
+        word for word in parts.query.split("&") if word and redact.hidden(f"?{word}") == f"?{word}"
+    )
+    if not at and kept == parts.query:
+        return url
+    return urlunsplit((parts.scheme, host, parts.path, kept, parts.fragment))
+
 
 _ANOTHER_UNPACKS = 900.0  # seconds to wait for another run's pip: some 100 MB over a slow line
 
@@ -167,7 +224,7 @@ class Extract(Step):
     def act(self, tools: StepTools) -> None:
         if self.sha256:
             VerifyChecksum(self.archive, self.sha256, phase=self.phase).act(tools)
-        ownership.remove(self.dest.with_name(f"{self.dest.name}.partial"), self.root)
+        files.remove_owned(self.dest.with_name(f"{self.dest.name}.partial"), self.root)
         self.dest.parent.mkdir(parents=True, exist_ok=True)
         progress = tools.transfer(self.title)
         archive.extract(self.archive, self.dest, only=self.only, strip=self.strip, progress=progress)
@@ -233,7 +290,7 @@ class UnpackPackage(Step):
             # never replaced: a build that is running may be reading it.
             if self.dest.is_dir():
                 return
-            ownership.remove(self.partial, self.root)
+            files.remove_owned(self.partial, self.root)
             for argv in self.commands:
                 tools.run(self, argv, self.dest.parent, {})
             self.partial.replace(self.dest)

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from tritonsmith.core import untrusted
 from tritonsmith.core.errors import OwnershipError, StepError
-from tritonsmith.core.plan import files, ownership
+from tritonsmith.core.plan import files
 from tritonsmith.core.plan.steps.base import Step, StepTools, make_parent, quote
 
 _COMPARED = 1 << 18  # bytes
@@ -169,7 +169,7 @@ class Remove(Step):
 
     def act(self, tools: StepTools) -> None:
         for path in self.paths:
-            ownership.remove(path, self.root)
+            files.remove_owned(path, self.root)
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from typing import IO, Any, cast
 
 from tritonsmith.core import configs, untrusted
 from tritonsmith.core.errors import DownloadError, StepError
-from tritonsmith.core.plan import ar_archive, archive, download, files, ownership
+from tritonsmith.core.plan import archive, download, files
 from tritonsmith.core.plan.archive import Tarball, TarMember
 from tritonsmith.core.plan.compression import DamagedError, TooMuchError
 from tritonsmith.core.plan.confined_tree import FreshTree
@@ -150,7 +150,7 @@ class Unpack(Step):
         check(self.dest)
         VerifyChecksum(self.archive, self.sha256, phase=self.phase).act(tools)
         # What an interrupted import left.
-        ownership.remove(self.scratch, self.owner)
+        files.remove_owned(self.scratch, self.owner)
         with (
             archive.opened(self.archive, tools.transfer(self.title)) as tarball,
             FreshTree(self.scratch) as tree,
@@ -248,8 +248,8 @@ def _size(item: Item) -> int:
     if item.link:
         return 0
     path = Path(item.source)
-    if item.name.endswith(".a") and ar_archive.is_archive(path) == "thin":
-        return ar_archive.fat_size(ar_archive.read(path))
+    if item.name.endswith(".a") and archive.is_archive(path) == "thin":
+        return archive.fat_size(archive.read_ar(path))
     return path.stat().st_size
 
 
@@ -295,7 +295,7 @@ def _write(step: Pack, partial: Path, count: Callable[[int, str], None]) -> str:
 def _told(step: Pack) -> Iterator[None]:
     try:
         yield
-    except (ar_archive.BadArchiveError, tarfile.TarError) as error:
+    except (archive.BadArchiveError, tarfile.TarError) as error:
         raise StepError(
             "cannot pack this tree",
             where=step.dest,
@@ -320,8 +320,8 @@ def _add_items(tar: tarfile.TarFile, step: Pack, count: Callable[[int, str], Non
         if is_text(path, step.texts):
             text = replaced(path.read_bytes(), step.places)
             about.size, pieces = len(text), iter([text])
-        elif item.name.endswith(".a") and ar_archive.is_archive(path) == "thin":
-            pieces = ar_archive.fatten(ar_archive.read(path))
+        elif item.name.endswith(".a") and archive.is_archive(path) == "thin":
+            pieces = archive.fatten(archive.read_ar(path))
         else:
             pieces = _pieces(path)
         # `tarfile` copies from a reader: so the checksum is computed while the file is read the only time.

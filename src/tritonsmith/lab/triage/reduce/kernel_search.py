@@ -11,8 +11,8 @@ from typing import Any
 
 from tritonsmith.compiler import signature
 from tritonsmith.compiler.signature import parse_value
-from tritonsmith.lab.edits import python_expressions, python_statements
-from tritonsmith.lab.edits.python_statements import Place
+from tritonsmith.lab.edits import python_source
+from tritonsmith.lab.edits.python_source import Place
 from tritonsmith.lab.reduce.shrink import DeltaSearch, Part
 
 _SCALARS = {"i": 1024, "u": 1024, "f": 1.0, "b": 1.0}  # what an argument is replaced by, by its type
@@ -139,13 +139,13 @@ class KernelSearch(DeltaSearch[KernelCandidate]):
             self._sizes,
             self._statements,
             self._keywords,
-            partial(self._onward, python_statements.unwrapped),
-            partial(self._texts, python_statements.inlined),
+            partial(self._onward, python_source.unwrapped),
+            partial(self._texts, python_source.inlined),
             self._unused,
-            partial(self._onward, python_expressions.simpler),
-            partial(self._texts, python_statements.copies),
+            partial(self._onward, python_source.simpler),
+            partial(self._texts, python_source.copies),
             self._merged,
-            partial(self._onward, python_expressions.constants),
+            partial(self._onward, python_source.constants),
             self._options,
             self._valued,
         )
@@ -158,21 +158,21 @@ class KernelSearch(DeltaSearch[KernelCandidate]):
             return False
         return (
             yield from self._repeat(
-                lambda best: [self._with(python_statements.needed_only(best.text, self._kernel))]
+                lambda best: [self._with(python_source.needed_only(best.text, self._kernel))]
             )
         )
 
     def _statements(self, *, top: bool = False) -> _Move:
         """Statements, users first."""
         text = self.best.text
-        items = python_statements.removable(text, self._kernel, top=top)
-        return self._delta(items, lambda gone: self._with(python_statements.without(text, gone)))
+        items = python_source.removable(text, self._kernel, top=top)
+        return self._delta(items, lambda gone: self._with(python_source.without(text, gone)))
 
     def _keywords(self) -> _Move:
         """Keyword arguments, and decorators."""
         text = self.best.text
         return self._delta(
-            python_expressions.keywords(text), lambda gone: self._with(python_statements.without(text, gone))
+            python_source.keywords(text), lambda gone: self._with(python_source.without(text, gone))
         )
 
     def _sizes(self) -> _Move:
@@ -188,9 +188,9 @@ class KernelSearch(DeltaSearch[KernelCandidate]):
     def _unused(self) -> _Move:
         """Parameters that nothing uses, of all functions."""
         changed = False
-        for function in python_statements.functions(ast.parse(self.best.text)):
+        for function in python_source.functions(ast.parse(self.best.text)):
             best, name = self.best, function.name
-            items = python_expressions.unused_parameters(best.text, name)
+            items = python_source.unused_parameters(best.text, name)
             make = partial(self._without_parameters, best, name)
             changed = (yield from self._delta(items, make)) or changed
         return changed
@@ -199,7 +199,7 @@ class KernelSearch(DeltaSearch[KernelCandidate]):
         self, best: KernelCandidate, function: str, gone: Sequence[str]
     ) -> KernelCandidate | None:
         entries = [entry for entry in best.entries if function != self._kernel or entry[0] not in gone]
-        return _made(best, python_expressions.without_parameters(best.text, function, gone), entries)
+        return _made(best, python_source.without_parameters(best.text, function, gone), entries)
 
     def _merged(self) -> _Move:
         """Two parameters of the kernel with the same type become one."""
@@ -224,7 +224,7 @@ class KernelSearch(DeltaSearch[KernelCandidate]):
                 yield self._in_place(best, name, ast.Constant(value))
 
     def _in_place(self, best: KernelCandidate, name: str, value: ast.expr) -> KernelCandidate | None:
-        text = python_expressions.with_values(best.text, self._kernel, {name: value})
+        text = python_source.with_values(best.text, self._kernel, {name: value})
         return _made(best, text, [entry for entry in best.entries if entry[0] != name])
 
     # ------------------------------------------------------------ how they are tried

@@ -1,4 +1,7 @@
-"""`reduce`: shrink the source of a kernel while a symptom stays, and write a file that shows it."""
+"""`reduce`: shrink the source of a kernel while a symptom stays, and write a file that shows it.
+
+The answers of `reduce`.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,9 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from tritonsmith.compiler import output_folder, run, signature, source
+from tritonsmith.compiler import manifest, run, signature, source
 from tritonsmith.compiler.interpreter import Interpreter, worker_variables
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.core import configs, process, untrusted
@@ -21,27 +25,29 @@ from tritonsmith.core.envs import workspace
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, InterruptedRunError, SmithError, UndecidedError, UsageError
 from tritonsmith.core.plan import Plan, Remove, digest, files
+from tritonsmith.core.ui import console, tables
+from tritonsmith.core.ui.console import duration
+from tritonsmith.core.ui.tables import Grid
 from tritonsmith.facts import variables
-from tritonsmith.lab import experiment, failure, inputs
+from tritonsmith.lab import experiment, failure, journal
 from tritonsmith.lab.experiment import Rules
 from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.reduce import shrink
-from tritonsmith.lab.triage.kernel import KernelSubject
-from tritonsmith.lab.triage.observation import SYMPTOM
-from tritonsmith.lab.triage.reduce import reproducer
+from tritonsmith.lab.triage.kernel import KernelSubject, WrongKernelSubject
+from tritonsmith.lab.triage.reduce import testers
 from tritonsmith.lab.triage.reduce.kernel_search import KernelCandidate, KernelSearch, SourceCounts, counts
-from tritonsmith.lab.triage.reduce.reproducer import Symptom
 from tritonsmith.lab.triage.reduce.testers import (
     CheckTester,
     CommandTester,
     CompileTester,
+    Symptom,
     Tester,
     TesterPool,
-    request,
+    candidate_request,
     with_file,
 )
-from tritonsmith.lab.triage.wrong_kernel import WrongKernelSubject
+from tritonsmith.lab.triage.verdict import SYMPTOM
 
 TIMEOUT = 600
 JOBS = 2  # of a command
@@ -183,7 +189,7 @@ def by_command(
     text = source.read(source_file)
     path = os.environ.get("PATH", "")
     path = os.pathsep.join((str(python.parent), path)) if python else path
-    read = inputs.command(argv, Path.cwd(), path, (file,))
+    read = journal.command(argv, Path.cwd(), path, (file,))
     with files.scratch("reduce-") as folder:
         first = CommandTester(argv, python, folder / "first", source_file.name, timeout)
         observation = _shown(first.test(KernelCandidate(text)), source_file)
@@ -249,7 +255,7 @@ def _of_compile(subject: KernelSubject, observation: Observation, key: object) -
         return CompileTester(subject, warm, folder, request_of_kernel.file.name)
 
     def again(file: Path, reduced: KernelCandidate) -> Observation:
-        reduced_request, last = request(request_of_kernel, reduced, file), subject.out / "last"
+        reduced_request, last = candidate_request(request_of_kernel, reduced, file), subject.out / "last"
         return checked.check(reduced_request, last) if checked else _compiled(subject, reduced_request, last)
 
     return _Start(
@@ -336,7 +342,9 @@ def _reduced(start: _Start, file: Path, began: float, on_better: OnBetter, notes
             hints=["a flaky symptom cannot be reduced", "--jobs 1 may help, if it is about time"],
         )
     start = replace(start, symptom=replace(start.symptom, expected=observation.figures))
-    main = reproducer.main_program(best.text, start.symptom, start.asked and request(start.asked, best, file))
+    main = testers.main_program(
+        best.text, start.symptom, start.asked and candidate_request(start.asked, best, file)
+    )
     _write(start, best, file, main)
     alone = bool(main) and start.alone(file, observation)
     if main and not alone:
@@ -350,8 +358,8 @@ def _reduced(start: _Start, file: Path, began: float, on_better: OnBetter, notes
 
 
 def _write(start: _Start, candidate: KernelCandidate, file: Path, main: str = "") -> None:
-    compile_request = start.asked and request(start.asked, candidate, file)
-    files.write_atomically(file, reproducer.render(candidate.text, start.symptom, compile_request, main))
+    compile_request = start.asked and candidate_request(start.asked, candidate, file)
+    files.write_atomically(file, testers.render(candidate.text, start.symptom, compile_request, main))
 
 
 def _variables(*, without: Sequence[str] = ()) -> tuple[tuple[str, str], ...]:
@@ -390,10 +398,58 @@ def _emptied(folder: Path) -> Iterator[None]:
     space = workspace.default()
     space.claim()
     gone = Plan("reduce", (Remove((folder,), space.root, phase="reduce"),))
-    with output_folder.held(folder, space, "kernel.reduce"):
+    with manifest.held(folder, space, "kernel.reduce"):
         space.run(gone, "kernel.reduce", quiet=True)
         files.make_folder(folder)
         try:
             yield
         finally:
             space.run(gone, "kernel.reduce", quiet=True)
+
+
+def progress() -> Callable[[SourceCounts, int], None]:
+    """Shows each smaller size on a terminal."""
+    err = console.err()
+
+    def show(size: SourceCounts, tried: int) -> None:
+        if err.is_terminal:
+            text = f"{size.lines} lines, {size.statements} statements, {size.arguments} arguments"
+            err.print(f"{text}, {tried} tries  ", style="dim", end="\r")
+
+    return show
+
+
+def sizes(reduced: KernelReduced) -> Grid:
+    """Before and after."""
+    rows = [
+        [name, str(getattr(reduced.before, name)), str(getattr(reduced.after, name))]
+        for name in ("lines", "statements", "arguments")
+    ]
+    return tables.plain(reduced.expected, ["", "before", "after"], rows, right=["before", "after"])
+
+
+def summary(reduced: KernelReduced) -> str:
+    """Tries, time, and whether the search stopped early."""
+    text = f"{reduced.tried} tries in {duration(reduced.seconds)}"
+    if reduced.interrupted:
+        text += "; interrupted: this is the best result so far"
+    text += "; shows the same in a new process"
+    if not reduced.alone:
+        return text
+    about = "; `python {}` compiles it" if reduced.compiles else ", and by `python {}`"
+    return text + about.format(reduced.file.name)
+
+
+def as_json(reduced: KernelReduced) -> dict[str, Any]:
+    """The result as JSON data."""
+    return {
+        "schema": 1,
+        "path": str(reduced.file),
+        "expected": reduced.expected,
+        "before": vars(reduced.before),
+        "after": vars(reduced.after),
+        "tries": reduced.tried,
+        "seconds": reduced.seconds,
+        "alone": reduced.alone,
+        "done": not reduced.interrupted,
+    }

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 
 from tests.unit.lab.reduce.searching import searched
 from tests.unit.lab.triage.reduce.sources import KERNEL, modules
-from tritonsmith.lab.edits import python_expressions, python_statements
+from tritonsmith.lab.edits import python_source
 from tritonsmith.lab.triage.reduce.kernel_search import KernelCandidate, KernelSearch, counts, size_of
 
 pytestmark = [pytest.mark.unit, pytest.mark.filterwarnings("ignore::SyntaxWarning")]
@@ -22,7 +22,7 @@ START = KernelCandidate(KERNEL, (*ENTRIES, ("EVEN", "True")), (("num_stages", "4
 
 def loads_in_a_loop(candidate: KernelCandidate) -> bool:
     """Whether a kernel that could be compiled loads in a loop."""
-    kernel = python_statements.kernel_of(ast.parse(candidate.text), "kernel")
+    kernel = python_source.kernel_of(ast.parse(candidate.text), "kernel")
     if kernel is None or [one.arg for one in kernel.args.args] != [name for name, _ in candidate.entries]:
         return False
     loops = [node for node in ast.walk(kernel) if isinstance(node, ast.For)]
@@ -70,12 +70,12 @@ def test_the_result_is_minimal(text: str) -> None:
     compile(best.text, "best", "exec")
     assert shows(best)
     smaller = chain(
-        (python_statements.without(best.text, [one]) for one in python_statements.removable(best.text, "")),
-        (one for _, one in python_statements.unwrapped(best.text, 0)),
-        (one for _, one in python_expressions.simpler(best.text, 0)),
-        (one for _, one in python_expressions.constants(best.text, 0)),
-        python_statements.copies(best.text),
-        python_statements.inlined(best.text),
+        (python_source.without(best.text, [one]) for one in python_source.removable(best.text, "")),
+        (one for _, one in python_source.unwrapped(best.text, 0)),
+        (one for _, one in python_source.simpler(best.text, 0)),
+        (one for _, one in python_source.constants(best.text, 0)),
+        python_source.copies(best.text),
+        python_source.inlined(best.text),
     )
     for one in filter(None, smaller):
         candidate = KernelCandidate(one)

@@ -11,8 +11,8 @@ import pytest
 from tritonsmith.compiler import targets
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.lab import terms as language
-from tritonsmith.lab.triage.reduce import reproducer
-from tritonsmith.lab.triage.reduce.reproducer import Symptom
+from tritonsmith.lab.triage.reduce import testers
+from tritonsmith.lab.triage.reduce.testers import Symptom
 
 pytestmark = pytest.mark.unit
 
@@ -34,7 +34,7 @@ def head(text: str) -> list[str]:
 
 
 def test_the_head_says_what_to_expect_and_how_to_see_it() -> None:
-    text = reproducer.render(TEXT, SYMPTOM, asked())
+    text = testers.render(TEXT, SYMPTOM, asked())
     assert "/somewhere" not in text
     (command,) = (line for line in head(text) if "invoke" in line)
     assert shlex.split(command.removeprefix("#"))[1:4] == ["kernel.compile", "small k.py:k", "--signature"]
@@ -52,18 +52,18 @@ def test_the_head_says_what_to_expect_and_how_to_see_it() -> None:
 )
 def test_each_symptom_has_the_command_that_shows_it(when: str, task: list[str]) -> None:
     symptom = Symptom("3.6.0", when, 99, "big.py", language.parse([when], "--when"))
-    text = reproducer.render(TEXT, symptom, asked())
+    text = testers.render(TEXT, symptom, asked())
     assert [line.split()[2] for line in head(text) if "invoke" in line] == task
 
 
 def test_the_main_program_compiles_as_was_asked() -> None:
-    made = reproducer.main_program(TEXT, SYMPTOM, asked())
+    made = testers.main_program(TEXT, SYMPTOM, asked())
     assert "signature={'a': '*fp16', 'n': 'constexpr', 'b': '*fp32', 'B': 'constexpr'}" in made
     assert "constexprs={(3,): 64, (1,): 1}" in made
     assert "(2,): [['tt.divisibility', 16], ['tt.pointer_range', 32]]" in made
     assert "GPUTarget('hip', 'gfx942', 64)" in made
     assert "options={'num_stages': 4}" in made
-    text = reproducer.render(TEXT, SYMPTOM, asked(), made)
+    text = testers.render(TEXT, SYMPTOM, asked(), made)
     compile(text, "made", "exec")
     assert "#   python 'small k.py'" in text
 
@@ -72,7 +72,7 @@ def test_a_text_is_looked_for() -> None:
     symptom = Symptom(
         "3.6.0", "", 9, "big.py", language.parse(["ptx contains a", "llir not contains 'b"], "--when")
     )
-    made = reproducer.main_program(TEXT, symptom, asked(target="sm_90"))
+    made = testers.main_program(TEXT, symptom, asked(target="sm_90"))
     assert "print('a' in compiled.asm['ptx'])" in made
     assert "print('b' not in compiled.asm['llir'])" in made
     assert "pointer_range" not in made
@@ -80,12 +80,12 @@ def test_a_text_is_looked_for() -> None:
 
 def test_no_main_program_where_none_is_known_to_do() -> None:
     old = Symptom("3.2.0", "", 9, "big.py")
-    assert reproducer.main_program(TEXT, old, asked()) == ""
-    assert reproducer.main_program(TEXT, SYMPTOM, None) == ""
-    assert reproducer.main_program(TEXT, SYMPTOM, asked("*fp16,(i32,i32),*fp32,B=64")) == ""
+    assert testers.main_program(TEXT, old, asked()) == ""
+    assert testers.main_program(TEXT, SYMPTOM, None) == ""
+    assert testers.main_program(TEXT, SYMPTOM, asked("*fp16,(i32,i32),*fp32,B=64")) == ""
 
 
 def test_a_command_with_the_variables_that_were_set() -> None:
     symptom = Symptom("", "", 9, "big.py", argv=("python", "a b.py"), variables=(("TRITON_INTERPRET", "1"),))
-    text = reproducer.render(TEXT, symptom, None)
+    text = testers.render(TEXT, symptom, None)
     assert "#   TRITON_INTERPRET=1 python 'a b.py'" in text

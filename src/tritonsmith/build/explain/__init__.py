@@ -1,1 +1,0 @@
-"""`build-triton --explain`: the reasons for what the next build will rebuild."""

@@ -1,0 +1,127 @@
+"""`plugin.check`: whether a plugin fits a Triton.
+
+`pass.new`: write the files of a new pass.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from invoke.context import Context
+
+from tritonsmith.build import plugins
+from tritonsmith.build.scaffold import new_pass
+from tritonsmith.build.scaffold.new_pass import PluginRequest
+from tritonsmith.build.worktrees import add
+from tritonsmith.cli.tasks import output
+from tritonsmith.cli.tasks.option_fields import again, flag, word
+from tritonsmith.cli.tasks.options import DRY_RUN, ENV, JSON, LOADER, OUT, SOURCE
+from tritonsmith.cli.tasks.output import task
+from tritonsmith.compiler import tritons
+from tritonsmith.compiler.replay import replayer
+from tritonsmith.core.envs import receipts, settings, workspace
+from tritonsmith.core.errors import SmithError, UsageError
+from tritonsmith.core.ui import console, tables
+from tritonsmith.facts import installed_tritons, machine
+
+if TYPE_CHECKING:
+    from tritonsmith.build.scaffold.new_pass import NewPass
+    from tritonsmith.core.ui.tables import Grid
+
+
+@task(tables=True, name="check")
+def check_(
+    context: Context,
+    plugin: Path = word("the plugin: a shared library"),
+    wheel: str = LOADER,
+    json: bool = JSON,
+) -> None:
+    """Check whether a plugin is compatible with a Triton."""
+    compiler = tritons.parse(wheel)
+    if compiler.targets or compiler.options or compiler.folder:
+        raise UsageError(
+            f"--wheel {wheel} must name a Triton, and nothing else", hints=["--wheel 3.9.0", "--wheel dev"]
+        )
+    place = tritons.place_of(compiler)
+    library = replayer.library(place.python)
+    found = installed_tritons.of_python(place.python)
+    version = found.version if found else ""
+    checked = plugins.check(plugin, library, place.python, version, machine.read(), place.space)
+    if json:
+        output.json(checked.as_json())
+    else:
+        console.out().print(plugins.rows_table(checked))
+    if checked.misfits:
+        raise SmithError(
+            f"this plugin is not compatible with Triton {checked.version}",
+            where=plugin,
+            why="\n".join(
+                f"{row.what}: {row.why or f'{row.plugin}, not {row.triton}'}" for row in checked.misfits
+            ),
+            hints=["compile it with clang against the headers of that release, and link it to its libtriton"],
+        )
+
+
+@task(tables=True)
+def new(
+    context: Context,
+    name: str = word("name of the pass, without its family's prefix: hoist-loads"),
+    family: str = flag("family of the pass: ttir, ttgpu, ttnvgpu or amd", "ttgpu"),
+    source: str = SOURCE,
+    env: str = ENV,
+    plugin: bool = flag("write a plugin into a folder, not into Triton", default=False),
+    wheel: str = again(LOADER, default=""),
+    out: Path | None = again(OUT, "named after the pass, here"),
+    here: bool = flag("write into the checkout itself, not into a new worktree", default=False),
+    dry_run: bool = DRY_RUN,
+) -> None:
+    """Write a new pass into Triton: TableGen, C++, CMake, binding, lit test."""
+    space = workspace.default()
+    if plugin:
+        _plugin(name, family, wheel or "wheel", out or Path.cwd() / name, source, dry_run=dry_run)
+        return
+    if wheel or out:
+        raise UsageError("--wheel and --out are for plugins", hints=["add --plugin"])
+    chosen = settings.load(env, {"triton.source": source or None})
+    prepared = new_pass.prepare(name, family, chosen, space, Path.cwd(), env=env, here=here)
+    if dry_run:
+        output.plan(prepared.plan)
+        return
+    with receipts.opened("pass.new", prepared.env) as running:
+        prepared = new_pass.prepare(name, family, chosen, space, Path.cwd(), env=env, here=here)
+        running.run(prepared.plan)
+        taken = not prepared.worktree or add.take_llvm(prepared.worktree, running)
+        design = prepared.design
+        console.out().print(table(prepared.root, design))
+        output.done(f"{design.argument}, in Python {design.binding}(pm)", running)
+    _next(new_pass.following(prepared, space, llvm=taken))
+
+
+def _plugin(name: str, family: str, wheel: str, folder: Path, source: str, *, dry_run: bool) -> None:
+    new_pass.family_of(family)
+    side, space = tritons.parse(wheel), workspace.default()
+    python = tritons.python_of(side) if side.version or side.python else space.env(side.env or wheel).python
+    where = Path(source).expanduser().absolute() if source else None
+    request = PluginRequest(name, "ttir" if family == "ttir" else "ttgir", side.version, python, where)
+    plan = new_pass.prepare_plugin(request, folder)
+    if dry_run:
+        output.plan(plan)
+        return
+    space.claim()
+    space.run(plan, "pass.new")
+    console.out().print(str(folder), markup=False)
+    _next(new_pass.after_plugin(request, folder))
+
+
+def _next(commands: tuple[tuple[str, str], ...]) -> None:
+    console.write("next:")
+    for purpose, typed in commands:
+        console.write(f"  {purpose:7} {console.typed(typed)}")
+
+
+def table(root: Path, design: NewPass) -> Grid:
+    """Return the table of a pass's files, new and changed."""
+    rows = [["new", file] for file, _ in design.written]
+    rows += [["changed", file] for file, _, _ in design.changed]
+    return tables.plain(str(root), ["", "file"], rows)

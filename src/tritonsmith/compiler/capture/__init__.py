@@ -1,1 +1,0 @@
-"""`kernel.capture`: what a program launches, as a list of kernels."""

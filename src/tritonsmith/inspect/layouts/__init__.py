@@ -1,1 +1,0 @@
-"""Which thread, register or byte of shared memory holds which element of a tensor."""

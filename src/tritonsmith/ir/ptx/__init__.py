@@ -1,1 +1,0 @@
-"""A parser of PTX, as far as a kernel's body needs one."""

@@ -1,1 +1,0 @@
-"""`knockout`: each pass of a kernel's pipelines left out in turn."""

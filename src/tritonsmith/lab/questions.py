@@ -1,0 +1,187 @@
+"""Questions about compiles: is a limit broken, is a text there, does it fail in the same way?
+
+`--when "spills>0"`, `"registers>+10%"`, `"ptx contains ld.global.b8"`; without `--when`, a failure.
+
+The question of a command, as `git bisect run` and `git bisect` have it: its exit code says what it saw.
+
+`--when wrong`: does a pass change what a kernel computes? Answered by running its IR, without a GPU.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from tritonsmith.check.answer import lines, verdict
+from tritonsmith.check.check import check_kernel
+from tritonsmith.compiler.interpreter import Interpreter
+from tritonsmith.compiler.manifest import Manifest, Point
+from tritonsmith.compiler.request import CompileRequest
+from tritonsmith.core.errors import InterruptedRunError, SmithError
+from tritonsmith.lab import failure, terms
+from tritonsmith.lab.batch import kept
+from tritonsmith.lab.compare import matching
+from tritonsmith.lab.compare.matching import Compared, Paired
+from tritonsmith.lab.failure import Failure
+from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.terms import Term, TermReading
+
+_DIED = re.compile(r"the compiler died: (\w+)")
+
+PointKey = tuple[str, str]  # folder and point
+
+
+def limit(limits: Sequence[Term], base: Sequence[Manifest], compiles: Sequence[Manifest]) -> Observation:
+    """Report compiles as BAD where any of them breaks any term, even where other values are unknown.
+
+    Args:
+        limits: the terms that make them bad.
+        base: compiles that signed terms are about; the same ones where there are none.
+        compiles: the compiles.
+    """
+    seconds = _seconds(compiles)
+    paired = matching.pair(base, compiles)
+    if why := next(_missing(paired), ""):
+        return Observation(Verdict.SKIP, why=why, seconds=seconds)
+    applied = [[reading for reading in row if reading.applies] for row in readings(limits, paired)]
+    shown = [next((reading for reading in row if reading.broken), row[0]) for row in applied if row]
+    figures = ", ".join(dict.fromkeys(reading.figures for reading in shown if reading.figures))
+    if any(reading.broken for row in applied for reading in row):
+        return Observation(Verdict.BAD, figures, seconds=seconds)
+    unknown = [
+        f"{term.metric}: {terms.UNKNOWN}"
+        for term, row in zip(limits, applied, strict=True)
+        if any(reading.unknown for reading in row)
+    ]
+    unknown += [
+        f"no compile has the metric of {term.text!r}"
+        for term, row in zip(limits, applied, strict=True)
+        if not row
+    ]
+    verdict = Verdict.SKIP if unknown else Verdict.GOOD
+    return Observation(verdict, figures, unknown[0] if unknown else "", seconds)
+
+
+def readings(limits: Sequence[Term], paired: Paired) -> list[list[TermReading]]:
+    """Apply terms to pairs that compile on both sides: for each term, a reading of each pair."""
+    folders = {
+        member.manifest.folder: member.manifest for pair in paired.pairs for member in (pair.a, pair.b)
+    }
+    measured = {folder: kept.metrics_of(manifest).points for folder, manifest in folders.items()}
+    compared = [
+        Compared(
+            pair,
+            measured[pair.a.manifest.folder].get(pair.a.point.id, {}),
+            measured[pair.b.manifest.folder].get(pair.b.point.id, {}),
+        )
+        for pair in paired.pairs
+    ]
+    return [[terms.look(term, pair) for pair in compared] for term in limits]
+
+
+def same_failure(searched: Sequence[Manifest], compiles: Sequence[Manifest]) -> Observation:
+    """Report compiles as BAD where one that fails in `searched` fails in the same way; otherwise as a skip.
+
+    Args:
+        searched: the compiles with the failures that are searched for.
+        compiles: the compiles of the same kernels.
+    """
+    wanted_failures, own = dict(failures(searched)), dict(failures(compiles))
+    seconds = _seconds(compiles)
+    same = [str(own[key]) for key, failed in wanted_failures.items() if own.get(key) == failed]
+    if same:
+        return Observation(Verdict.BAD, same[0], seconds=seconds)
+    other = [str(failed) for key, failed in own.items() if key in wanted_failures]
+    if other:
+        return Observation(Verdict.SKIP, other[0], "it fails in another way", seconds)
+    known = {(manifest.folder.name, point.id) for manifest in compiles for point in manifest.points}
+    if absent := [key for key in wanted_failures if key not in known]:
+        why = f"{absent[0][0]} has no compile {absent[0][1]} here"
+        return Observation(Verdict.SKIP, why=why, seconds=seconds)
+    return Observation(Verdict.GOOD, "compiles", seconds=seconds)
+
+
+def failures(compiles: Sequence[Manifest]) -> Iterator[tuple[PointKey, Failure]]:
+    """Yield the points that failed, by folder and id, and how."""
+    for manifest in compiles:
+        for point in manifest.points:
+            if point.status != "ok":
+                yield (manifest.folder.name, point.id), _failure(point)
+
+
+def _failure(point: Point) -> Failure:
+    died = _DIED.search(point.error)
+    log = f"{point.log}\n{point.error}"
+    failed = failure.of(log, crashed=died[1] if died else "", timeout=point.status == "timeout")
+    # A log without any message: then the point's own summary tells one failure from another.
+    return failed if failed.text or failed.kind != "failure" else Failure("failure", point.gist)
+
+
+def _missing(paired: Paired) -> Iterator[str]:
+    """Yield the reasons why there is nothing to measure."""
+    for pair in paired.pairs:
+        for member in (pair.b, pair.a):
+            if member.point.status != "ok":
+                point, by = member.point, member.manifest.triton
+                yield f"{pair.kernel} {point.target} by {by} does not compile: {point.status}: {point.gist}"
+    yield from (f"{left.kernel} {left.member.point.id}: {left.why}" for left in paired.unpaired)
+
+
+def _seconds(compiles: Sequence[Manifest]) -> float:
+    return sum(point.seconds for manifest in compiles for point in manifest.points)
+
+
+SKIP = 125
+ABORT = 128  # and above: a shell's code for a signal, or for what it cannot run
+
+
+def succeeds(code: int, figures: str, seconds: float, why: str = "") -> Observation:
+    """Report a command that fails as BAD, and one that ends with 125 as a skip.
+
+    Args:
+        code: its exit code; negative where a signal ended it.
+        figures: what it said, as it is shown.
+        seconds: wall time.
+        why: the reason of a skip, if it is not the exit code alone.
+    """
+    if code == SKIP:
+        return Observation(Verdict.SKIP, figures, why or f"exit code {SKIP}", seconds)
+    return Observation(Verdict.BAD if code else Verdict.GOOD, figures, seconds=seconds)
+
+
+def wrong(
+    asked: CompileRequest,
+    where: Interpreter,
+    folder: Path,
+    *,
+    silent: bool = False,
+    stop: Callable[[], bool] = lambda: False,
+) -> Observation:
+    """Report a kernel as BAD where a pass changes its result; that pass is the cause.
+
+    A kernel that cannot be checked to the end is a skip.
+
+    Args:
+        asked: the compile, for one target.
+        where: who compiles.
+        folder: of the dump.
+        silent: show no progress.
+        stop: returns whether to give up; polled.
+    """
+    began = time.monotonic()
+    try:
+        _, answer = check_kernel(asked, where, folder, silent=silent, stop=stop)
+    except InterruptedRunError:
+        raise
+    except SmithError as error:
+        why = ": ".join(filter(None, (error.what, (error.why or "").partition("\n")[0])))
+        return Observation(Verdict.SKIP, why=why, seconds=time.monotonic() - began)
+    sentence, seconds = verdict(answer), time.monotonic() - began
+    if answer.culprit:
+        notes = tuple(line.strip() for line in lines(answer) if line.strip() != sentence)
+        return Observation(Verdict.BAD, sentence, seconds=seconds, notes=notes, cause=sentence)
+    if answer.open:
+        return Observation(Verdict.SKIP, why=sentence, seconds=seconds)
+    return Observation(Verdict.GOOD, sentence, seconds=seconds)

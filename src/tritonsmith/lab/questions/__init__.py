@@ -1,1 +1,0 @@
-"""Questions of the experiments: from compiles, a check or an exit code to an observation with a verdict."""
