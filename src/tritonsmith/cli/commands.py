@@ -33,12 +33,12 @@ GROUPS = {
         "doctor": Command(
             "doctor:run", "Diagnose the environment; exit 1 if a check fails.", "doctor --env debug --deep"
         ),
-        "env": Command("env:listing", "List the environments that have an env file.", "env"),
+        "env": Command("worktree:environments", "List the environments that have an env file.", "env"),
         "pins": Command(
             "pins:pins", "Show which Triton and which LLVM belong to which PyTorch.", "pins --pytorch 2.9"
         ),
         "env-triton": Command(
-            "env:env_triton",
+            "worktree:env_triton",
             "Install the Triton that a PyTorch requires, or name its commit.",
             "env-triton --pytorch 2.9 --env dev",
         ),
@@ -95,7 +95,7 @@ GROUPS = {
             "test-triton test/TritonGPU --lit",
         ),
         "run": Command(
-            "run:run_",
+            "watch:run_",
             "Run a program under a sanitizer, for Triton's C++ or its kernels.",
             "run --env asan -- python script.py",
         ),
@@ -110,12 +110,12 @@ GROUPS = {
             "explain tritongpu-coalesce",
         ),
         "pass.new": Command(
-            "pass_new:new",
+            "plugin:new",
             "Write a new pass into Triton: TableGen, C++, CMake, binding, lit test.",
             "pass.new hoist-loads --family ttgpu",
         ),
         "plugin.check": Command(
-            "plugin_check:check_",
+            "plugin:check_",
             "Check whether a plugin is compatible with a Triton.",
             "plugin.check build/libhoist_loads.so --wheel 3.9.0",
         ),
@@ -175,14 +175,14 @@ GROUPS = {
             " --grid '(n+BLOCK-1)/BLOCK,1,1'",
         ),
         "kernel.override": Command(
-            "kernel_override:ir_override",
+            "kernel:ir_override",
             "Edit one stage of a kernel, compile from there, and compare.",
             "kernel.override matmul.py --stage ttgir --target h100",
         ),
     },
     "laboratory": {
         "compare": Command(
-            "kernel_compare:compare_",
+            "compare:compare_",
             "Compile kernels with two Tritons or option sets, and compare.",
             "compare 3.6.0 3.9.0 matmul.py --target h100 --fail-on 'registers>+5%,spills>0'",
         ),
@@ -192,7 +192,7 @@ GROUPS = {
             "bisect matmul.py --good 3.6.0 --bad 3.9.0 --when 'spills>0'",
         ),
         "blame": Command(
-            "blame:blame",
+            "bisect:blame",
             "Show which component changed a kernel: a Triton pass, LLVM or ptxas.",
             "blame matmul.py --target h100 --from 3.6.0 --to 3.9.0 --metric spills",
         ),
@@ -207,14 +207,14 @@ GROUPS = {
             "knockout matmul.py --target h100",
         ),
         "reduce": Command(
-            "kernel_reduce:reduce_",
+            "passes_reduce:reduce_kernel",
             "Reduce a kernel's Python source while a symptom persists.",
             "reduce matmul.py --target h100 --when 'spills>0'",
         ),
     },
     "passes": {
         "passes.dump": Command(
-            "passes_dump:dump",
+            "passes:dump",
             "Record the IR before every pass: one file per pass, plus an index.",
             "passes.dump matmul.py --target h100 --out dump",
         ),
@@ -268,10 +268,10 @@ MODES = {
         "doctor --packages --need build",
     ),
     "env.explain": Command(
-        "env:explain", "Show every setting of an environment, and where its value comes from.", "env debug"
+        "worktree:explain", "Show every setting of an environment, and where its value comes from.", "env debug"
     ),
     "env.allow": Command(
-        "env:allow", "Allow an env file in a source tree to name what to run.", "env --allow ./my.toml"
+        "worktree:allow", "Allow an env file in a source tree to name what to run.", "env --allow ./my.toml"
     ),
     "cache.show": Command(
         "cache:show",
@@ -334,23 +334,23 @@ MODES = {
         "kernel.export --as ptx matmul.py --target h100 --header --out matmul.cuh",
     ),
     "corpus.add": Command(
-        "corpus:add",
+        "compare:add",
         "Add the kernels of a list to the corpus, with copies of their sources.",
         "compare --corpus-add captured.toml",
     ),
-    "corpus.list": Command("corpus:listing", "List the kernels of the corpus.", "compare --corpus-list"),
+    "corpus.list": Command("compare:listing", "List the kernels of the corpus.", "compare --corpus-list"),
     "corpus.remove": Command(
-        "corpus:remove",
+        "compare:remove",
         "Remove kernels from the corpus, and sources that no other one needs.",
         "compare --corpus-remove 'matmul*'",
     ),
     "kernel.study": Command(
-        "kernel_study:study",
+        "compare:study",
         "Compile kernels with many Triton versions and compare resources.",
         "compare kernels.toml --triton 3.2.0,3.6.0,3.9.0 --target h100 --site site",
     ),
     "rehearse": Command(
-        "rehearse:rehearse",
+        "compare:rehearse",
         "Compile a corpus with two Tritons and report regressions.",
         "compare captured.toml --from 3.6.0 --to 3.9.0",
     ),
@@ -372,12 +372,12 @@ MODES = {
         "reduce failing.mlir --pass 'tritongpu-pipeline{num-stages=3}'",
     ),
     "passes.import": Command(
-        "passes_dump:import_",
+        "passes:import_",
         "Import a saved MLIR_ENABLE_DUMP log.",
         "passes.dump --from-log mlir.log --out dump",
     ),
     "ir-env": Command(
-        "passes_dump:ir_env",
+        "passes:ir_env",
         "Print Triton's debug variables for `eval`, or set them for a command.",
         "passes.dump --print-env nvidia,timing --out dumps",
     ),

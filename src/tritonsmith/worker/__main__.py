@@ -47,10 +47,10 @@ COMMANDS = {  # module and function of each
     "interpret": ("interpret", "run_programs"),
     "canary": ("torch_accelerator", "sing"),
     "capture": ("capture", "start"),
-    "layout": ("layout", "convert"),
-    "profile": ("profile", "start"),
+    "layout": ("introspect", "convert"),
+    "profile": ("capture", "start_profile"),
     "check": ("check", "run_script"),
-    "plugin": ("plugin", "try_it"),
+    "plugin": ("passes", "try_it"),
     "operate": ("surgery", "start"),
 }
 

@@ -25,7 +25,7 @@ from tritonsmith.compiler.request import CompilePoint, CompileRequest
 from tritonsmith.compiler.run import PreparedCompile
 from tritonsmith.compiler.signature import BoundSignature
 from tritonsmith.core.plan import Plan
-from tritonsmith.worker.interpret import InterpretedMemory, MemoryModule
+from tritonsmith.worker.interpreted_memory import InterpretedMemory, MemoryModule
 from tritonsmith.worker.messages import InterpretedProgram, InterpretedRow
 
 pytestmark = pytest.mark.unit

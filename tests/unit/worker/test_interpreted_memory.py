@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tritonsmith.worker.interpret import InterpretedMemory, MemoryModule
+from tritonsmith.worker.interpreted_memory import InterpretedMemory, MemoryModule
 
 pytestmark = pytest.mark.unit
 

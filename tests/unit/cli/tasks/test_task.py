@@ -171,11 +171,11 @@ def test_the_body_gets_its_arguments_and_its_answer_comes_back() -> None:
 
 _PRINTS = """
 import sys; sys.argv = ['tritonsmith', 'env.list']
-from tritonsmith.cli.tasks import task
+from tritonsmith.cli.tasks import output
 from tritonsmith.core.ui import console
 from invoke.context import Context
 from invoke.exceptions import Exit
-@task.task()
+@output.task()
 def body(context):
     for _ in range(20000): {call}  # 140 kB: more than two pipes hold
 try:
@@ -226,9 +226,9 @@ HEARS = """
 import subprocess, sys
 from invoke.context import Context
 from invoke.exceptions import Exit
-from tritonsmith.cli.tasks import task
+from tritonsmith.cli.tasks import output
 
-@task.task()
+@output.task()
 def body(context):
     subprocess.run(("sh", "-c", "trap 'echo heard; exit' INT; kill -INT $$; echo deaf"), check=False)
     print("ready", flush=True)

@@ -65,7 +65,7 @@ def test_a_foreign_workspace_is_left_alone() -> None:
 HANG = """
 import sys
 from pathlib import Path
-from tritonsmith.core.envs import session, workspace
+from tritonsmith.core.envs import receipts, workspace
 from tritonsmith.core.errors import SmithError
 from tritonsmith.core.plan import Plan, Run, stopping
 from tritonsmith.core.ui.progress import PhaseProgress
@@ -76,7 +76,7 @@ class Telling(PhaseProgress):
 
 workspace.PhaseProgress = Telling
 try:
-    with stopping.stoppable(), session.opened("up", "dev") as running:
+    with stopping.stoppable(), receipts.opened("up", "dev") as running:
         script = "sleep 600 & echo $!; wait"
         running.run(Plan("x", (Run(("/bin/sh", "-c", script), cwd=Path.cwd(), phase="p"),)))
 except SmithError as error:

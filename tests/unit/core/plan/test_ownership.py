@@ -212,7 +212,7 @@ def test_mount_point_as_python_sees_it(root: Path, monkeypatch: pytest.MonkeyPat
 STARTS = """
 import os, sys
 from pathlib import Path
-from tritonsmith.core.plan import ownership
+from tritonsmith.core.plan import files
 
 for number in range(int(sys.argv[2])):
     root, (wait, go) = Path(sys.argv[1]) / str(number), os.pipe()
@@ -222,12 +222,12 @@ for number in range(int(sys.argv[2])):
         if runs[-1] == 0:
             os.close(go)
             os.read(wait, 1)  # until its other end is closed, for all at once
-            ownership.mark(root)
+            files.mark(root)
             (root / f"mine {os.getpid()}").touch()
             os._exit(0)
     os.close(go), os.close(wait)
     assert [os.waitpid(run, 0)[1] for run in runs] == [0] * 8, number
-    assert ownership.is_marked(root), number
+    assert files.is_marked(root), number
 """
 
 

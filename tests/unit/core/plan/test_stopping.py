@@ -24,9 +24,9 @@ import sys, time
 from pathlib import Path
 from invoke.collection import Collection
 from invoke.program import Program
-from tritonsmith.cli.tasks import task
+from tritonsmith.cli.tasks import output
 
-@task.task()
+@output.task()
 def wait(context):
     Path(sys.argv[2]).touch()
     while True:

@@ -7,9 +7,9 @@ import sys
 
 _FIRST_SIGNAL_IS_LOST = """
 import multiprocessing, os, signal, time
-from tritonsmith.lab.batch import processes
+from tritonsmith.lab.batch import pool
 reader, writer = multiprocessing.Pipe(duplex=False)
-processes._begin(reader)
+pool._begin(reader)
 seen = []
 signal.signal(signal.SIGTERM, lambda *_: os._exit(7) if seen else seen.append(1))
 writer.close()
