@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.build import made
-from tritonsmith.build.triton import recipe, source
+from tritonsmith.build.triton import install, recipe
 from tritonsmith.core.envs.settings import LlvmSettings
 from tritonsmith.facts import checkout
 
@@ -82,7 +82,7 @@ def test_setup_py_reads_no_variable_that_is_left_to_chance(version: str, tree: T
     for proton in (True, False):
         chosen = made.settings(LlvmSettings(), proton=proton)
         inputs = made.inputs(version, chosen=chosen)
-        known = dict(source.install_environment(inputs)).keys() | _HARMLESS
+        known = dict(install.environment(inputs)).keys() | _HARMLESS
         if inputs.checkout.has("triton-home"):  # and so TRITON_OFFLINE_BUILD: where a download would go
             of_the_profiler = "ROCPROFILER|CUPTI_PATH" if proton else "ROCPROFILER|CUPTI"
             known |= {name for name in wanted if re.search(of_the_profiler, name)}

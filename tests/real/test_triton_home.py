@@ -18,7 +18,7 @@ import pytest
 
 from tests.unit.build import made
 from tritonsmith.build.llvm.prebuilt import suffix_for
-from tritonsmith.build.triton import source
+from tritonsmith.build.triton import install
 from tritonsmith.build.triton.recipe import Inputs
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.facts import checkout, machine
@@ -87,7 +87,7 @@ def archive(given: Inputs, folder: Path) -> Path:
 
 def upstream(given: Inputs, tarball: Path, **changes: str | None) -> str:
     """Let upstream's code bring its LLVM; what it hands to CMake."""
-    told = {**os.environ, **dict(source.install_environment(given)), **changes}
+    told = {**os.environ, **dict(install.environment(given)), **changes}
     environ = {name: value for name, value in told.items() if value is not None}
     root = given.checkout.root
     sha256 = hashlib.sha256(tarball.read_bytes()).hexdigest()

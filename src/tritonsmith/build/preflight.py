@@ -15,7 +15,7 @@ from packaging.specifiers import SpecifierSet
 
 from tritonsmith.build import compiler_cache
 from tritonsmith.build.cmake import DatabaseLink, Jobs
-from tritonsmith.build.llvm.source import LlvmRequest
+from tritonsmith.build.llvm.request import LlvmRequest
 from tritonsmith.build.triton import recipe, suspects
 from tritonsmith.build.triton.recipe import Inputs
 from tritonsmith.core import configs, untrusted

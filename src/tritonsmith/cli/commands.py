@@ -268,7 +268,9 @@ MODES = {
         "doctor --packages --need build",
     ),
     "env.explain": Command(
-        "worktree:explain", "Show every setting of an environment, and where its value comes from.", "env debug"
+        "worktree:explain",
+        "Show every setting of an environment, and where its value comes from.",
+        "env debug",
     ),
     "env.allow": Command(
         "worktree:allow", "Allow an env file in a source tree to name what to run.", "env --allow ./my.toml"

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tritonsmith.build.cmake import CmakeTools, Jobs, bounded_jobs
-from tritonsmith.build.llvm.source import BuildTools, LlvmRequest
+from tritonsmith.build.llvm.request import LlvmRequest
+from tritonsmith.build.llvm.source import BuildTools
 from tritonsmith.build.store.store import Store
 from tritonsmith.build.triton.recipe import Inputs
 from tritonsmith.compiler.interpreter import HostPrograms

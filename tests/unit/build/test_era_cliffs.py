@@ -12,7 +12,9 @@ from tests.unit.build.made import System
 from tritonsmith.build.cmake import CACHE_FILE
 from tritonsmith.build.llvm import source
 from tritonsmith.build.triton import recipe
-from tritonsmith.build.triton.source import install_environment, pip_build_dir, plan, request_for
+from tritonsmith.build.triton.install import environment as install_environment
+from tritonsmith.build.triton.install import pip_build_dir, plan
+from tritonsmith.build.triton.source import request_for
 from tritonsmith.core.envs.settings import LlvmSettings
 from tritonsmith.core.errors import UsageError
 from tritonsmith.core.plan import Copy, Run

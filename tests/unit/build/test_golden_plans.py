@@ -22,8 +22,10 @@ from tritonsmith.build.llvm import providers as llvm_providers
 from tritonsmith.build.llvm.prebuilt import Consumer
 from tritonsmith.build.llvm.providers import ProviderChoice, ProviderInputs
 from tritonsmith.build.triton import commands, recipe
+from tritonsmith.build.triton.install import environment as install_environment
+from tritonsmith.build.triton.install import plan, wheel
 from tritonsmith.build.triton.recipe import Inputs
-from tritonsmith.build.triton.source import TritonSource, install_environment, plan, request_for, wheel
+from tritonsmith.build.triton.source import TritonSource, request_for
 from tritonsmith.compiler import targets, up
 from tritonsmith.core import configs
 from tritonsmith.core.envs.settings import LlvmSettings, Provider, Settings, TritonSettings

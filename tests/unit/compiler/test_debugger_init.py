@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tritonsmith.compiler.replay import replayer
+from tritonsmith.compiler import debugger_init
 from tritonsmith.core.plan import Write
 
 BUILD = Path('/ws/en vs/de"v/triton')
@@ -28,15 +28,15 @@ def llvm(tmp_path: Path) -> Path:
 
 def written(*, relative: bool, llvm: Path | None) -> dict[str, list[str]]:
     """Name of each file to its lines, comments left out."""
-    steps = replayer.steps(BUILD, relative=relative, llvm=llvm, phase="x")
+    steps = debugger_init.steps(BUILD, relative=relative, llvm=llvm, phase="x")
     files = {step.path: step.text.splitlines() for step in steps if isinstance(step, Write)}
     assert {path.parent for path in files} <= {BUILD}
     return {path.name: [line for line in lines if not line.startswith("#")] for path, lines in files.items()}
 
 
 def test_nothing_to_tell() -> None:
-    assert replayer.steps(BUILD, relative=False, llvm=None, phase="x") == ()
-    assert replayer.steps(BUILD, relative=False, llvm=Path("/gone"), phase="x") == ()
+    assert debugger_init.steps(BUILD, relative=False, llvm=None, phase="x") == ()
+    assert debugger_init.steps(BUILD, relative=False, llvm=Path("/gone"), phase="x") == ()
 
 
 def test_relative_debug_info() -> None:

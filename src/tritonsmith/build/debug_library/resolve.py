@@ -15,7 +15,8 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from tritonsmith.build.llvm import source as llvm_source
-from tritonsmith.build.llvm.source import LlvmRequest, LlvmSource, SourceTree
+from tritonsmith.build.llvm.request import LlvmRequest
+from tritonsmith.build.llvm.source import LlvmSource, SourceTree
 from tritonsmith.build.triton.recipe import Inputs
 from tritonsmith.core import untrusted
 from tritonsmith.core.envs import receipts

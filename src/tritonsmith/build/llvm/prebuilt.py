@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from tritonsmith.build import cmake
-from tritonsmith.build.llvm.source import PHASE_BUILD, BuildTools, LlvmRequest, SourceTree
+from tritonsmith.build.llvm.request import LlvmRequest
+from tritonsmith.build.llvm.source import PHASE_BUILD, BuildTools, SourceTree
 from tritonsmith.build.store import describe_tree, store
 from tritonsmith.build.store.describe_tree import Known
 from tritonsmith.build.store.entry import Abi, Closure, Key, LlvmNeeds, StoreManifest

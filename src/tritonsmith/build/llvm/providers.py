@@ -9,7 +9,8 @@ from pathlib import Path
 from tritonsmith.build.llvm import prebuilt
 from tritonsmith.build.llvm import source as llvm_source
 from tritonsmith.build.llvm.prebuilt import Consumer
-from tritonsmith.build.llvm.source import BuildTools, LlvmRequest, LlvmSource, SourceTree
+from tritonsmith.build.llvm.request import LlvmRequest
+from tritonsmith.build.llvm.source import BuildTools, LlvmSource, SourceTree
 from tritonsmith.build.store import describe_tree
 from tritonsmith.build.store.describe_tree import Known
 from tritonsmith.build.store.entry import (

@@ -11,7 +11,8 @@ from tritonsmith.build.cmake import bounded_jobs
 from tritonsmith.build.llvm import prebuilt, precompiled_headers, source
 from tritonsmith.build.llvm.prebuilt import Consumer, StoreEntryUpdate
 from tritonsmith.build.llvm.providers import ProviderChoice, ProviderInputs, choose
-from tritonsmith.build.llvm.source import BuildTools, LlvmRequest
+from tritonsmith.build.llvm.request import LlvmRequest
+from tritonsmith.build.llvm.source import BuildTools
 from tritonsmith.build.preflight import PreparedBuild
 from tritonsmith.build.store import store as store_store
 from tritonsmith.build.store.store import Store, look, me

@@ -14,7 +14,7 @@ from tritonsmith.build import cmake
 from tritonsmith.build.suites import command
 from tritonsmith.build.suites.command import NothingRunError, TestedBuild
 from tritonsmith.build.suites.workflow import CONFIG, WorkflowJob, WorkflowStep
-from tritonsmith.build.triton import source
+from tritonsmith.build.triton import install
 from tritonsmith.core import configs, process, untrusted
 from tritonsmith.core.envs.workspace import EnvDir
 from tritonsmith.core.errors import FactError
@@ -64,7 +64,7 @@ def pip_build(tested: TestedBuild) -> Path:
     python = python_env.interpreter(tested.env.python)
     if python is None:
         raise FactError("the environment's Python does not answer", where=tested.env.python)
-    place = source.pip_build_dir(checkout.read(tested.root), python)
+    place = install.pip_build_dir(checkout.read(tested.root), python)
     if not place.parent.resolve().is_relative_to(tested.root.resolve()):
         why = f"it leads to {place.parent.resolve()}"
         raise FactError("the build folder of this checkout is a link", where=place.parent, why=why)

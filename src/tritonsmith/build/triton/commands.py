@@ -15,9 +15,9 @@ from tritonsmith.build import cmake, compiler_cache, preflight
 from tritonsmith.build.cmake import bounded_jobs
 from tritonsmith.build.compiler_cache import Folders
 from tritonsmith.build.debug_library import relink
-from tritonsmith.build.llvm.source import LlvmRequest
+from tritonsmith.build.llvm.request import LlvmRequest
 from tritonsmith.build.preflight import PreparedBuild
-from tritonsmith.build.triton import precompiled, recipe, source, suspects
+from tritonsmith.build.triton import install, precompiled, recipe, source, suspects
 from tritonsmith.build.triton.recipe import Inputs
 from tritonsmith.build.triton.source import TritonSource, locate, request_for, request_for_revision
 from tritonsmith.core import redact, untrusted
@@ -113,7 +113,7 @@ def prepare_install(
         PreflightError: the build would fail, or upstream's setup.py would delete something.
     """
     inputs, request, warnings, tried = _for_setup_py(settings, space, located, force=force)
-    plan = source.plan(inputs, occupied=_occupied(inputs))
+    plan = install.plan(inputs, occupied=_occupied(inputs))
     if _provable(inputs):
         plan += proof
     if attempt := receipts.unfinished(inputs.env):
@@ -137,9 +137,9 @@ def prepare_wheel(
         PreflightError: the build would fail, or upstream's setup.py would delete something.
     """
     inputs, request, warnings, tried = _for_setup_py(settings, space, located, force=force)
-    plan = source.wheel(inputs, occupied=_occupied(inputs))
+    plan = install.wheel(inputs, occupied=_occupied(inputs))
     prepared = _prepared(replace(plan, notes=(*plan.notes, *tried)), inputs, request, warnings)
-    return replace(prepared, receipt=prepared.receipt | {"wheels": inputs.env.path / source.WHEELS})
+    return replace(prepared, receipt=prepared.receipt | {"wheels": inputs.env.path / install.WHEELS})
 
 
 def _for_setup_py(
@@ -156,7 +156,7 @@ def _for_setup_py(
 
 def _occupied(inputs: Inputs) -> bool:
     """Report whether pip's own build folder exists, and is not the tool's link."""
-    folder = source.pip_build_dir(inputs.checkout, inputs.python)
+    folder = install.pip_build_dir(inputs.checkout, inputs.python)
     return folder.exists() and not folder.is_symlink()
 
 

@@ -14,7 +14,7 @@ from tritonsmith.build.cmake import CmakeTools, Jobs
 from tritonsmith.build.compiler_cache import Folders
 from tritonsmith.build.debug_library import relink
 from tritonsmith.build.triton import precompiled
-from tritonsmith.compiler.replay import replayer
+from tritonsmith.compiler import debugger_init
 from tritonsmith.core import configs
 from tritonsmith.core.command_line import version_key
 from tritonsmith.core.envs.settings import Settings, TritonSettings
@@ -211,7 +211,7 @@ def plan(inputs: Inputs, *, again: bool = False) -> Plan:
     targets, jobs = settings.targets, inputs.jobs.compile
     build = cmake.build_targets(env.build, inputs.tools, targets=targets, jobs=jobs, phase=PHASE_BUILD)
     title = f"Triton {inputs.checkout.version} ({settings.build_type}) in {env.build}"
-    debug = replayer.steps(
+    debug = debugger_init.steps(
         env.build, relative=_folders(inputs) is not None, llvm=inputs.llvm_sources, phase=PHASE_CONFIGURE
     )
     first = (*before_compiles(inputs, again=again), *debug, *_first(inputs, jobs))

@@ -13,7 +13,7 @@ from tritonsmith.build.debug_library import command as debug_libraries
 from tritonsmith.build.explain import explain_misses
 from tritonsmith.build.llvm import setup_mlir as llvm_setup_mlir
 from tritonsmith.build.triton import check_includes as includes
-from tritonsmith.build.triton import commands, source
+from tritonsmith.build.triton import commands, install
 from tritonsmith.cli.tasks import output
 from tritonsmith.cli.tasks.option_fields import CommaList, flag
 from tritonsmith.cli.tasks.options import (
@@ -204,7 +204,7 @@ def _wheel(prepared: PreparedBuild, env: str, *, dry_run: bool) -> None:
     output.notes(prepared.plan.notes)
     with receipts.opened("build-triton", env) as running:
         commands.execute(prepared, running)
-    output.done(f"wheel: {source.made_wheel(running.env)}", running)
+    output.done(f"wheel: {install.made_wheel(running.env)}", running)
 
 
 def _check_includes(check: IncludeCheck, env: str, *, dry_run: bool) -> None:

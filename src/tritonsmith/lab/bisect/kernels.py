@@ -20,7 +20,7 @@ from typing import Any, Protocol
 from tritonsmith.build import cmake
 from tritonsmith.build.llvm import setup_mlir
 from tritonsmith.build.llvm import source as llvm_source
-from tritonsmith.build.llvm.source import LlvmRequest
+from tritonsmith.build.llvm.request import LlvmRequest
 from tritonsmith.build.preflight import PreparedBuild
 from tritonsmith.build.triton import commands
 from tritonsmith.compiler import manifest as manifests

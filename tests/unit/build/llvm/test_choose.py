@@ -14,7 +14,8 @@ from tests.unit.build import made
 from tritonsmith.build.llvm import source as llvm_source
 from tritonsmith.build.llvm.prebuilt import Consumer
 from tritonsmith.build.llvm.providers import PROVIDERS, ProviderChoice, ProviderInputs, choose
-from tritonsmith.build.llvm.source import LlvmRequest, LlvmSource, SourceTree
+from tritonsmith.build.llvm.request import LlvmRequest
+from tritonsmith.build.llvm.source import LlvmSource, SourceTree
 from tritonsmith.build.store.entry import StoreEntry, StoreManifest
 from tritonsmith.build.store.store import Store
 from tritonsmith.core.envs.settings import Provider

@@ -12,7 +12,8 @@ from git import Actor, Repo
 
 from tests.unit.build import made
 from tritonsmith.build.llvm import source as llvm_source
-from tritonsmith.build.llvm.source import LlvmRequest, LlvmSource, SourceTree, locate, obtain
+from tritonsmith.build.llvm.request import LlvmRequest
+from tritonsmith.build.llvm.source import LlvmSource, SourceTree, locate, obtain
 from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.core.plan import Download, Extract, GitFetch, MakeDir, Remove, Run
 from tritonsmith.facts.tools import Tool
