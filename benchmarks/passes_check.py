@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from tritonsmith.check import check
-from tritonsmith.check.answer import CheckAnswer
+from tritonsmith.check.answer import CheckResult
 from tritonsmith.check.check import PassCheck, inputs_of
 from tritonsmith.compiler.dump import index
 from tritonsmith.compiler.dump.index import Dump, DumpedKernel, DumpIndex
@@ -242,7 +242,7 @@ class CheckedDump:
         self._texts = made
         self.first = self._dumps[0]
 
-    def run(self, dumps: list[Dump] | None = None, more: dict[str, str] | None = None) -> CheckAnswer:
+    def run(self, dumps: list[Dump] | None = None, more: dict[str, str] | None = None) -> CheckResult:
         """Check all texts, or some."""
         chosen, texts = dumps or self._dumps, {**self._texts, **(more or {})}
         return PassCheck(self.index, self.kernel, chosen, texts, inputs_of(SEEDS)).run()

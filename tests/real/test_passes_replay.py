@@ -15,7 +15,7 @@ from tests.support import REAL_BUILD
 from tritonsmith.compiler.dump.index import Dump, DumpedKernel, DumpIndex
 from tritonsmith.compiler.replay import debugger, pass_chain, run
 from tritonsmith.compiler.replay.replayer import Replayer
-from tritonsmith.compiler.replay.run import ReplayOutcome
+from tritonsmith.compiler.replay.run import ReplayResult
 from tritonsmith.core.envs.workspace import Workspace
 
 IR = """module {
@@ -80,7 +80,7 @@ def dumps(folder: Path, texts: list[str]) -> DumpIndex:
 
 def replayed(
     index: DumpIndex, number: int, tool: Replayer, root: Path, mlir: tuple[str, ...] = ()
-) -> ReplayOutcome:
+) -> ReplayResult:
     space = Workspace(root)
     seen = run.look(index, index.kernels[0], tool, space, {})
     links = [link for link in seen.links if link.dump.number == number]

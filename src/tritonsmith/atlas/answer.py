@@ -131,7 +131,7 @@ _LIT = (".mlir", ".ll", ".py")
 
 
 @dataclass
-class AtlasAnswer:
+class AtlasFacts:
     """The facts about one thing.
 
     Attributes:
@@ -184,7 +184,7 @@ class AtlasAnswer:
         }
 
 
-def explain(index: Index, entry: Entry) -> AtlasAnswer:
+def explain(index: Index, entry: Entry) -> AtlasFacts:
     """Return everything that a tree says about one of its entries."""
     if isinstance(entry.what, Definition):
         answer = _definition(index, entry.what)
@@ -197,9 +197,9 @@ def explain(index: Index, entry: Entry) -> AtlasAnswer:
     return answer
 
 
-def _definition(index: Index, text: Definition) -> AtlasAnswer:
+def _definition(index: Index, text: Definition) -> AtlasFacts:
     one, why = index.exact(text)
-    answer = AtlasAnswer(one.kind, one.name, one.summary, one.description)
+    answer = AtlasFacts(one.kind, one.name, one.summary, one.description)
     answer.facts |= {"record": one.record, "C++ class": one.cpp}
     answer.places["defined"] = (Place(one.file, one.line, one.record),)
     if why:
@@ -230,7 +230,7 @@ def _definition(index: Index, text: Definition) -> AtlasAnswer:
     return answer
 
 
-def _pass(index: Index, answer: AtlasAnswer, definition: Definition) -> None:
+def _pass(index: Index, answer: AtlasFacts, definition: Definition) -> None:
     implementation = mentions.implementation(index.tree, definition.record, definition.constructor)
     answer.places["implemented"] = ()
     if implementation:
@@ -247,7 +247,7 @@ def _pass(index: Index, answer: AtlasAnswer, definition: Definition) -> None:
     answer.places["tests"] = mentions.tests_of_pass(index.tree, definition.name)
 
 
-def _calls(index: Index, answer: AtlasAnswer, definition: Definition) -> None:
+def _calls(index: Index, answer: AtlasFacts, definition: Definition) -> None:
     if definition.kind != "pass":
         return
     bound = mentions.of_pass(index.bindings, definition)
@@ -266,7 +266,7 @@ def _calls(index: Index, answer: AtlasAnswer, definition: Definition) -> None:
         )
 
 
-def _class(index: Index, answer: AtlasAnswer, definition: Definition) -> None:
+def _class(index: Index, answer: AtlasFacts, definition: Definition) -> None:
     answer.places["implemented"] = mentions.methods(index.tree, definition)
     namesakes = [
         other.name
@@ -297,9 +297,9 @@ def _class(index: Index, answer: AtlasAnswer, definition: Definition) -> None:
     answer.places["tests"] = mentions.tests_of_word(index.tree, word, _LIT)
 
 
-def _function(index: Index, function: LanguageFunction) -> AtlasAnswer:
+def _function(index: Index, function: LanguageFunction) -> AtlasFacts:
     first, _, rest = function.about.partition("\n\n")
-    answer = AtlasAnswer("function", function.name, " ".join(first.split()), rest)
+    answer = AtlasFacts("function", function.name, " ".join(first.split()), rest)
     answer.facts["signature"] = function.signature
     answer.places["defined"] = (function.place,)
     answer.places["implemented"] = function.semantic
@@ -324,9 +324,9 @@ def _ops_of(index: Index, function: LanguageFunction) -> list[str]:
     )
 
 
-def _variable(index: Index, entry: Entry) -> AtlasAnswer:
+def _variable(index: Index, entry: Entry) -> AtlasFacts:
     row = known_variable(entry.name)
-    answer = AtlasAnswer("variable", entry.name, row.what if row else "")
+    answer = AtlasFacts("variable", entry.name, row.what if row else "")
     if row:
         answer.facts |= {
             "versions": row.span,
@@ -348,15 +348,13 @@ def _variable(index: Index, entry: Entry) -> AtlasAnswer:
     return answer
 
 
-def _switches(index: Index, entry: Entry) -> AtlasAnswer:
+def _switches(index: Index, entry: Entry) -> AtlasFacts:
     listed = (
         [switch for switch in entry.what if isinstance(switch, Switch)]
         if isinstance(entry.what, tuple)
         else []
     )
-    answer = AtlasAnswer(
-        entry.kind, entry.name, next((switch.about for switch in listed if switch.about), "")
-    )
+    answer = AtlasFacts(entry.kind, entry.name, next((switch.about for switch in listed if switch.about), ""))
     answer.tables["declared by"] = [
         (switch.owner or str(switch.places[0]), switch.type, _with_default(switch.about, switch.default))
         for switch in listed
@@ -401,7 +399,7 @@ def _mentions(index: Index, name: str) -> tuple[Place, ...]:
     )
 
 
-def _called(index: Index, entry: Entry) -> AtlasAnswer:
+def _called(index: Index, entry: Entry) -> AtlasFacts:
     """Return the answer for a pass that no file of the tree defines."""
     of_mlir = next((row for row in mlir_passes() if row.name == entry.name), None)
     module, _, short = (of_mlir.binding if of_mlir else entry.name).rpartition(".")
@@ -416,7 +414,7 @@ def _called(index: Index, entry: Entry) -> AtlasAnswer:
         if candidate.kind == "pass" and mentions.of_pass(tuple(bound), candidate)
     )
     theirs = next(makers, None)
-    answer = _definition(index, theirs) if theirs else AtlasAnswer("pass", entry.name)
+    answer = _definition(index, theirs) if theirs else AtlasFacts("pass", entry.name)
     if theirs is None and of_mlir:
         answer.summary = of_mlir.about
         answer.facts |= {"of": "MLIR", "C++": of_mlir.maker, "alone": f"mlir-opt --{of_mlir.name} FILE"}
@@ -456,8 +454,8 @@ def _called_by_name(index: Index, definition: Definition) -> tuple[Place, ...]:
     )
 
 
-def _debug_type(_: Index, entry: Entry) -> AtlasAnswer:
-    answer = AtlasAnswer(
+def _debug_type(_: Index, entry: Entry) -> AtlasFacts:
+    answer = AtlasFacts(
         "debug-type", entry.name, "what LLVM_DEBUG prints in these files, in a build with assertions"
     )
     answer.places["defined"] = places_of(entry)
@@ -465,10 +463,10 @@ def _debug_type(_: Index, entry: Entry) -> AtlasAnswer:
     return answer
 
 
-def of_file(index: Index, file: str) -> AtlasAnswer:
+def of_file(index: Index, file: str) -> AtlasFacts:
     """Return the contents of a file."""
     text = index.tree.text(file)
-    answer = AtlasAnswer("file", file, _heading(file, text))
+    answer = AtlasFacts("file", file, _heading(file, text))
     defined = [item for item in index.definitions if item.file == file]
     answer.tables["defines"] = [(item.name, item.kind, item.summary) for item in defined]
     passes = [item for item in index.definitions if item.kind == "pass"]
@@ -496,12 +494,12 @@ def of_file(index: Index, file: str) -> AtlasAnswer:
     return answer
 
 
-def of_message(index: Index, text: str) -> AtlasAnswer | None:
+def of_message(index: Index, text: str) -> AtlasFacts | None:
     """Return the lines that may print a text; None if no literal of the sources fits."""
     literals = mentions.find_message(index.tree, text)
     if not literals:
         return None
-    answer = AtlasAnswer("message", text, f"the longest part that the sources contain: {literals[0].piece!r}")
+    answer = AtlasFacts("message", text, f"the longest part that the sources contain: {literals[0].piece!r}")
     answer.places["printed"] = tuple(literal.place for literal in literals)
     answer.notes.append("found by the longest literal part of the text: several lines may print it")
     answer.changes = _changes(index, answer)
@@ -524,7 +522,7 @@ def _heading(file: str, text: str) -> str:
     return good[0] if good and len(good) < len(lines) + 1 and " " in good[0] else ""
 
 
-def _changes(index: Index, answer: AtlasAnswer) -> tuple[mentions.LastChange, ...]:
+def _changes(index: Index, answer: AtlasFacts) -> tuple[mentions.LastChange, ...]:
     """Return the last changes of the definition's lines, and of the file that implements it."""
     changes: list[mentions.LastChange] = []
     for section in ("defined", "implemented", "declared", "read", "printed"):
@@ -558,7 +556,7 @@ def places_of(entry: Entry) -> tuple[Place, ...]:
     )
 
 
-_OTHERS: Mapping[str, Callable[[Index, Entry], AtlasAnswer]] = {
+_OTHERS: Mapping[str, Callable[[Index, Entry], AtlasFacts]] = {
     "pass": _called,
     "variable": _variable,
     "option": _switches,

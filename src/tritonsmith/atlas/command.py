@@ -17,7 +17,7 @@ from pathlib import Path
 from rich.text import Text
 
 from tritonsmith.atlas import answer, symbols, tablegen
-from tritonsmith.atlas.answer import AtlasAnswer
+from tritonsmith.atlas.answer import AtlasFacts
 from tritonsmith.atlas.index import KINDS, Entry, Index, known_variable, mlir_passes
 from tritonsmith.atlas.source_files import Definition, Place, SourceFiles, line_of
 from tritonsmith.core import configs
@@ -47,7 +47,7 @@ def index_of(root: Path, llvm: Iterable[Path]) -> Index:
     return Index(sources, next((candidate for candidate in llvm if tablegen.program(candidate)), None))
 
 
-def explain(index: Index, thing: str, kind: str = "") -> AtlasAnswer:
+def explain(index: Index, thing: str, kind: str = "") -> AtlasFacts:
     """Return the answer for one thing.
 
     Raises:
@@ -64,7 +64,7 @@ def explain(index: Index, thing: str, kind: str = "") -> AtlasAnswer:
     return _noted(index, answered)
 
 
-def _mapped(index: Index, thing: str, kind: str) -> AtlasAnswer | None:
+def _mapped(index: Index, thing: str, kind: str) -> AtlasFacts | None:
     """Return a map, or a stage; None if it is neither."""
     if thing in _MAPS and not kind:
         return _MAPS[thing](index)
@@ -72,14 +72,14 @@ def _mapped(index: Index, thing: str, kind: str) -> AtlasAnswer | None:
     return stage(index, name) if kind in ("", "stage") and name in stages() else None
 
 
-def _entry(index: Index, thing: str, kind: str) -> AtlasAnswer | None:
+def _entry(index: Index, thing: str, kind: str) -> AtlasFacts | None:
     entries = index.find(thing, kind)
     if len(entries) > 1:
         raise _ambiguous(thing, entries)
     return answer.explain(index, entries[0]) if entries else None
 
 
-def _file(index: Index, thing: str, kind: str) -> AtlasAnswer | None:
+def _file(index: Index, thing: str, kind: str) -> AtlasFacts | None:
     files = _files(index, thing) if kind in ("", "file") else []
     if len(files) > 1:
         hints = [command("explain", file) for file in files[:10]]
@@ -87,7 +87,7 @@ def _file(index: Index, thing: str, kind: str) -> AtlasAnswer | None:
     return answer.of_file(index, files[0]) if files else None
 
 
-def _renamed(index: Index, thing: str, kind: str) -> AtlasAnswer | None:
+def _renamed(index: Index, thing: str, kind: str) -> AtlasFacts | None:
     for other in answer.names(thing):
         if len(same := index.find(other, kind)) == 1:
             chosen = answer.explain(index, same[0])
@@ -96,16 +96,16 @@ def _renamed(index: Index, thing: str, kind: str) -> AtlasAnswer | None:
     return None
 
 
-def _symbol(index: Index, thing: str, kind: str) -> AtlasAnswer | None:
+def _symbol(index: Index, thing: str, kind: str) -> AtlasFacts | None:
     return symbols.explain(index, thing, kind)
 
 
-def _printed(index: Index, thing: str, kind: str) -> AtlasAnswer | None:
+def _printed(index: Index, thing: str, kind: str) -> AtlasFacts | None:
     printable = kind in ("", "message") and " " in thing.strip()
     return answer.of_message(index, thing) if printable else None
 
 
-def listing(index: Index, what: str) -> list[AtlasAnswer]:
+def listing(index: Index, what: str) -> list[AtlasFacts]:
     """Return everything of a kind in `LISTS`, each with its summary and its place.
 
     Raises:
@@ -119,18 +119,18 @@ def listing(index: Index, what: str) -> list[AtlasAnswer]:
         if what == _MLIR and entry.name not in of_mlir:
             continue
         if isinstance(entry.what, Definition):
-            listed = AtlasAnswer(entry.kind, entry.name, entry.what.summary)
+            listed = AtlasFacts(entry.kind, entry.name, entry.what.summary)
             listed.places["defined"] = (Place(entry.what.file, entry.what.line),)
         else:
             row = known_variable(entry.name) if entry.kind == "variable" else None
-            listed = AtlasAnswer(entry.kind, entry.name, row.what if row else of_mlir.get(entry.name, ""))
+            listed = AtlasFacts(entry.kind, entry.name, row.what if row else of_mlir.get(entry.name, ""))
             section = "called" if entry.kind == "pass" else "read"
             listed.places[section] = answer.places_of(entry)
         rows.append(listed)
     return sorted(rows, key=lambda one: one.name)
 
 
-def _noted(index: Index, answer: AtlasAnswer) -> AtlasAnswer:
+def _noted(index: Index, answer: AtlasFacts) -> AtlasFacts:
     if not index.has_sources:
         answer.notes.append(
             "no sources: this comes from the Python files of an installed Triton; "
@@ -142,13 +142,13 @@ def _noted(index: Index, answer: AtlasAnswer) -> AtlasAnswer:
     return answer
 
 
-def _removed(index: Index, thing: str, kind: str) -> AtlasAnswer | None:
+def _removed(index: Index, thing: str, kind: str) -> AtlasFacts | None:
     """Return upstream's history of a removed name; None if it was not removed."""
     row = answer.removed(thing, kind)
     if row is None:
         return None
     since = f" in {row.release}" if row.release else ""
-    answered = AtlasAnswer(row.kind, row.name, f"removed{since}")
+    answered = AtlasFacts(row.kind, row.name, f"removed{since}")
     answered.facts["removed by"] = f"{row.date} {row.commit} {row.title}"
     answered.others = answer.of(row.kind, row.name)
     answered.notes.append(f"not in {index.tree.root}: this is upstream's history (triton-lang/triton)")
@@ -208,9 +208,9 @@ _CONFIG = "source-map"
 _SHOWN = ("ttir", "ttgir", "llir", "ptx", "sass", "amdgcn", "gcnasm")  # texts that `kernel.show` prints
 
 
-def tree(index: Index) -> AtlasAnswer:
+def tree(index: Index) -> AtlasFacts:
     """Return the folders that a checkout has, in the order of a compile, with their contents."""
-    answer = AtlasAnswer("map", "tree", "the folders, in the order in which a kernel goes through them")
+    answer = AtlasFacts("map", "tree", "the folders, in the order in which a kernel goes through them")
     rows: dict[str, str] = configs.load(_CONFIG)["folders"]
     answer.tables["folders"] = [
         (folder, _count(index.tree, folder), about)
@@ -228,9 +228,9 @@ def _count(sources: SourceFiles, folder: str) -> str:
     return counted(sum(1 for _ in sources.below(folder)), "file")
 
 
-def launcher(index: Index) -> AtlasAnswer:
+def launcher(index: Index) -> AtlasFacts:
     """Return the steps of a launch."""
-    answer = AtlasAnswer("map", "launcher", "from kernel[grid](...) to the driver")
+    answer = AtlasFacts("map", "launcher", "from kernel[grid](...) to the driver")
     for step in configs.load(_CONFIG)["launch"]:
         sign = re.compile(step["sign"], re.MULTILINE)
         if places := _places(index.tree, step["files"], sign):
@@ -246,10 +246,10 @@ def stages() -> dict[str, dict[str, str]]:
     return rows
 
 
-def stage(index: Index, name: str) -> AtlasAnswer:
+def stage(index: Index, name: str) -> AtlasFacts:
     """Return a stage of a compile: its format, its tools, and the place where each backend makes it."""
     row = stages()[name]
-    answer = AtlasAnswer("stage", name, row["about"])
+    answer = AtlasFacts("stage", name, row["about"])
     answer.facts |= {"backend": row["of"] or "all", "format": row["format"]}
     if row["tool"]:
         answer.facts["read by"] = row["tool"]
@@ -323,7 +323,7 @@ _ORDER = (
 )  # fmt: skip
 
 
-def blocks(answer: AtlasAnswer, *, everything: bool = False) -> Iterator[Text | Grid]:
+def blocks(answer: AtlasFacts, *, everything: bool = False) -> Iterator[Text | Grid]:
     """Yield the page: summary, places, users."""
     most = 10_000 if everything or answer.kind == "map" else _MOST
     title = Text(f"{answer.kind} ", "dim") + Text(answer.name, "bold")
@@ -363,7 +363,7 @@ def blocks(answer: AtlasAnswer, *, everything: bool = False) -> Iterator[Text | 
         yield Text("\n".join(_fact("elsewhere", "; ".join(answer.others))))
 
 
-def table(rows: Sequence[AtlasAnswer], what: str, root: object) -> Grid:
+def table(rows: Sequence[AtlasFacts], what: str, root: object) -> Grid:
     """Return a table of all passes, ops, DEBUG_TYPEs or variables."""
     lines = [[row.name, row.summary, str(row.first or "")] for row in rows]
     return tables.plain(f"{len(rows)} {what} of {root}", ["name", "what", "where"], lines)

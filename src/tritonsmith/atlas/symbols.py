@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tritonsmith.atlas.answer import AtlasAnswer
+from tritonsmith.atlas.answer import AtlasFacts
 from tritonsmith.atlas.index import Index
 from tritonsmith.atlas.mentions import is_test, last_change, tests_of_word
 from tritonsmith.atlas.source_files import Place, SourceFiles, line_of
@@ -54,7 +54,7 @@ class Symbol:
     body: bool
 
 
-def explain(index: Index, name: str, kind: str = "") -> AtlasAnswer | None:
+def explain(index: Index, name: str, kind: str = "") -> AtlasFacts | None:
     """Return the answer for a name that C++ or Python defines; None if none does.
 
     Args:
@@ -69,7 +69,7 @@ def explain(index: Index, name: str, kind: str = "") -> AtlasAnswer | None:
     first = next((symbol for symbol in symbols if symbol.about), symbols[0])
     if first.kind != symbols[0].kind:
         first = symbols[0]
-    answer = AtlasAnswer(symbols[0].kind, name, description=first.about)
+    answer = AtlasFacts(symbols[0].kind, name, description=first.about)
     answer.facts |= {
         "language": ", ".join(dict.fromkeys(symbol.language for symbol in symbols)),
         "written": symbols[0].head,

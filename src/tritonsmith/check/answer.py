@@ -130,7 +130,7 @@ class InterpretedRuns:
 
 
 @dataclass(frozen=True)
-class CheckAnswer:
+class CheckResult:
     """The answer of a check of one kernel.
 
     Attributes:
@@ -382,7 +382,7 @@ _CONTENTS = {
 }
 
 
-def table(answer: CheckAnswer) -> Grid:
+def table(answer: CheckResult) -> Grid:
     """Return a table with one line per pass that changed the text."""
     rows = [
         (str(row.number), ", ".join((row.name or "-", *row.others)), _WORDS[row.status], _detail(row))
@@ -414,7 +414,7 @@ def _detail(row: CheckedPass) -> str:
     return row.why or "; ".join(filter(None, (f"to {row.apart:.0e}" if row.apart else "", waits)))
 
 
-def lines(answer: CheckAnswer) -> Iterator[str]:
+def lines(answer: CheckResult) -> Iterator[str]:
     """Yield the verdict, and the evidence for it."""
     yield verdict(answer)
     if culprit := answer.culprit:
@@ -482,7 +482,7 @@ def _first(culprit: Culprit) -> Iterator[str]:
         yield f"  {at.count} of {at.written} elements differ; {run}"
 
 
-def verdict(answer: CheckAnswer) -> str:
+def verdict(answer: CheckResult) -> str:
     """Return the verdict in one sentence."""
     if culprit := answer.culprit:
         names = ", ".join(culprit.suspects)
@@ -495,7 +495,7 @@ def verdict(answer: CheckAnswer) -> str:
     return f"{sentence}; {len(answer.open)} at {'either end' if first else 'the end'} could not be checked"
 
 
-def as_json(answer: CheckAnswer) -> dict[str, Any]:
+def as_json(answer: CheckResult) -> dict[str, Any]:
     """Return the whole answer; numbers that JSON lacks are words: `NaN`, `inf`, `-inf`."""
     beside, sentence, outcome = answer.interpreted, verdict(answer), "unchanged"
     if answer.culprit:
@@ -520,7 +520,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def open_end(answer: CheckAnswer) -> UndecidedError:
+def open_end(answer: CheckResult) -> UndecidedError:
     """Return the error for an answer with texts that could not be checked."""
     why, hints = "\n".join(answer.reasons), ["docs/passes-check.md says what is not known"]
     if "cannot print it" in why:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tritonsmith.check import blame
-from tritonsmith.check.answer import KNOWN, CheckAnswer, CheckedPass, Culprit, InterpretedRuns
+from tritonsmith.check.answer import KNOWN, CheckedPass, CheckResult, Culprit, InterpretedRuns
 from tritonsmith.check.blame import ValueRecorder
 from tritonsmith.check.evaluate import AccessError
 from tritonsmith.check.gpu import AssumedError
@@ -61,7 +61,7 @@ def check(
     names: tuple[str, ...] = (),
     stop: Callable[[], bool] = lambda: False,
     timeout: int | None = None,
-) -> CheckAnswer:
+) -> CheckResult:
     """Check a kernel of a dump, in a process of its own.
 
     Args:
@@ -110,7 +110,7 @@ def check(
 
 def in_process(
     request: Mapping[str, Any], begun: Callable[[CheckedPass], None], done: Callable[[CheckedPass], None]
-) -> CheckAnswer:
+) -> CheckResult:
     """Check a kernel of a dump in this process.
 
     Args:
@@ -167,7 +167,7 @@ def _made(
     )
 
 
-def _interpreted(answer: CheckAnswer, made: PassCheck, against: TritonInterpreter) -> InterpretedRuns:
+def _interpreted(answer: CheckResult, made: PassCheck, against: TritonInterpreter) -> InterpretedRuns:
     first = answer.passes[0]
     if first.status != "reference":
         return InterpretedRuns("unknown", f"the first text cannot be run: {first.why}")
@@ -316,7 +316,7 @@ class PassCheck:
         self,
         begun: Callable[[CheckedPass], None] = lambda _: None,
         done: Callable[[CheckedPass], None] = lambda _: None,
-    ) -> CheckAnswer:
+    ) -> CheckResult:
         """Run each new text until one differs, and report each before and after."""
         rows: list[CheckedPass] = []
         for place, dump in enumerate(self._dumps):
@@ -376,7 +376,7 @@ class PassCheck:
             self._waits = comparison.waits  # LLVM's texts are not asked for theirs
         return say("close" if comparison.apart else "equal", apart=comparison.apart, waits=self._waits)
 
-    def _answer(self, rows: list[CheckedPass]) -> CheckAnswer:
+    def _answer(self, rows: list[CheckedPass]) -> CheckResult:
         runs, culprit = self.reference, self._culprit
         if self._kernel.failed and not culprit and rows[-1].status != "lowered":
             number = self._dumps[-1].number + 1  # what it would have left
@@ -386,7 +386,7 @@ class PassCheck:
             raise UndecidedError(
                 "nothing of this kernel can be run", where=self._index.folder, why="; ".join(whys)[:400]
             )
-        return CheckAnswer(
+        return CheckResult(
             self._kernel.name,
             self._kernel.target,
             tuple(rows),
@@ -497,7 +497,7 @@ def check_kernel(
     interpreted: bool = False,
     stop: Callable[[], bool] = lambda: False,
     timeout: int | None = None,
-) -> tuple[DumpIndex, CheckAnswer]:
+) -> tuple[DumpIndex, CheckResult]:
     """Dump a kernel, and check the dump.
 
     Args:

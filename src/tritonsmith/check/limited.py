@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from tritonsmith.check.answer import CheckAnswer, CheckedPass, Culprit, Difference, ResultChange
+from tritonsmith.check.answer import CheckedPass, CheckResult, Culprit, Difference, ResultChange
 from tritonsmith.check.memory import Contents
 from tritonsmith.core import configs
 from tritonsmith.core.errors import FactError, SmithError, UndecidedError
@@ -55,7 +55,7 @@ class LimitedChecks:
         """End the processes."""
         self._server.close()
 
-    def check(self, request: Mapping[str, Any]) -> CheckAnswer:
+    def check(self, request: Mapping[str, Any]) -> CheckResult:
         """Check the texts of a dump.
 
         Args:
@@ -82,7 +82,7 @@ class LimitedChecks:
         last = begun[len(rows)] if len(begun) > len(rows) else rows[-1]
         open_end = CheckedPass(last.number, last.name, "unknown", why, others=last.others)
         rows = [*rows, open_end] if len(begun) > len(rows) else [*rows[:-1], open_end]
-        return CheckAnswer(request["name"], request["target"], tuple(rows), None, 0, 0, 0, 0, ())
+        return CheckResult(request["name"], request["target"], tuple(rows), None, 0, 0, 0, 0, ())
 
     def changed(self, before: str, after: str) -> tuple[str, str]:
         """Return the change of result from one text to the next, or empty, and a line for the log."""
@@ -196,10 +196,10 @@ def _row(row: Mapping[str, Any]) -> CheckedPass:
     return CheckedPass(**{**row, "others": tuple(row["others"])})
 
 
-def _answer(content: Mapping[str, Any]) -> CheckAnswer:
+def _answer(content: Mapping[str, Any]) -> CheckResult:
     passes = tuple(map(_row, content["passes"]))
     culprit = _culprit(content["culprit"]) if content["culprit"] else None
-    return CheckAnswer(**{**content, "passes": passes, "culprit": culprit, "gaps": tuple(content["gaps"])})
+    return CheckResult(**{**content, "passes": passes, "culprit": culprit, "gaps": tuple(content["gaps"])})
 
 
 def _culprit(content: Mapping[str, Any]) -> Culprit:

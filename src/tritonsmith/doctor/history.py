@@ -188,7 +188,7 @@ _FORMS = (
 
 
 @dataclass(frozen=True)
-class SinceAnswer:
+class SetupComparison:
     """The answer to `--since`.
 
     Attributes:
@@ -220,7 +220,7 @@ def check_since(asked: str) -> None:
         raise UsageError(f"--since cannot be {asked!r}: no such file, and not a date", hints=_FORMS)
 
 
-def answer_since(asked: str, subject: DoctorContext, now: Snapshot) -> SinceAnswer:
+def answer_since(asked: str, subject: DoctorContext, now: Snapshot) -> SetupComparison:
     """Compare the current setup with an earlier one.
 
     Raises:
@@ -243,7 +243,7 @@ def answer_since(asked: str, subject: DoctorContext, now: Snapshot) -> SinceAnsw
     return _of_good(subject, entries, now) if asked == LAST_GOOD else _of_date(asked, entries, now)
 
 
-def _of_good(subject: DoctorContext, entries: tuple[HistoryEntry, ...], now: Snapshot) -> SinceAnswer:
+def _of_good(subject: DoctorContext, entries: tuple[HistoryEntry, ...], now: Snapshot) -> SetupComparison:
     good = last_good(entries)
     if good is None:
         raise SmithError(
@@ -254,7 +254,7 @@ def _of_good(subject: DoctorContext, entries: tuple[HistoryEntry, ...], now: Sna
     return _answer(f"last good, {good.title}", dict(good.setup), now, _others(entries, good, now))
 
 
-def _of_date(asked: str, entries: tuple[HistoryEntry, ...], now: Snapshot) -> SinceAnswer:
+def _of_date(asked: str, entries: tuple[HistoryEntry, ...], now: Snapshot) -> SetupComparison:
     moment = _date(asked)
     assert moment is not None  # noqa: S101 - see `check`
     entry = at(entries, moment)
@@ -273,8 +273,8 @@ def _others(entries: tuple[HistoryEntry, ...], used: HistoryEntry, now: Snapshot
     return (f"the setup has changed since: {times}",)
 
 
-def _answer(title: str, then: Snapshot, now: Snapshot, remarks: tuple[str, ...]) -> SinceAnswer:
-    return SinceAnswer(title, snapshot.between(then, now), (*remarks, *snapshot.not_compared(then, now)))
+def _answer(title: str, then: Snapshot, now: Snapshot, remarks: tuple[str, ...]) -> SetupComparison:
+    return SetupComparison(title, snapshot.between(then, now), (*remarks, *snapshot.not_compared(then, now)))
 
 
 def _is_file(asked: str) -> bool:

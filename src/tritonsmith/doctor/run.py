@@ -31,7 +31,7 @@ from tritonsmith.doctor import (
 )
 from tritonsmith.doctor import cache_checks as caches
 from tritonsmith.doctor.check import Check, DoctorContext, Finding, findings_as_json
-from tritonsmith.doctor.history import SinceAnswer
+from tritonsmith.doctor.history import SetupComparison
 from tritonsmith.doctor.snapshot import Snapshot
 
 UNREADABLE = "env.file"  # stands for a check: the env file could not be read, so none ran
@@ -142,7 +142,7 @@ class Examination:
     env: str
     findings: tuple[Finding, ...]
     setup: Snapshot | None = None
-    since: SinceAnswer | None = None
+    since: SetupComparison | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the output of `doctor --json` (docs/doctor.md)."""

@@ -183,7 +183,7 @@ _SERVER_ERROR = 500  # what a server answers from here on is its own trouble
 
 
 @dataclass(frozen=True)
-class StorageAnswer:
+class StorageProbe:
     """The result of a check.
 
     Attributes:
@@ -195,7 +195,7 @@ class StorageAnswer:
     trouble: str = ""
 
 
-def ask_storage(remote: str, *, write: bool = False, timeout: float) -> StorageAnswer:
+def ask_storage(remote: str, *, write: bool = False, timeout: float) -> StorageProbe:
     """Connect, and send a greeting.
 
     Args:
@@ -214,7 +214,7 @@ def ask_storage(remote: str, *, write: bool = False, timeout: float) -> StorageA
             trouble = _http(parts, timeout)
     except (OSError, HTTPException) as error:
         trouble = str(error) or type(error).__name__
-    return StorageAnswer(time.monotonic() - start, trouble)
+    return StorageProbe(time.monotonic() - start, trouble)
 
 
 def listens(path: Path, *, timeout: float) -> bool:

@@ -9,7 +9,7 @@ import pytest
 from tests.unit.atlas.planted import plant
 from tests.unit.repositories import Made
 from tritonsmith.atlas import command
-from tritonsmith.atlas.answer import AtlasAnswer
+from tritonsmith.atlas.answer import AtlasFacts
 from tritonsmith.atlas.index import Index
 from tritonsmith.core.errors import SmithError, UsageError
 
@@ -19,7 +19,7 @@ def index(tmp_path: Path) -> Index:
     return command.index_of(plant(tmp_path / "my triton"), [])
 
 
-def places(found: AtlasAnswer, section: str) -> list[str]:
+def places(found: AtlasFacts, section: str) -> list[str]:
     return [f"{place} {place.what}".strip() for place in found.places[section]]
 
 

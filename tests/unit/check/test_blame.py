@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.check.texts import ADD, LOOP, checked
-from tritonsmith.check.answer import CheckAnswer, lines
+from tritonsmith.check.answer import CheckResult, lines
 
 pytestmark = pytest.mark.unit
 
@@ -45,7 +45,7 @@ def _branched(predicate: int) -> str:
 
 
 def test_a_block_that_never_runs_is_named_with_its_line() -> None:
-    def last(answer: CheckAnswer) -> list[str]:
+    def last(answer: CheckResult) -> list[str]:
         return [line for line in lines(answer) if "not tried" in line]
 
     never, always = _branched(2), _branched(5)

@@ -22,7 +22,7 @@ from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Verdict
 from tritonsmith.lab.triage import verdict
 from tritonsmith.lab.triage.kernel import WrongKernelSubject
-from tritonsmith.lab.triage.verdict import Answer
+from tritonsmith.lab.triage.verdict import Conclusion
 
 TEXTS = {
     "right": (ADD, ADD.replace("%sum", "%other")),
@@ -68,7 +68,9 @@ def test_a_symptom(told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     subject = WrongKernelSubject(asked(), where, (), tmp_path)
     found = verdict.run(subject, Journal(), lambda _name, _seen: None)
     assert found.decided == (told in ("right", "wrong"))
-    assert found.answer is {"right": Answer.NOTHING, "wrong": Answer.DECIDED}.get(told, Answer.NONE)
+    assert found.conclusion is {"right": Conclusion.NOTHING, "wrong": Conclusion.DECIDED}.get(
+        told, Conclusion.NONE
+    )
     if told == "wrong":
         assert found.text == "k: pass-0 changes the result"
         assert {one.variant.name for one in found.tried} == {"the newest release", "the release before"}

@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
-from tritonsmith.check.answer import CheckAnswer
+from tritonsmith.check.answer import CheckResult
 from tritonsmith.check.check import PassCheck, inputs_of, more_inputs
 from tritonsmith.compiler.dump.index import Dump, DumpedKernel, DumpIndex
 
@@ -95,7 +95,7 @@ def checked(
     seeds: int | None = 3,
     through_llvm: bool = False,
     stop: Callable[[], bool] = lambda: False,
-) -> CheckAnswer:
+) -> CheckResult:
     """Check texts; with more seeds where they are cheap, as the command does, if none are named."""
     index = indexed(texts)
     kernel, dumps = index.kernels[0], list(index.dumps)

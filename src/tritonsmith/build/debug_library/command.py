@@ -58,7 +58,7 @@ class LibraryRequest:
 
 
 @dataclass(frozen=True)
-class DebugLibraryOutcome:
+class PreparedDebugLibrary:
     """The prepared operation and what it changes.
 
     Attributes:
@@ -168,7 +168,7 @@ def _library_of(file: Path, table: DebugLibraryContext) -> Library:
 
 def operate(
     wanted: LibraryRequest, inputs: Inputs, tree: SourceTree, jobs: int | None = None
-) -> DebugLibraryOutcome:
+) -> PreparedDebugLibrary:
     """Prepare libraries in debug, those of earlier runs and of the env file included.
 
     Args:
@@ -198,7 +198,7 @@ def operate(
     }
     warnings = tuple(_warnings(operations, inputs))
     prepared = PreparedBuild(plan, warnings, receipt)
-    return DebugLibraryOutcome(prepared, operations, tuple(fresh), explanations, replaced, inputs, places)
+    return PreparedDebugLibrary(prepared, operations, tuple(fresh), explanations, replaced, inputs, places)
 
 
 def _operations(fresh: Objects, table: DebugLibraryContext) -> tuple[Operation, ...]:
@@ -237,7 +237,7 @@ def in_words(replaced: Mapping[str, Replacement]) -> str:
     )
 
 
-def undo(wanted: LibraryRequest, inputs: Inputs, tree: SourceTree | None = None) -> DebugLibraryOutcome:
+def undo(wanted: LibraryRequest, inputs: Inputs, tree: SourceTree | None = None) -> PreparedDebugLibrary:
     """Prepare the removal of debug libraries, or of files from them.
 
     Args:
@@ -283,7 +283,7 @@ def undo(wanted: LibraryRequest, inputs: Inputs, tree: SourceTree | None = None)
     remove = (Remove(folders, env.root, phase=PHASE_UNDO),) if folders else ()
     receipt = _receipt(inputs, left, (receipts.read(env.receipt(TASK)) or {}).get("sources", ""))
     prepared = PreparedBuild(Plan(plan.title, (*plan.steps, *remove)), (), receipt)
-    return DebugLibraryOutcome(prepared, tuple(operations), (), explanations, left, inputs)
+    return PreparedDebugLibrary(prepared, tuple(operations), (), explanations, left, inputs)
 
 
 def _without(objects: Iterable[str], name: str, linked: Mapping[str, Replacement]) -> tuple[str, ...]:

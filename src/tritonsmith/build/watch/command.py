@@ -27,7 +27,7 @@ from tritonsmith.build.watch.files import (
     WatchedFiles,
     files_of_tree,
 )
-from tritonsmith.build.watch.outcome import RunOutcome, WatchReport
+from tritonsmith.build.watch.outcome import WatchedRun, WatchReport
 from tritonsmith.compiler.dump import index
 from tritonsmith.core import configs, process, redact, untrusted
 from tritonsmith.core.envs import receipts, settings
@@ -52,7 +52,7 @@ _NO_BYTECODE = {"PYTHONDONTWRITEBYTECODE": "1"}
 class WatchedCommand(Protocol):
     """A command that `watch` runs."""
 
-    def run(self, on_part: OnPart) -> RunOutcome:
+    def run(self, on_part: OnPart) -> WatchedRun:
         """Run it until it ends.
 
         Args:
@@ -79,7 +79,7 @@ class WatchedTask:
         """Return the server that runs tasks, a context manager."""
         return ForkServer(*_TASK, environ=_NO_BYTECODE)
 
-    def run(self, on_part: OnPart) -> RunOutcome:
+    def run(self, on_part: OnPart) -> WatchedRun:
         """Run the task, as described in `WatchedCommand`."""
         parts: list[str | Grid] = []
         files: list[Path] = []
@@ -94,7 +94,7 @@ class WatchedTask:
 
         code = self._server.run(self._argv, on_line)
         texts = {str(path): untrusted.read_text(path) for path in files if untrusted.is_file(path)}
-        return RunOutcome(code, tuple(parts), texts)
+        return WatchedRun(code, tuple(parts), texts)
 
 
 class WatchedProgram:
@@ -113,7 +113,7 @@ class WatchedProgram:
         """Return the server that runs commands, a context manager."""
         return ForkServer(_PROGRAM, environ=_NO_BYTECODE)
 
-    def run(self, on_part: OnPart) -> RunOutcome:
+    def run(self, on_part: OnPart) -> WatchedRun:
         """Run the program, as described in `WatchedCommand`."""
         parts: list[str] = []
         hide = redact.SecretLines()
@@ -122,7 +122,7 @@ class WatchedProgram:
             parts.append(hide(line))
             on_part(parts[-1])
 
-        return RunOutcome(self._server.run(self._argv, on_line), tuple(parts))
+        return WatchedRun(self._server.run(self._argv, on_line), tuple(parts))
 
 
 # The lit tests of a checkout, as a command that runs again: a table of their results.
@@ -150,7 +150,7 @@ class WatchedTests:
                 "this build has no lit tests", where=self._folder, why=f"it has no {checkout.LIT_SITE}"
             )
 
-    def run(self, on_part: OnPart) -> RunOutcome:
+    def run(self, on_part: OnPart) -> WatchedRun:
         """Run the tests, as described in `WatchedCommand`."""
         output: list[str] = []
         hide = redact.SecretLines()
@@ -166,7 +166,7 @@ class WatchedTests:
         parts = tuple(_parts(results)) if results else tuple(output)
         for part in parts:
             on_part(part)
-        return RunOutcome(code, parts)
+        return WatchedRun(code, parts)
 
 
 def _parts(tests: Sequence[LitResult]) -> list[str | Grid]:
@@ -211,7 +211,7 @@ class WatchedBuild:
         """The environment of the folder, if it is in one."""
         return self.space.env(self.folder.parent.name)
 
-    def run(self) -> RunOutcome | None:
+    def run(self) -> WatchedRun | None:
         """Build, and return the outcome of a failure. Ninja runs TableGen, and CMake again, if they are due.
 
         Raises:
@@ -268,8 +268,8 @@ def stale_files(saved: Iterable[Path]) -> bool:
     return any(map(is_built, saved))
 
 
-def _failed(error: SmithError) -> RunOutcome:
-    return RunOutcome(1, tuple(console.typed(f"error: {error}").splitlines()), what="build")
+def _failed(error: SmithError) -> WatchedRun:
+    return WatchedRun(1, tuple(console.typed(f"error: {error}").splitlines()), what="build")
 
 
 # The loop: build stale files, run, show, and wait for a save; a save during a run restarts it.
@@ -342,7 +342,7 @@ class _Attempts:
         self._command, self._build = command, build
         self._stale = True
 
-    def make(self, saved: frozenset[Path], on_part: OnPart) -> tuple[RunOutcome, dict[str, float]]:
+    def make(self, saved: frozenset[Path], on_part: OnPart) -> tuple[WatchedRun, dict[str, float]]:
         """Return the outcome after these files were saved, and the duration of each part in seconds."""
         seconds: dict[str, float] = {}
         self._stale = self._stale or stale_files(saved)

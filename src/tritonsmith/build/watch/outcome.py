@@ -26,7 +26,7 @@ _MLIR = ".mlir"
 
 
 @dataclass(frozen=True)
-class RunOutcome:
+class WatchedRun:
     """The result of a run.
 
     Attributes:
@@ -59,7 +59,7 @@ class RunOutcome:
 
 
 @dataclass(frozen=True)
-class OutcomeChange:
+class RunChange:
     """The differences between two runs.
 
     Attributes:
@@ -78,7 +78,7 @@ class OutcomeChange:
         return bool(self.grids or self.diffs)
 
 
-def compare(before: RunOutcome, after: RunOutcome) -> OutcomeChange:
+def compare(before: WatchedRun, after: WatchedRun) -> RunChange:
     """Return the differences, apart from the exit code."""
     old, new = _by_title(before.grids), _by_title(after.grids)
     grids = [changed_cells(old.pop(title, None), grid) for title, grid in new.items()]
@@ -87,7 +87,7 @@ def compare(before: RunOutcome, after: RunOutcome) -> OutcomeChange:
     # A file that only one of the runs has is a change, too.
     for name in {**before.files, **after.files}:
         diffs[name] = _texts(Path(name), before.files.get(name, ""), after.files.get(name, ""))
-    return OutcomeChange(
+    return RunChange(
         tuple(grid for grid in grids if grid),
         {name: lines for name, lines in diffs.items() if lines},
         hidden=before.parts != after.parts,
@@ -215,8 +215,8 @@ class WatchReport:
     """Prints runs, one after the other."""
 
     def __init__(self) -> None:
-        self._last: RunOutcome | None = None
-        self._by_verdict: dict[str, RunOutcome] = {}
+        self._last: WatchedRun | None = None
+        self._by_verdict: dict[str, WatchedRun] = {}
         self._files: dict[str, str] = {}
 
     def part(self, part: str | Grid) -> None:
@@ -225,7 +225,7 @@ class WatchReport:
             _print(part)
             sys.stdout.flush()  # for a reader at the end of a pipe
 
-    def run(self, made: RunOutcome, saved: Iterable[Path], seconds: Mapping[str, float]) -> None:
+    def run(self, made: WatchedRun, saved: Iterable[Path], seconds: Mapping[str, float]) -> None:
         """Print the end of a run.
 
         Args:
@@ -257,7 +257,7 @@ class WatchReport:
         sys.stdout.flush()
 
 
-def _sentence(last: RunOutcome, result: RunOutcome, change: OutcomeChange, *, new: bool) -> str:
+def _sentence(last: WatchedRun, result: WatchedRun, change: RunChange, *, new: bool) -> str:
     """Describe the differences, the result first."""
     same = "unchanged except for times" if change.hidden else "unchanged"
     what = "changed" if change.any else "" if new else same
@@ -267,7 +267,7 @@ def _sentence(last: RunOutcome, result: RunOutcome, change: OutcomeChange, *, ne
     return ", ".join(filter(None, (f"{last.verdict}{ARROW}{result.verdict}", what)))
 
 
-def _say(result: RunOutcome, sentence: str, seconds: Mapping[str, float], saved: Iterable[Path] = ()) -> None:
+def _say(result: WatchedRun, sentence: str, seconds: Mapping[str, float], saved: Iterable[Path] = ()) -> None:
     """Print a line: the time, the saved files, the result, and the durations."""
     names = sorted(path.name for path in saved)
     if len(names) > _NAMED:
@@ -281,12 +281,12 @@ def _say(result: RunOutcome, sentence: str, seconds: Mapping[str, float], saved:
     console.out().print(line)
 
 
-def _print_all(result: RunOutcome) -> None:
+def _print_all(result: WatchedRun) -> None:
     for part in result.parts:
         _print(part)
 
 
-def _print_new(last: RunOutcome, result: RunOutcome) -> None:
+def _print_new(last: WatchedRun, result: WatchedRun) -> None:
     """Print a run with a new kind of result; of tables that the last run had too, only the changes."""
     known = {grid.title: grid for grid in last.grids}
     for part in result.parts:

@@ -31,7 +31,7 @@ from tritonsmith.core.errors import UsageError
 from tritonsmith.core.ui import console, tables
 
 if TYPE_CHECKING:
-    from tritonsmith.build.debug_library.command import DebugLibraryOutcome, LibraryRequest, ListedLibrary
+    from tritonsmith.build.debug_library.command import LibraryRequest, ListedLibrary, PreparedDebugLibrary
 
 
 @task(tables=True, name="debug-library")
@@ -115,7 +115,7 @@ def _check(
         )
 
 
-def _tell(outcome: DebugLibraryOutcome) -> None:
+def _tell(outcome: PreparedDebugLibrary) -> None:
     output.notes(outcome.found)
     for operation in outcome.operations:
         name, sources = operation.library.name, operation.library.sources
@@ -131,7 +131,7 @@ def _tell(outcome: DebugLibraryOutcome) -> None:
     output.warnings(outcome.prepared.warnings)
 
 
-def next_words(outcome: DebugLibraryOutcome) -> str:
+def next_words(outcome: PreparedDebugLibrary) -> str:
     """Return a gdb command with a breakpoint in a requested file, else a requested library, else in any."""
     named = [op.library.sources for op in outcome.operations if op.library.name in outcome.fresh]
     others = [op.library.sources for op in outcome.operations if op.library.name not in outcome.fresh]

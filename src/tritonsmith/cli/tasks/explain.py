@@ -27,7 +27,7 @@ from tritonsmith.inspect import override
 from tritonsmith.inspect.passes import pipeline_table
 
 if TYPE_CHECKING:
-    from tritonsmith.atlas.answer import AtlasAnswer
+    from tritonsmith.atlas.answer import AtlasFacts
 
 
 @task(tables=True, name="explain")
@@ -64,14 +64,14 @@ def explain_(
         _open(found, root)
 
 
-def _print(found: AtlasAnswer, root: Path, *, everything: bool) -> None:
+def _print(found: AtlasFacts, root: Path, *, everything: bool) -> None:
     console.note(f"reading {root}")
     output.notes(found.notes)
     for block in command.blocks(found, everything=everything):
         console.out().print(block)
 
 
-def _list(rows: list[AtlasAnswer], what: str, root: Path, *, json: bool) -> None:
+def _list(rows: list[AtlasFacts], what: str, root: Path, *, json: bool) -> None:
     if json:
         output.json({"schema": 1, "root": str(root), what: [one.as_json() for one in rows]})
         return
@@ -134,7 +134,7 @@ def _llvms(named: str, env: str) -> list[Path]:
     return [*own, *(tree.prefix for tree in llvm_tree.installed())]
 
 
-def _open(found: AtlasAnswer, root: Path) -> None:
+def _open(found: AtlasFacts, root: Path) -> None:
     place = found.first
     if place is None:
         raise FactError("no place to open")

@@ -13,7 +13,7 @@ from tritonsmith.cli.tasks.options import ANY_ENV, DUMPED_KERNEL, JSON, OUT, PYT
 from tritonsmith.cli.tasks.output import task
 
 if TYPE_CHECKING:
-    from tritonsmith.check.answer import CheckAnswer
+    from tritonsmith.check.answer import CheckResult
     from tritonsmith.compiler.dump.index import DumpIndex
 
 
@@ -152,7 +152,7 @@ def _list(source: str, *, alone: bool, json: bool) -> None:
     console.out().print(coverage(rows))
 
 
-def _judge(made: DumpIndex, answer: CheckAnswer) -> None:
+def _judge(made: DumpIndex, answer: CheckResult) -> None:
     """Exit with the code of the answer.
 
     Raises:
@@ -191,7 +191,7 @@ def _of_dump(
     *,
     silent: bool,
     through_llvm: bool,
-) -> tuple[DumpIndex, CheckAnswer]:
+) -> tuple[DumpIndex, CheckResult]:
     from tritonsmith.check import check as passes_check
     from tritonsmith.compiler.dump import index
     from tritonsmith.compiler.replay import replayer
@@ -222,7 +222,7 @@ def _of_kernel(
     silent: bool,
     through_llvm: bool,
     interpreted: bool,
-) -> tuple[DumpIndex, CheckAnswer]:
+) -> tuple[DumpIndex, CheckResult]:
     from tritonsmith.check.check import check_kernel
     from tritonsmith.cli.tasks.kernel_options import target_of
     from tritonsmith.compiler import run

@@ -39,7 +39,7 @@ from tritonsmith.core.plan import files
 from tritonsmith.core.ui import console, progress
 
 if TYPE_CHECKING:
-    from tritonsmith.compiler.replay.run import PreparedReplay, ReplayOutcome
+    from tritonsmith.compiler.replay.run import PreparedReplay, ReplayResult
 
 
 @task(tables=True, name="replay")
@@ -101,7 +101,7 @@ def replay(
         _answer(outcomes[0], prepared, out, quiet=json)
 
 
-def _answer(outcome: ReplayOutcome, prepared: PreparedReplay, out: OutFile | None, *, quiet: bool) -> None:
+def _answer(outcome: ReplayResult, prepared: PreparedReplay, out: OutFile | None, *, quiet: bool) -> None:
     """Print the result of a single job; raise if the job failed or its output differs."""
     job = outcome.job
     for text in job.notes:

@@ -77,7 +77,7 @@ class PreparedReplay:
 
 
 @dataclass(frozen=True)
-class ReplayOutcome:
+class ReplayResult:
     """The outcome of a job.
 
     Attributes:
@@ -179,7 +179,7 @@ def _opt_step(job: ReplayJob, work: Path, debug: Debug) -> Run:
     return Run(argv, cwd=work, phase="replay")
 
 
-def execute(prepared: PreparedReplay, space: Workspace) -> tuple[ReplayOutcome, ...]:
+def execute(prepared: PreparedReplay, space: Workspace) -> tuple[ReplayResult, ...]:
     """Run a plan of `prepare`, and compare.
 
     Raises:
@@ -193,12 +193,12 @@ def execute(prepared: PreparedReplay, space: Workspace) -> tuple[ReplayOutcome, 
     return tuple((_by_opt if prepared.tool.opt else _by_bindings)(prepared, space))
 
 
-def _by_opt(prepared: PreparedReplay, space: Workspace) -> Iterator[ReplayOutcome]:
+def _by_opt(prepared: PreparedReplay, space: Workspace) -> Iterator[ReplayResult]:
     """Run one program per job, in sequence; a failure is an outcome."""
     log = space.log("passes.replay")
     for job in prepared.jobs:
         if job.why:
-            yield ReplayOutcome(job, "inside", job.why, None)
+            yield ReplayResult(job, "inside", job.why, None)
             continue
         plan = Plan(job.title, (_opt_step(job, prepared.work, prepared.debug),))
         began = time.monotonic()
@@ -207,12 +207,12 @@ def _by_opt(prepared: PreparedReplay, space: Workspace) -> Iterator[ReplayOutcom
         except CommandFailedError as failure:
             died = failure.code < 0 or failure.code > _SIGNALLED
             why = _said(failure.output) or f"exit code {failure.code}"
-            yield ReplayOutcome(job, "crashed" if died else "failed", why, time.monotonic() - began)
+            yield ReplayResult(job, "crashed" if died else "failed", why, time.monotonic() - began)
         else:
             yield _ran(job, time.monotonic() - began)
 
 
-def _by_bindings(prepared: PreparedReplay, space: Workspace) -> Iterator[ReplayOutcome]:
+def _by_bindings(prepared: PreparedReplay, space: Workspace) -> Iterator[ReplayResult]:
     """Run all jobs in one worker."""
     results: dict[int, ReplayedRow] = {}
     if any(not job.why for job in prepared.jobs):
@@ -226,7 +226,7 @@ def _by_bindings(prepared: PreparedReplay, space: Workspace) -> Iterator[ReplayO
         results = {row.number: row for row in rows}
     for job in prepared.jobs:
         if job.why:
-            yield ReplayOutcome(job, "inside" if job.inside else "no binding", job.why, None)
+            yield ReplayResult(job, "inside" if job.inside else "no binding", job.why, None)
             continue
         if job.number not in results:
             raise SmithError("the worker wrote no result", where=job.log)
@@ -235,15 +235,15 @@ def _by_bindings(prepared: PreparedReplay, space: Workspace) -> Iterator[ReplayO
             yield _ran(job, row.seconds)
         else:
             log = job.log.read_text(encoding="utf-8", errors="replace").splitlines()
-            yield ReplayOutcome(job, cast("ReplayStatus", row.status), _said(log) or row.error, row.seconds)
+            yield ReplayResult(job, cast("ReplayStatus", row.status), _said(log) or row.error, row.seconds)
 
 
-def _ran(job: ReplayJob, seconds: float) -> ReplayOutcome:
+def _ran(job: ReplayJob, seconds: float) -> ReplayResult:
     """Return the outcome of a job that ended without an error."""
     if not job.out.is_file():
         why = "the program succeeded but wrote no IR: is it a triton-opt?"
-        return ReplayOutcome(job, "failed", why, seconds)
-    return ReplayOutcome(job, compare_with_dump(job.out, job.after), "", seconds)
+        return ReplayResult(job, "failed", why, seconds)
+    return ReplayResult(job, compare_with_dump(job.out, job.after), "", seconds)
 
 
 def _said(lines: Sequence[str]) -> str:
@@ -287,7 +287,7 @@ WORDS = {
 }
 
 
-def outcome_table(outcomes: Sequence[ReplayOutcome], prepared: PreparedReplay) -> Grid:
+def outcome_table(outcomes: Sequence[ReplayResult], prepared: PreparedReplay) -> Grid:
     """Return a table with one row per job."""
     rows = []
     for outcome in outcomes:
@@ -299,7 +299,7 @@ def outcome_table(outcomes: Sequence[ReplayOutcome], prepared: PreparedReplay) -
     return tables.plain(title, ["", "pass", "replay", "time", "why"], rows, right=["", "time"], keys=2)
 
 
-def summary(outcomes: Sequence[ReplayOutcome]) -> str:
+def summary(outcomes: Sequence[ReplayResult]) -> str:
     """Count the passes that replay exactly and those that can be compared, and list the rest."""
     count = Counter(outcome.verdict for outcome in outcomes)
     counted = [outcome for outcome in outcomes if outcome.verdict != "inside" and outcome.job.after]
@@ -314,7 +314,7 @@ def summary(outcomes: Sequence[ReplayOutcome]) -> str:
     return "; ".join([text, *rest])
 
 
-def sentence(outcome: ReplayOutcome) -> str:
+def sentence(outcome: ReplayResult) -> str:
     """Describe the outcome of a single job in words."""
     return f"{outcome.job.title}: {WORDS[outcome.verdict]}"
 
@@ -334,7 +334,7 @@ def suspects(prepared: PreparedReplay) -> list[str]:
     return hints
 
 
-def as_json(outcomes: Sequence[ReplayOutcome], prepared: PreparedReplay) -> dict[str, Any]:
+def as_json(outcomes: Sequence[ReplayResult], prepared: PreparedReplay) -> dict[str, Any]:
     """Return the outcomes as JSON data."""
     return {
         "schema": 1,

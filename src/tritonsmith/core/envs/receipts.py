@@ -19,7 +19,7 @@ from tritonsmith.core.envs import workspace
 from tritonsmith.core.envs.workspace import EnvDir, Workspace
 from tritonsmith.core.errors import InterruptedRunError, SmithError
 from tritonsmith.core.plan import Plan, Remove, Step, Write, locks
-from tritonsmith.core.plan.runner import Outcome
+from tritonsmith.core.plan.runner import PlanResult
 
 SCHEMA = 1
 
@@ -140,7 +140,7 @@ class Session:
     log: Path
     seconds: dict[str, float] = field(default_factory=dict)
 
-    def run(self, plan: Plan) -> Outcome:
+    def run(self, plan: Plan) -> PlanResult:
         """Run a plan, and record how long its phases took."""
         outcome = self.space.run(plan, self.task, log=self.log)
         for phase, took in outcome.seconds.items():

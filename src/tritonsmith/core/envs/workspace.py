@@ -13,7 +13,7 @@ import platformdirs
 
 from tritonsmith.core.errors import SmithError
 from tritonsmith.core.plan import Plan, files
-from tritonsmith.core.plan.runner import Outcome, Runner
+from tritonsmith.core.plan.runner import PlanResult, Runner
 from tritonsmith.core.plan.steps.base import Tap
 from tritonsmith.core.ui.progress import PhaseProgress
 
@@ -87,7 +87,7 @@ class Workspace:
         log: Path | None = None,
         environ: Mapping[str, str] | None = None,
         tap: Tap | None = None,
-    ) -> Outcome:
+    ) -> PlanResult:
         """Run a plan for a task.
 
         Args:

@@ -21,7 +21,7 @@ _OURS = re.compile(r"^\.(.+)\.tritonsmith$|^(.+)\.partial$")
 
 
 @dataclass
-class Outcome:
+class PlanResult:
     """The result of a run.
 
     Attributes:
@@ -55,7 +55,7 @@ class Runner:
         self._log, self._progress, self._tap = log, progress, tap
         self._environ = dict(os.environ if environ is None else environ)
 
-    def run(self, plan: Plan) -> Outcome:
+    def run(self, plan: Plan) -> PlanResult:
         """Execute every step without a valid stamp, in order.
 
         Raises:
@@ -63,7 +63,7 @@ class Runner:
             StepError: a file could not be changed, the log and the stamps included.
             InterruptedRunError: ^C; everything finished so far is kept.
         """
-        outcome = Outcome(self._log)
+        outcome = PlanResult(self._log)
         # All stamps are asked before the first step: a group whose stamp holds is skipped as a whole.
         todo = [step for step in plan.steps if not (step.stamp and step.stamp.holds())]
         outcome.skipped = len(plan.steps) - len(todo)
@@ -79,7 +79,7 @@ class Runner:
             raise _explain(error, "log", self._log) from error
         return outcome
 
-    def _act_on(self, todo: list[Step], tools: StepTools, outcome: Outcome, *, stamped: bool) -> None:
+    def _act_on(self, todo: list[Step], tools: StepTools, outcome: PlanResult, *, stamped: bool) -> None:
         # A group of steps shares a stamp, which its last step writes.
         last_of = {step.stamp: step for step in todo if step.stamp}
         for phase, steps in groupby(todo, key=lambda step: step.phase):
@@ -99,7 +99,7 @@ class Runner:
                         files.write_atomically(step.stamp.path, step.stamp.key)
 
     @contextmanager
-    def _timed(self, phase: str, outcome: Outcome) -> Iterator[None]:
+    def _timed(self, phase: str, outcome: PlanResult) -> Iterator[None]:
         self._progress.begin(phase)
         began = time.monotonic()
         yield

@@ -47,7 +47,7 @@ _NAME = "tritongpu-pipeline{num-stages=3}"
 
 
 @dataclass(frozen=True)
-class OracleAnswer:
+class OracleResult:
     """The outcome for a text.
 
     Attributes:
@@ -67,7 +67,7 @@ class Oracle(Protocol):
     An oracle keeps its files in a folder of its own, which must exist.
     """
 
-    def ask(self, text: str) -> OracleAnswer:
+    def ask(self, text: str) -> OracleResult:
         """Test a text, and return how it fails."""
 
     def printed(self, text: str) -> str | None:  # noqa: ARG002 - not all can print
@@ -96,13 +96,13 @@ class BindingsOracle(Oracle):
             self._dialogue.close()
             raise FactError("cannot run any pass", where=python, why=error.why) from error
 
-    def ask(self, text: str) -> OracleAnswer:
+    def ask(self, text: str) -> OracleResult:
         """Test a text, and return how it fails."""
         answer, log = self._run(text, passes=True)
         # The worker prints the mark when the file is parsed and the passes begin.
         before, mark, rest = log.partition(MARK)
         if answer.status == "ok" or not mark:
-            return OracleAnswer(None, bool(mark), rest or before or answer.error)
+            return OracleResult(None, bool(mark), rest or before or answer.error)
         died = re.search(r"the compiler died: (\w+)", answer.error)
         code = re.search(r"exit code (\d+)", answer.error)
         printed = f"{rest.rstrip()}\n{answer.error}\n".lstrip()
@@ -112,7 +112,7 @@ class BindingsOracle(Oracle):
             timeout=answer.status == "timeout",
             code=int(code[1]) if code else 1,
         )
-        return OracleAnswer(failed, True, printed)
+        return OracleResult(failed, True, printed)
 
     def printed(self, text: str) -> str | None:
         """The text as the compiler prints it, without locations."""
@@ -147,11 +147,11 @@ class OptOracle(Oracle):
         self._opt, self._pipeline, self.limit = opt, pipeline, limit
         self._input, self._out = folder / "in.mlir", folder / "out.mlir"
 
-    def ask(self, text: str) -> OracleAnswer:
+    def ask(self, text: str) -> OracleResult:
         """Test a text, and return how it fails."""
         answer = self._run(text, f"--pass-pipeline={self._pipeline}")
         if answer is None:
-            return OracleAnswer(failure.of("", timeout=True), True, "")
+            return OracleResult(failure.of("", timeout=True), True, "")
         if match := _NO_PASS.search(answer.err):
             raise _no_pass(match[1], self._opt)
         if match := _NO_OPTION.search(answer.err):
@@ -159,7 +159,7 @@ class OptOracle(Oracle):
             hints = ["use the program of the same Triton", f"{self._opt.name} --help lists the options"]
             raise UsageError(what, where=self._opt, why=match[1], hints=hints)
         if answer.code == 0:
-            return OracleAnswer(None, True, answer.err)
+            return OracleResult(None, True, answer.err)
         number = -answer.code if answer.code < 0 else max(answer.code - _SIGNALLED, 0)
         known = {each.value: each.name for each in signal.Signals}
         crashed = known.get(number, "")
@@ -168,8 +168,8 @@ class OptOracle(Oracle):
         if failed.kind in ("error", "failure"):
             parsed = self._run(text)
             if parsed is None or parsed.code:
-                return OracleAnswer(None, False, answer.err)
-        return OracleAnswer(failed, True, f"{answer.err}\n")
+                return OracleResult(None, False, answer.err)
+        return OracleResult(failed, True, f"{answer.err}\n")
 
     def printed(self, text: str) -> str | None:
         """The text as the compiler prints it, without locations."""
@@ -193,15 +193,15 @@ class CommandOracle(Oracle):
         with_file = list(argv) if any("{}" in word for word in argv) else [*argv, "{}"]
         self._argv = [word.replace("{}", str(self._input)) for word in with_file]
 
-    def ask(self, text: str) -> OracleAnswer:
+    def ask(self, text: str) -> OracleResult:
         """Test a text, and return how it fails."""
         files.write(self._input, text)
         answer = process.query(self._argv, timeout=self.limit)
         if answer is None:
             why = f"the command did not end within {self.limit:.0f} s, or does not exist"
-            return OracleAnswer(None, True, why)
+            return OracleResult(None, True, why)
         printed = f"{answer.out}\n{answer.err}\nexit code {answer.code}\n".lstrip()
-        return OracleAnswer(Failure("command", "") if answer.code == 0 else None, True, printed)
+        return OracleResult(Failure("command", "") if answer.code == 0 else None, True, printed)
 
 
 class OraclePool:
@@ -367,16 +367,16 @@ class WrongPassOracle(BindingsOracle):
         super().__init__(python, calls, folder, limit)
         self._checks = LimitedChecks(max(round(limit), 1))
 
-    def ask(self, text: str) -> OracleAnswer:
+    def ask(self, text: str) -> OracleResult:
         """Test a text: nothing if it cannot be run, or if the passes fail."""
         before, log = self._generic(text, passes=False)
         if before is None:
-            return OracleAnswer(None, began=False, log=log)
+            return OracleResult(None, began=False, log=log)
         after, log = self._generic(text, passes=True)
         if after is None:
-            return OracleAnswer(None, began=True, log=log)
+            return OracleResult(None, began=True, log=log)
         change, log = self._checks.changed(before, after)
-        return OracleAnswer(Failure("wrong", change) if change else None, began=True, log=log)
+        return OracleResult(Failure("wrong", change) if change else None, began=True, log=log)
 
     def close(self) -> None:
         """Stop both workers."""

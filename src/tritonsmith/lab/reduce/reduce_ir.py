@@ -32,7 +32,7 @@ from tritonsmith.lab.failure import Failure
 from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.reduce import mlir_reduce, shrink
-from tritonsmith.lab.reduce.oracles import Oracle, OracleAnswer, OraclePool, PassRunner
+from tritonsmith.lab.reduce.oracles import Oracle, OraclePool, OracleResult, PassRunner
 from tritonsmith.lab.reduce.shrink import DeltaSearch, OutOfTimeError, Part
 
 JOBS = 2
@@ -192,7 +192,7 @@ def reduce(
     return Reduced(best, sought, final.log, *sizes, search.tried, seconds, why, tuple(steps), notes)
 
 
-def check(answer: OracleAnswer, way: PassRunner) -> Failure:
+def check(answer: OracleResult, way: PassRunner) -> Failure:
     """Return the failure of a first answer.
 
     Raises:
@@ -260,7 +260,7 @@ def _pretty(search: IrSearch, oracle: Oracle, sought: Failure) -> str:
     return best
 
 
-def _again(text: str, way: PassRunner, sought: Failure, folder: Path, options: ReduceOptions) -> OracleAnswer:
+def _again(text: str, way: PassRunner, sought: Failure, folder: Path, options: ReduceOptions) -> OracleResult:
     """Check the result once more in a new process, without the shortened time limit."""
     limit = float(configs.load("passes-replay")["limits"]["pass"])
     with _oracle(way, folder / "last", limit, options.name) as oracle:

@@ -89,7 +89,7 @@ UNCHANGED = TriageVariant(TriageChange(BASELINE), Meaning("baseline"))
 UNCHANGED_AGAIN = TriageVariant(TriageChange(AGAIN), Meaning("baseline"))
 
 
-class Answer(StrEnum):
+class Conclusion(StrEnum):
     """The ways in which a triage ends."""
 
     NOTHING = "nothing found"
@@ -113,11 +113,11 @@ class Tried:
 
 
 @dataclass(frozen=True)
-class TriageVerdict:
+class TriageResult:
     """The result.
 
     Attributes:
-        answer: how it ends.
+        conclusion: how it ends.
         text: the verdict in one line.
         reasons: what it rests on, each a sentence.
         next: what to do, each a sentence or a command.
@@ -125,7 +125,7 @@ class TriageVerdict:
         tried: the variants, in the order of the tests.
     """
 
-    answer: Answer
+    conclusion: Conclusion
     text: str
     reasons: tuple[str, ...]
     next: tuple[str, ...]
@@ -135,10 +135,10 @@ class TriageVerdict:
     @property
     def decided(self) -> bool:
         """Report whether the answer is sure: nothing found, or one cause."""
-        return self.answer in (Answer.NOTHING, Answer.DECIDED)
+        return self.conclusion in (Conclusion.NOTHING, Conclusion.DECIDED)
 
 
-def run(subject: Subject, journal: Journal, tell: Callable[[str, Observation], None]) -> TriageVerdict:
+def run(subject: Subject, journal: Journal, tell: Callable[[str, Observation], None]) -> TriageResult:
     """Test the subject as it is, then under each variant that fits, and judge.
 
     Args:
@@ -156,7 +156,7 @@ def observed(subject: Subject, rows: Sequence[TriageVariant]) -> Iterator[Observ
         yield subject.baseline(row.name) if row.meaning.role == "baseline" else subject.test(row.change)
 
 
-def search(subject: Subject) -> Search[TriageVariant, TriageVerdict]:
+def search(subject: Subject) -> Search[TriageVariant, TriageResult]:
     """Ask for the baseline, then for each variant that fits, one at a time.
 
     A variant below another is tried only where the symptom is gone under that one.
@@ -171,10 +171,10 @@ def search(subject: Subject) -> Search[TriageVariant, TriageVerdict]:
     }:
         figures = "; ".join(dict.fromkeys(test.figures for test in (first, *again)))
         reasons = (f"with nothing changed, the tests disagree: {figures}",)
-        return TriageVerdict(Answer.FLAKY, str(Answer.FLAKY), reasons, (), first)
+        return TriageResult(Conclusion.FLAKY, str(Conclusion.FLAKY), reasons, (), first)
     if first.verdict is Verdict.GOOD:
         text = f"nothing found: {first.figures}"
-        return TriageVerdict(Answer.NOTHING, text, (), (), first)
+        return TriageResult(Conclusion.NOTHING, text, (), (), first)
     tried: list[Tried] = []
     for row in variants.ordered(first.failed_in):
         fits = row.fits(subject.triton, subject.backends, command=subject.is_command, symptom=subject.kind)
@@ -195,7 +195,7 @@ def search(subject: Subject) -> Search[TriageVariant, TriageVerdict]:
     return judge(subject, first, tried)
 
 
-def _untested(subject: Subject, baseline: Observation) -> Search[TriageVariant, TriageVerdict]:
+def _untested(subject: Subject, baseline: Observation) -> Search[TriageVariant, TriageResult]:
     """Say why it cannot be tested, and what the interpreter says of a check, which needs no GPU."""
     text = f"not decided: it cannot be tested: {baseline.why}"
     tried: list[Tried] = []
@@ -214,10 +214,10 @@ def _untested(subject: Subject, baseline: Observation) -> Search[TriageVariant, 
         )
         reasons.append(f"{entry.variant.name}: {meaning}")
     hints = ["run it on a machine that has its GPU"] if tried else []
-    return TriageVerdict(Answer.NONE, text, tuple(reasons), tuple(hints), baseline, tuple(tried))
+    return TriageResult(Conclusion.NONE, text, tuple(reasons), tuple(hints), baseline, tuple(tried))
 
 
-def judge(subject: Subject, baseline: Observation, tried: Sequence[Tried]) -> TriageVerdict:
+def judge(subject: Subject, baseline: Observation, tried: Sequence[Tried]) -> TriageResult:
     """Judge what was seen.
 
     One cause: if the variants that make the symptom go are of one family. A variant that changes no machine
@@ -251,14 +251,18 @@ def judge(subject: Subject, baseline: Observation, tried: Sequence[Tried]) -> Tr
     same = [row for row in narrow if baseline.code and row.observation.code == baseline.code]
     if same:
         reasons = [f"{same[0].variant.name}: the machine code is the same as with nothing changed"]
-        return TriageVerdict(Answer.FLAKY, str(Answer.FLAKY), (*reasons, *notes), (), baseline, tuple(tried))
+        return TriageResult(
+            Conclusion.FLAKY, str(Conclusion.FLAKY), (*reasons, *notes), (), baseline, tuple(tried)
+        )
     if baseline.cause or (stays and not causes):
         text = baseline.cause or f"decided: {stays[0]}"
         known = (*reasons, *notes) if baseline.cause else tuple(notes)
-        return TriageVerdict(Answer.DECIDED, text, known, tuple(hints), baseline, tuple(tried))
+        return TriageResult(Conclusion.DECIDED, text, known, tuple(hints), baseline, tuple(tried))
     if stays and causes:  # the interpreter shows it, and a change of the compiler makes it go
-        text = f"{Answer.SEVERAL}: {'; '.join((stays[0], *families))}"
-        return TriageVerdict(Answer.SEVERAL, text, (*reasons, *notes), tuple(hints), baseline, tuple(tried))
+        text = f"{Conclusion.SEVERAL}: {'; '.join((stays[0], *families))}"
+        return TriageResult(
+            Conclusion.SEVERAL, text, (*reasons, *notes), tuple(hints), baseline, tuple(tried)
+        )
     if len(families) == 1:
         places = dict.fromkeys(
             place
@@ -268,12 +272,16 @@ def judge(subject: Subject, baseline: Observation, tried: Sequence[Tried]) -> Tr
         )
         details = [*places, *(swap for row in narrow if (swap := _swap(row)))]
         text = ", ".join((families[0], *details))
-        return TriageVerdict(Answer.DECIDED, text, (*reasons, *notes), tuple(hints), baseline, tuple(tried))
+        return TriageResult(
+            Conclusion.DECIDED, text, (*reasons, *notes), tuple(hints), baseline, tuple(tried)
+        )
     if families:
-        text = f"{Answer.SEVERAL}: {'; '.join(families)}"
-        return TriageVerdict(Answer.SEVERAL, text, (*reasons, *notes), tuple(hints), baseline, tuple(tried))
-    lead = f"{Answer.NONE} of this Triton" if names else str(Answer.NONE)
-    return TriageVerdict(Answer.NONE, lead, (*reasons, *notes), tuple(hints), baseline, tuple(tried))
+        text = f"{Conclusion.SEVERAL}: {'; '.join(families)}"
+        return TriageResult(
+            Conclusion.SEVERAL, text, (*reasons, *notes), tuple(hints), baseline, tuple(tried)
+        )
+    lead = f"{Conclusion.NONE} of this Triton" if names else str(Conclusion.NONE)
+    return TriageResult(Conclusion.NONE, lead, (*reasons, *notes), tuple(hints), baseline, tuple(tried))
 
 
 def _reason(tried: Tried) -> str:
@@ -301,13 +309,13 @@ _LONGEST = 72  # characters of what was seen
 _SAME = "the same"  # as in the first row
 
 
-def table(answer: TriageVerdict) -> Grid:
+def table(answer: TriageResult) -> Grid:
     """Return the table of changes and observations."""
     columns = ["changed", "symptom", "seen", "s"]
     return tables.plain("one change at a time", columns, rows(answer), right=["s"])
 
 
-def rows(answer: TriageVerdict) -> list[list[str]]:
+def rows(answer: TriageResult) -> list[list[str]]:
     """Give each test a line of text; a message that repeats the first row's is not shown again."""
     first = _text(answer.baseline)
     shown = [_row("nothing changed", answer.baseline)]
@@ -315,14 +323,14 @@ def rows(answer: TriageVerdict) -> list[list[str]]:
     return shown
 
 
-def lines(answer: TriageVerdict) -> Iterator[str]:
+def lines(answer: TriageResult) -> Iterator[str]:
     """The verdict, what it rests on, and what to do."""
     yield f"verdict: {answer.text}"
     yield from (f"  {line}" for line in answer.reasons)
     yield from (f"  next: {line}" for line in answer.next)
 
 
-def as_json(answer: TriageVerdict, about: dict[str, Any]) -> dict[str, Any]:
+def as_json(answer: TriageResult, about: dict[str, Any]) -> dict[str, Any]:
     """Everything.
 
     Args:
@@ -332,7 +340,7 @@ def as_json(answer: TriageVerdict, about: dict[str, Any]) -> dict[str, Any]:
     return {
         "schema": 1,
         **about,
-        "answer": answer.answer.name.lower(),
+        "answer": answer.conclusion.name.lower(),
         "decided": answer.decided,
         "verdict": answer.text,
         "reasons": list(answer.reasons),

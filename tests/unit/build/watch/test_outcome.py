@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tritonsmith.build.watch.outcome import RunOutcome, WatchReport, compare
+from tritonsmith.build.watch.outcome import WatchedRun, WatchReport, compare
 from tritonsmith.core.ui import progress, tables
 from tritonsmith.core.ui.tables import Grid
 
@@ -17,8 +17,8 @@ def table(*rows: Sequence[str], title: str = "resources") -> Grid:
     return tables.plain(title, ["target", "registers", "spills", "time"], rows)
 
 
-def text(*lines: str) -> RunOutcome:
-    return RunOutcome(0, lines)
+def text(*lines: str) -> WatchedRun:
+    return WatchedRun(0, lines)
 
 
 def cells(grid: Grid) -> list[list[str]]:
@@ -45,8 +45,8 @@ def test_times_and_addresses_are_no_difference(before: str, after: str) -> None:
 
 def test_tables_of_the_same_title_are_compared_in_their_order() -> None:
     first, second = table(("h100", "128", "0", "")), table(("h100", "64", "0", ""))
-    assert not compare(RunOutcome(0, (first, second)), RunOutcome(0, (first, second))).any
-    (grid,) = compare(RunOutcome(0, (first, second)), RunOutcome(0, (first, first))).grids
+    assert not compare(WatchedRun(0, (first, second)), WatchedRun(0, (first, second))).any
+    (grid,) = compare(WatchedRun(0, (first, second)), WatchedRun(0, (first, first))).grids
     assert cells(grid)[1][-1] == "64 → 128"
 
 
@@ -65,8 +65,8 @@ def test_numbers_are_one(before: str, after: str) -> None:
 
 
 def test_a_table_shows_the_cells_that_changed() -> None:
-    before = RunOutcome(0, (table(("h100", "128", "0", "1.0 s"), ("a100", "64", "0", "2.0 s")), "note"))
-    after = RunOutcome(0, (table(("h100", "96", "0", "3.0 s"), ("a100", "64", "0", "4.0 s")), "note"))
+    before = WatchedRun(0, (table(("h100", "128", "0", "1.0 s"), ("a100", "64", "0", "2.0 s")), "note"))
+    after = WatchedRun(0, (table(("h100", "96", "0", "3.0 s"), ("a100", "64", "0", "4.0 s")), "note"))
     (grid,) = compare(before, after).grids
     assert grid.title == "resources"
     assert cells(grid) == [["target", "registers"], ["h100", "128 → 96"]]
@@ -75,20 +75,20 @@ def test_a_table_shows_the_cells_that_changed() -> None:
 
 def test_rows_and_tables_come_and_go() -> None:
     one, two = ("h100", "96", "0", ""), ("a100", "64", "8", "")
-    (grid,) = compare(RunOutcome(0, (table(one),)), RunOutcome(0, (table(two),))).grids
+    (grid,) = compare(WatchedRun(0, (table(one),)), WatchedRun(0, (table(two),))).grids
     assert cells(grid) == [
         ["target", "registers", "spills"],
         ["a100", "→ 64", "→ 8"],
         ["h100", "96 →", "0 →"],
     ]
-    gone = compare(RunOutcome(0, (table(one), table(two, title="more"))), RunOutcome(0, (table(one),)))
+    gone = compare(WatchedRun(0, (table(one), table(two, title="more"))), WatchedRun(0, (table(one),)))
     assert [cells(one)[1:] for one in gone.grids] == [[["a100", "64 →", "8 →"]]]
 
 
 def test_rows_of_one_name_are_told_apart_by_their_order() -> None:
     before = table(("h100", "96", "0", ""), ("h100", "64", "0", ""))
     after = table(("h100", "96", "0", ""), ("h100", "65", "0", ""))
-    (grid,) = compare(RunOutcome(0, (before,)), RunOutcome(0, (after,))).grids
+    (grid,) = compare(WatchedRun(0, (before,)), WatchedRun(0, (after,))).grids
     assert cells(grid)[1:] == [["h100", "64 → 65"]]
 
 
@@ -100,8 +100,8 @@ def test_a_table_comes_through_a_pipe_as_it_was() -> None:
 def test_ir_is_compared_without_the_names_of_its_values() -> None:
     ir = "module {{\n  %{0} = tt.load %p, {1} : i32\n  tt.return %{0} : i32\n}}\n"
 
-    def run(*values: object) -> RunOutcome:
-        return RunOutcome(0, (), {"out/018-pass.mlir": ir.format(*values)})
+    def run(*values: object) -> WatchedRun:
+        return WatchedRun(0, (), {"out/018-pass.mlir": ir.format(*values)})
 
     assert not compare(run("c", 1), run("other", 1)).any
     lines = compare(run("c", 1), run("other", 2)).diffs["out/018-pass.mlir"]
@@ -113,27 +113,27 @@ def test_ir_is_compared_without_the_names_of_its_values() -> None:
 @pytest.mark.parametrize(
     ("made", "verdict"),
     [
-        (RunOutcome(0), "ok"),
-        (RunOutcome(1), "exit code 1"),
-        (RunOutcome(-11), "signal 11"),
-        (RunOutcome(1, what="build"), "build, exit code 1"),
+        (WatchedRun(0), "ok"),
+        (WatchedRun(1), "exit code 1"),
+        (WatchedRun(-11), "signal 11"),
+        (WatchedRun(1, what="build"), "build, exit code 1"),
     ],
 )
-def test_how_a_run_ended_in_words(made: RunOutcome, verdict: str) -> None:
+def test_how_a_run_ended_in_words(made: WatchedRun, verdict: str) -> None:
     assert made.verdict == verdict
 
 
 @pytest.mark.parametrize("name", ["after.mlir", "after.txt"])
 def test_a_file_that_only_one_run_made_is_a_change(name: str) -> None:
-    ran, ended = RunOutcome(0, files={name: "module {\n}\n"}), RunOutcome(0)
+    ran, ended = WatchedRun(0, files={name: "module {\n}\n"}), WatchedRun(0)
     assert [line for line in compare(ended, ran).diffs[name] if line.startswith("+")] == ["+module {", "+}"]
     assert [line for line in compare(ran, ended).diffs[name] if line.startswith("-")] == ["-module {", "-}"]
     assert compare(ran, ran).diffs == {}
 
 
 def test_changed_lines_are_as_they_were_printed_and_the_others_without_times() -> None:
-    before = RunOutcome(0, ("ready in 1.2 s", "took 3.1 s, answer 1"))
-    after = RunOutcome(0, ("ready in 1.4 s", "took 2.9 s, answer 2"))
+    before = WatchedRun(0, ("ready in 1.2 s", "took 3.1 s, answer 1"))
+    after = WatchedRun(0, ("ready in 1.4 s", "took 2.9 s, answer 2"))
     lines = compare(before, after).diffs[""]
     assert lines[1:] == (" ready in …", "-took 3.1 s, answer 1", "+took 2.9 s, answer 2")
 
@@ -152,7 +152,7 @@ class Screen:
     def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
         self._report, self._capsys = WatchReport(), capsys
 
-    def after(self, made: RunOutcome, *saved: str) -> list[str]:
+    def after(self, made: WatchedRun, *saved: str) -> list[str]:
         """The lines of a run, without the time of day."""
         for part in made.parts if not made.what else ():
             self._report.part(part)
@@ -166,40 +166,40 @@ def screen(capsys: pytest.CaptureFixture[str]) -> Screen:
     return Screen(capsys)
 
 
-def lit_run(result: str, *lines: str, code: int = 0) -> RunOutcome:
+def lit_run(result: str, *lines: str, code: int = 0) -> WatchedRun:
     rows = [("a.mlir", result), ("b.mlir", "PASS")]
-    return RunOutcome(code, (tables.plain("lit tests", ["test", "result"], rows), *lines))
+    return WatchedRun(code, (tables.plain("lit tests", ["test", "result"], rows), *lines))
 
 
 def test_the_first_run_is_shown_as_it_comes(screen: Screen) -> None:
-    assert screen.after(RunOutcome(0, ("one", "two"))) == ["one", "two", "ok (run 1.0 s)"]
+    assert screen.after(WatchedRun(0, ("one", "two"))) == ["one", "two", "ok (run 1.0 s)"]
 
 
 def test_later_runs_show_what_has_changed(screen: Screen) -> None:
-    screen.after(RunOutcome(0, ("one", "two")))
-    assert screen.after(RunOutcome(0, ("one", "two")), "a.py") == ["a.py: unchanged, ok (run 1.0 s)"]
-    lines = screen.after(RunOutcome(0, ("one", "three")), "/there/a.py", "b.py")
+    screen.after(WatchedRun(0, ("one", "two")))
+    assert screen.after(WatchedRun(0, ("one", "two")), "a.py") == ["a.py: unchanged, ok (run 1.0 s)"]
+    lines = screen.after(WatchedRun(0, ("one", "three")), "/there/a.py", "b.py")
     assert lines == ["a.py, b.py: changed, ok (run 1.0 s)", "@@ -1,2 +1,2 @@", " one", "-two", "+three"]
-    names = screen.after(RunOutcome(0), "a", "b", "c", "d", "e")[0]
+    names = screen.after(WatchedRun(0), "a", "b", "c", "d", "e")[0]
     assert names == "a, b, c, 2 more: changed, ok (run 1.0 s)"
 
 
 def test_times_that_are_not_shown_are_not_denied(screen: Screen) -> None:
-    screen.after(RunOutcome(0, ("matmul: 12.5 us",)))
-    made = RunOutcome(0, ("matmul: 99.5 us",))
+    screen.after(WatchedRun(0, ("matmul: 12.5 us",)))
+    made = WatchedRun(0, ("matmul: 99.5 us",))
     assert screen.after(made, "a.py") == ["a.py: unchanged except for times, ok (run 1.0 s)"]
     assert screen.after(made, "a.py") == ["a.py: unchanged, ok (run 1.0 s)"]
 
 
 def test_a_failure_is_shown_whole_and_the_next_one_as_a_difference(screen: Screen) -> None:
-    screen.after(RunOutcome(0, ("one",)))
-    failed = RunOutcome(1, ("error: this", "why"))
+    screen.after(WatchedRun(0, ("one",)))
+    failed = WatchedRun(1, ("error: this", "why"))
     assert screen.after(failed, "a.py") == ["a.py: ok → exit code 1 (run 1.0 s)", "error: this", "why"]
     assert screen.after(failed, "a.py") == ["a.py: unchanged, still exit code 1 (run 1.0 s)"]
-    other = screen.after(RunOutcome(1, ("error: that", "why")), "a.py")
+    other = screen.after(WatchedRun(1, ("error: that", "why")), "a.py")
     assert other[0] == "a.py: changed, still exit code 1 (run 1.0 s)"
     assert other[-3:] == ["-error: this", "+error: that", " why"]
-    assert screen.after(RunOutcome(0, ("one",)), "a.py") == ["a.py: exit code 1 → ok, unchanged (run 1.0 s)"]
+    assert screen.after(WatchedRun(0, ("one",)), "a.py") == ["a.py: exit code 1 → ok, unchanged (run 1.0 s)"]
 
 
 def test_the_results_of_tests_that_begin_to_fail(screen: Screen) -> None:
@@ -212,21 +212,21 @@ def test_the_results_of_tests_that_begin_to_fail(screen: Screen) -> None:
 
 
 def test_a_first_build_that_fails_is_shown(screen: Screen) -> None:
-    failed = RunOutcome(1, ("error: build triton-opt failed",), what="build")
+    failed = WatchedRun(1, ("error: build triton-opt failed",), what="build")
     assert screen.after(failed) == ["error: build triton-opt failed", "build, exit code 1 (run 1.0 s)"]
 
 
 def test_ir_is_compared_with_the_last_that_there_was(screen: Screen) -> None:
-    def ran(value: int) -> RunOutcome:
-        return RunOutcome(0, (), {"out/3-pass.txt": f"{value}\n"})
+    def ran(value: int) -> WatchedRun:
+        return WatchedRun(0, (), {"out/3-pass.txt": f"{value}\n"})
 
     screen.after(ran(1))
-    screen.after(RunOutcome(1, ("error",)), "a.cpp")
+    screen.after(WatchedRun(1, ("error",)), "a.cpp")
     assert screen.after(ran(2), "a.cpp")[-3:] == ["@@ -1 +1 @@", "-1", "+2"]
 
 
 def test_a_long_diff_is_cut(screen: Screen) -> None:
-    screen.after(RunOutcome(0, tuple(f"a{number}" for number in range(200))))
-    lines = screen.after(RunOutcome(0, tuple(f"b{number}" for number in range(200))), "a.py")
+    screen.after(WatchedRun(0, tuple(f"a{number}" for number in range(200))))
+    lines = screen.after(WatchedRun(0, tuple(f"b{number}" for number in range(200))), "a.py")
     assert len(lines) == 201
     assert lines[-1].startswith("-a")

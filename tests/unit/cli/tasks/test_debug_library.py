@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.build import made
 from tests.unit.cli.tasks.conftest import Smith
-from tritonsmith.build.debug_library.command import DebugLibraryOutcome
+from tritonsmith.build.debug_library.command import PreparedDebugLibrary
 from tritonsmith.build.debug_library.plan import Operation
 from tritonsmith.build.debug_library.relink import Replacement
 from tritonsmith.build.debug_library.resolve import Library, LibrarySource
@@ -68,12 +68,12 @@ def test_gdb_is_told_where_the_build_has_its_debug_information(tmp_path: Path) -
     assert f"--args '{build}/bin/triton-opt' FILE.mlir" in said
 
 
-def outcome(places: tuple[LibrarySource, ...], fresh: tuple[str, ...]) -> DebugLibraryOutcome:
+def outcome(places: tuple[LibrarySource, ...], fresh: tuple[str, ...]) -> PreparedDebugLibrary:
     earlier = operation("MLIRAffine", "Affine.cpp")
     asked = operation("MLIRTransforms", "Canonicalizer.cpp", "CSE.cpp")
     prepared = PreparedBuild(Plan("p"), (), {})
     replaced = {one.library.name: one.replacement for one in (earlier, asked)}
-    return DebugLibraryOutcome(prepared, (earlier, asked), fresh, (), replaced, made.inputs(), places)
+    return PreparedDebugLibrary(prepared, (earlier, asked), fresh, (), replaced, made.inputs(), places)
 
 
 @pytest.mark.parametrize(

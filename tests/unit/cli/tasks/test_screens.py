@@ -27,7 +27,7 @@ from tests.unit.lab.compare.making import point as compared_point
 from tests.unit.lab.compare.making import written
 from tests.unit.lab.compare.test_thresholds import pair
 from tritonsmith.atlas import command as atlas_report
-from tritonsmith.atlas.answer import AtlasAnswer
+from tritonsmith.atlas.answer import AtlasFacts
 from tritonsmith.atlas.source_files import Place
 from tritonsmith.build import plugins as plugin_report
 from tritonsmith.build.editors.merged_files import MergedFile
@@ -42,7 +42,7 @@ from tritonsmith.build.suites.workflow import WorkflowJob, WorkflowStep
 from tritonsmith.build.worktrees.add import WorktreeRecord
 from tritonsmith.build.worktrees.remove import WorktreeRow
 from tritonsmith.check import answer as check_report
-from tritonsmith.check.answer import CheckAnswer, CheckedPass
+from tritonsmith.check.answer import CheckedPass, CheckResult
 from tritonsmith.cli.tasks import namespace, output, worktree
 from tritonsmith.cli.tasks import store as store_tasks
 from tritonsmith.cli.tasks.cache import _show_plan as show_cleared
@@ -114,7 +114,7 @@ from tritonsmith.lab.triage.program import ProgramKnockout
 from tritonsmith.lab.triage.reduce import reduce_kernel as kernel_reduce
 from tritonsmith.lab.triage.reduce.kernel_search import SourceCounts
 from tritonsmith.lab.triage.reduce.reduce_kernel import KernelReduced
-from tritonsmith.lab.triage.verdict import Answer, TriageVerdict, Tried
+from tritonsmith.lab.triage.verdict import Conclusion, TriageResult, Tried
 
 KERNEL = "_attn_fwd_inner_with_tensor_descriptors_and_a_long_name"
 SWEEP = {"BLOCK_M": 128, "BLOCK_N": 256, "num_warps": 8, "num_stages": 3}
@@ -197,7 +197,7 @@ def _passes_check(_: World) -> Iterable[Grid]:
             22, "triton-nvidia-gpu-cluster-barrier-mbar-allocator", "unknown", "ttng.tc_gen5_mma_scaled"
         ),
     ]
-    yield check_report.table(CheckAnswer(KERNEL, "cuda:90", tuple(rows), None, 123_456, 9, 3, 12, ()))
+    yield check_report.table(CheckResult(KERNEL, "cuda:90", tuple(rows), None, 123_456, 9, 3, 12, ()))
 
 
 def _knockout(_: World) -> Iterable[Grid]:
@@ -365,7 +365,7 @@ def _ci_replay(_: World) -> Iterable[Grid]:
 def _triage(_: World) -> Iterable[Grid]:
     seen = Observation(Verdict.BAD, "error: " + KERNEL * 3, "spills: unknown", 12.0)
     tried = tuple(Tried(one, seen) for one in variants.every())
-    yield triage.table(TriageVerdict(Answer.NONE, "", (), (), seen, tried))
+    yield triage.table(TriageResult(Conclusion.NONE, "", (), (), seen, tried))
 
 
 def _layout(_: World) -> Iterable[Grid]:
@@ -393,7 +393,7 @@ def _kernel_reduce(world: World) -> Iterable[Grid]:
 
 
 def _explain(_: World) -> Iterable[Grid]:
-    found = AtlasAnswer("op", "ttg.convert_layout", "convert layout")
+    found = AtlasFacts("op", "ttg.convert_layout", "convert layout")
     found.tables["arguments"] = [("src", "AnyTypeOf<[TT_Tensor, TTG_MemDescType]>", KERNEL * 2)]
     yield from (one for one in atlas_report.blocks(found) if isinstance(one, Grid))
     yield atlas_report.table([found], "ops", "/home/me/triton")

@@ -8,14 +8,14 @@ from tests.unit.compiler.replay.dumps import dump
 from tritonsmith.compiler.replay import run
 from tritonsmith.compiler.replay.job import ReplayJob
 from tritonsmith.compiler.replay.pass_chain import PassLink
-from tritonsmith.compiler.replay.run import ReplayOutcome, ReplayStatus
+from tritonsmith.compiler.replay.run import ReplayResult, ReplayStatus
 
 HERE = Path("here")
 
 
-def outcome(verdict: ReplayStatus, *, last: bool = False) -> ReplayOutcome:
+def outcome(verdict: ReplayStatus, *, last: bool = False) -> ReplayResult:
     link = PassLink(dump(3, "cse"), None if last else dump(4, "next"))
-    return ReplayOutcome(ReplayJob((link,), HERE, None if last else HERE, HERE, HERE), verdict, "", 0.1)
+    return ReplayResult(ReplayJob((link,), HERE, None if last else HERE, HERE, HERE), verdict, "", 0.1)
 
 
 def test_what_cannot_be_compared_is_not_counted() -> None:

@@ -22,7 +22,7 @@ from tritonsmith.lab import experiment
 from tritonsmith.lab.experiment import Rules
 from tritonsmith.lab.failure import Failure
 from tritonsmith.lab.isolate import failing_pass
-from tritonsmith.lab.reduce.oracles import OracleAnswer, PassRunner
+from tritonsmith.lab.reduce.oracles import OracleResult, PassRunner
 
 pytestmark = pytest.mark.unit
 
@@ -124,7 +124,7 @@ class Fake:
 
     passes: Passes
 
-    def ask(self, text: str) -> OracleAnswer:
+    def ask(self, text: str) -> OracleResult:
         if not self.passes.lives:
             raise KilledError
         self.passes.lives -= 1
@@ -134,8 +134,8 @@ class Fake:
         if answer == "lacking":
             raise UsageError("no pass")
         if isinstance(answer, str):
-            return OracleAnswer(None, began=False, log=answer)
-        return OracleAnswer(answer, began=True, log=f"the log of {name}")
+            return OracleResult(None, began=False, log=answer)
+        return OracleResult(answer, began=True, log=f"the log of {name}")
 
     def close(self) -> None:
         """Nothing runs."""
@@ -227,8 +227,8 @@ def test_a_last_pass_whose_tests_disagree_was_not_tested_alone(
     answers = itertools.cycle([CRASH, None])
     ask = Fake.ask
 
-    def unsteady(oracle: Fake, text: str) -> OracleAnswer:
-        return OracleAnswer(next(answers), began=True, log="") if "module3" in text else ask(oracle, text)
+    def unsteady(oracle: Fake, text: str) -> OracleResult:
+        return OracleResult(next(answers), began=True, log="") if "module3" in text else ask(oracle, text)
 
     monkeypatch.setattr(Fake, "ask", unsteady)
     assert passes.isolate(Rules(2)).notes[-1].startswith("the last pass alone was not tested")

@@ -12,7 +12,7 @@ from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Verdict
 from tritonsmith.lab.triage import check, verdict
 from tritonsmith.lab.triage.program import CommandSubject
-from tritonsmith.lab.triage.verdict import Answer, TriageVerdict
+from tritonsmith.lab.triage.verdict import Conclusion, TriageResult
 
 COMPILED = (  # as Triton leaves it
     "import os, pathlib\nfolder = pathlib.Path(os.environ['TRITON_CACHE_DIR'], 'key')\n"
@@ -28,7 +28,7 @@ def subject(folder: Path, text: str, asked: str = "out ~ reference") -> CommandS
     return CommandSubject(argv, Path(sys.executable), folder, folder / "out", 0, check.parse(asked))
 
 
-def judged(folder: Path, text: str, asked: str = "out ~ reference") -> TriageVerdict:
+def judged(folder: Path, text: str, asked: str = "out ~ reference") -> TriageResult:
     """Its verdict."""
     return verdict.run(subject(folder, text, asked), Journal(), lambda _name, _seen: None)
 
@@ -61,7 +61,7 @@ def test_what_a_check_says(tmp_path: Path, values: str, asked: str, seen: Verdic
 def test_a_cause_of_wrong_values(tmp_path: Path) -> None:
     helps = "any(map(os.environ.get, ('DISABLE_LLVM_OPT', 'TRITON_INTERPRET')))"
     found = judged(tmp_path, f"{COMPILED}out = 1 if {helps} else 2\nreference = 1")
-    assert found.answer is Answer.DECIDED
+    assert found.conclusion is Conclusion.DECIDED
     assert found.text == "LLVM's optimizations"
     seen = {one.variant.name: one.observation for one in found.tried}
     assert seen["num_warps=1"].verdict is Verdict.SKIP, "nothing was compiled by Triton's own compile"

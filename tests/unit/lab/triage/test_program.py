@@ -18,7 +18,7 @@ from tritonsmith.lab.triage import program, verdict
 from tritonsmith.lab.triage import variant as variants
 from tritonsmith.lab.triage.program import CommandSubject
 from tritonsmith.lab.triage.variant import TriageChange
-from tritonsmith.lab.triage.verdict import Answer, TriageVerdict
+from tritonsmith.lab.triage.verdict import Conclusion, TriageResult
 from tritonsmith.worker.messages import OperatedRow
 
 COMPILES = (  # as Triton leaves it
@@ -33,7 +33,7 @@ def subject(folder: Path, text: str, timeout: int = 0) -> CommandSubject:
     return CommandSubject((sys.executable, "script.py"), Path(sys.executable), folder, out, timeout)
 
 
-def judged(folder: Path, text: str) -> TriageVerdict:
+def judged(folder: Path, text: str) -> TriageResult:
     """Its verdict."""
     return verdict.run(subject(folder, text), Journal(), lambda _name, _seen: None)
 
@@ -41,7 +41,7 @@ def judged(folder: Path, text: str) -> TriageVerdict:
 def test_a_variable_that_helps(tmp_path: Path) -> None:
     text = "import os\nassert os.environ.get('DISABLE_LLVM_OPT') or os.environ.get('TRITON_INTERPRET')"
     found = judged(tmp_path, text)
-    assert found.answer is Answer.DECIDED
+    assert found.conclusion is Conclusion.DECIDED
     assert found.text == "LLVM's optimizations"
     assert "AssertionError" in (tmp_path / "out" / "nothing_changed" / "log").read_text(encoding="utf-8")
 
@@ -55,7 +55,7 @@ def test_the_cache_is_always_empty(tmp_path: Path) -> None:
 
 def test_what_comes_and_goes(tmp_path: Path) -> None:
     text = "import pathlib\np = pathlib.Path('count')\nn = p.exists()\np.touch()\nassert n"
-    assert judged(tmp_path, text).answer is Answer.FLAKY
+    assert judged(tmp_path, text).conclusion is Conclusion.FLAKY
 
 
 def test_a_change_that_helps_only_once_does_not_count(tmp_path: Path) -> None:

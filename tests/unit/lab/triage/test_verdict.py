@@ -14,7 +14,7 @@ from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.triage import variant as variants
 from tritonsmith.lab.triage import verdict
 from tritonsmith.lab.triage.variant import Meaning, TriageChange
-from tritonsmith.lab.triage.verdict import Answer, TriageVerdict, Tried
+from tritonsmith.lab.triage.verdict import Conclusion, TriageResult, Tried
 
 SHOWS = Observation(Verdict.BAD, "error: wrong", failure=Failure("error", "wrong"))
 GONE = Observation(Verdict.GOOD, "exit code 0")
@@ -63,7 +63,7 @@ class Fake:
         return f"invoke bisect --good {other}"
 
 
-def judged(*gone: str, **more: object) -> tuple[TriageVerdict, list[str]]:
+def judged(*gone: str, **more: object) -> tuple[TriageResult, list[str]]:
     """The verdict, and what was tested."""
     subject = Fake(frozenset(gone), **more)  # type: ignore[arg-type]
     return verdict.run(subject, Journal(), lambda _name, _seen: None), subject.tested
@@ -71,27 +71,27 @@ def judged(*gone: str, **more: object) -> tuple[TriageVerdict, list[str]]:
 
 def test_one_cause_is_decided_with_its_lines() -> None:
     found, _ = judged("float32 dots in full precision")
-    assert found.answer is Answer.DECIDED
+    assert found.conclusion is Conclusion.DECIDED
     assert found.text == "tf32: the input precision of tl.dot, k.py:3 (ttir)"
     assert 'input_precision="ieee"' in found.next[0]
 
 
 def test_what_a_sanitizer_finds_is_not_blamed_on_a_change_that_hides_it() -> None:
     found, _ = judged("ptxas not optimizing", otherwise=frozenset(("memcheck",)), is_command=True)
-    assert found.answer is Answer.SEVERAL
+    assert found.conclusion is Conclusion.SEVERAL
     assert "accesses outside of memory" in found.text
 
 
 def test_what_an_assertion_says_does_not_contradict_a_cause() -> None:
     found, _ = judged("num_stages=1", otherwise=frozenset(("an assertions build",)))
-    assert found.answer is Answer.DECIDED
+    assert found.conclusion is Conclusion.DECIDED
     assert found.text.startswith("software pipelining")
     assert "an assertions build says: error: needs 4 warps" in found.reasons
 
 
 def test_a_memory_error_of_the_compiler_does() -> None:
     found, _ = judged("num_stages=1", otherwise=frozenset(("an ASan build",)))
-    assert found.answer is Answer.SEVERAL
+    assert found.conclusion is Conclusion.SEVERAL
     assert "memory errors of the compiler" in found.text
 
 
@@ -99,7 +99,7 @@ def test_all_passes_are_tried_though_one_helps() -> None:
     """A pass that feeds the wrong one helps too, as on triton#11836."""
     names = ("tritongpu-remove-layout-conversions", "tritongpu-optimize-thread-locality")
     found, tested = judged(*(f"without {name}" for name in names))
-    assert found.answer is Answer.SEVERAL
+    assert found.conclusion is Conclusion.SEVERAL
     assert all(name in found.text for name in names)
     assert "without triton-loop-aware-cse" in tested
 
@@ -107,7 +107,7 @@ def test_all_passes_are_tried_though_one_helps() -> None:
 def test_another_ptxas_agrees_with_no_optimizations_by_its_own() -> None:
     names = ("ptxas not optimizing", "a newer ptxas", "an older ptxas")
     found, _ = judged(*names, swaps={names[1]: ("12.9.86", "13.5.37"), names[2]: ("12.9.86", "12.8.93")})
-    assert found.answer is Answer.DECIDED
+    assert found.conclusion is Conclusion.DECIDED
     assert found.text == "ptxas, 13.5.37 instead of 12.9.86, 12.8.93 instead of 12.9.86"
     said = "a newer ptxas: 13.5.37 instead of 12.9.86: the same PTX"
     assert any(one.startswith(said) for one in found.reasons)
@@ -116,14 +116,14 @@ def test_another_ptxas_agrees_with_no_optimizations_by_its_own() -> None:
 
 def test_two_causes_are_not_decided() -> None:
     found, _ = judged("float32 dots in full precision", "num_stages=1")
-    assert found.answer is Answer.SEVERAL
+    assert found.conclusion is Conclusion.SEVERAL
     assert "tf32" in found.text
     assert "software pipelining" in found.text
 
 
 def test_no_cause_is_not_decided() -> None:
     found, tested = judged()
-    assert found.answer is Answer.NONE
+    assert found.conclusion is Conclusion.NONE
     assert "num_warps=1" in tested
 
 
@@ -131,14 +131,14 @@ def test_narrower_variants_are_tried_only_below_what_helps() -> None:
     found, tested = judged()
     assert "no loop strength reduction" not in tested
     found, tested = judged("LLVM not optimizing", "no loop strength reduction")
-    assert found.answer is Answer.DECIDED
+    assert found.conclusion is Conclusion.DECIDED
     assert found.reasons[0].startswith("no loop strength reduction: ")
     assert not any(one.startswith("LLVM not optimizing") for one in found.reasons)
 
 
 def test_another_release_is_no_cause() -> None:
     found, _ = judged("the release before")
-    assert found.answer is Answer.NONE
+    assert found.conclusion is Conclusion.NONE
     assert "of this Triton" in found.text
     assert found.next == ("invoke bisect --good 3.5.1",)
 
@@ -148,7 +148,7 @@ def test_where_it_fails_and_what_a_newer_release_says() -> None:
         Verdict.BAD, "assertion: !empty()", notes=("it fails in the pass TritonGPUAllocateWarpGroups",)
     )
     found, _ = judged(runs=[first], otherwise=frozenset(["the newest release"]))
-    assert found.answer is Answer.NONE
+    assert found.conclusion is Conclusion.NONE
     assert found.reasons == (
         "it fails in the pass TritonGPUAllocateWarpGroups",
         "the newest release says: error: needs 4 warps",
@@ -157,22 +157,22 @@ def test_where_it_fails_and_what_a_newer_release_says() -> None:
 
 def test_the_interpreter_shows_it_too() -> None:
     found, _ = judged(is_command=True)
-    assert found.answer is Answer.DECIDED
+    assert found.conclusion is Conclusion.DECIDED
     assert found.text.startswith("decided: the interpreter shows it, too")
     found, _ = judged("float32 dots in full precision", is_command=True)
-    assert found.answer is Answer.SEVERAL
+    assert found.conclusion is Conclusion.SEVERAL
 
 
 def test_the_interpreter_is_right_and_one_change_helps() -> None:
     found, _ = judged("interpreter", "float32 dots in full precision", is_command=True)
-    assert found.answer is Answer.DECIDED
+    assert found.conclusion is Conclusion.DECIDED
     assert found.text.startswith("tf32")
 
 
 def test_what_the_interpreter_shows_is_no_work_of_a_pass() -> None:
     """A missing mask: leaving out twenty passes tells nothing more."""
     found, tested = judged(is_command=True)
-    assert found.answer is Answer.DECIDED
+    assert found.conclusion is Conclusion.DECIDED
     assert not any(name.startswith("without ") for name in tested)
 
 
@@ -207,20 +207,20 @@ def test_a_row_is_one_line_and_repeats_nothing() -> None:
 
 def test_nothing_is_wrong() -> None:
     found, tested = judged(runs=[GONE])
-    assert found.answer is Answer.NOTHING
+    assert found.conclusion is Conclusion.NOTHING
     assert tested == []
 
 
 def test_what_comes_and_goes_is_not_decided() -> None:
     for runs in ([GONE, SHOWS], [SHOWS, GONE]):
         found, tested = judged(runs=runs, is_command=True)
-        assert found.answer is Answer.FLAKY
+        assert found.conclusion is Conclusion.FLAKY
         assert tested == []
 
 
 def test_a_slow_compile_is_timed_twice() -> None:
     found, tested = judged(runs=[SHOWS, GONE], kind="slow")
-    assert found.answer is Answer.FLAKY
+    assert found.conclusion is Conclusion.FLAKY
     assert tested == []
     found, tested = judged("num_warps=8", kind="slow")
     assert found.text.startswith("few warps for the block")
@@ -231,7 +231,7 @@ def test_a_slow_compile_is_timed_twice() -> None:
 def test_the_same_machine_code_cannot_mend_anything() -> None:
     first = Observation(Verdict.BAD, code="1")
     found, _ = judged("num_stages=1", runs=[first], code="1")
-    assert found.answer is Answer.FLAKY
+    assert found.conclusion is Conclusion.FLAKY
 
 
 def test_what_cannot_be_tested_at_all() -> None:
