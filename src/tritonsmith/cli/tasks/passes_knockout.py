@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from tritonsmith.cli.tasks.experiments import ExperimentOptions
 from tritonsmith.cli.tasks.kernel_options import KernelOptions, PoolOptions
@@ -16,10 +15,8 @@ from tritonsmith.cli.tasks.output import task
 if TYPE_CHECKING:
     from tritonsmith.compiler.interpreter import Interpreter
     from tritonsmith.compiler.request import CompileRequest
-    from tritonsmith.core.ui.tables import Grid
     from tritonsmith.lab.journal import Journal
-
-K = TypeVar("K")  # the result of one kernel and target
+    from tritonsmith.lab.knockout import Knockout
 
 
 @task(tables=True)
@@ -40,14 +37,6 @@ def knockout(
     from tritonsmith.core.errors import UsageError
     from tritonsmith.core.ui import console
     from tritonsmith.lab import knockout as passes_knockout
-    from tritonsmith.lab.knockout import (
-        as_json,
-        execute_llvm,
-        llvm_as_json,
-        summary,
-        tables_of,
-        tables_of_llvm,
-    )
 
     _, argv = command_line()
     if bool(kernel) == bool(argv):
@@ -61,54 +50,60 @@ def knockout(
     if check:
         raise UsageError("--check is about a program's values", hints=["-- python script.py"])
     requests = what.requests(kernel, by=by)
-    first = passes_knockout.first_of_llvm if llvm else passes_knockout.first
     where = by.toolchain(*requests, dry_run=dry_run)
-    name = passes_knockout.LLVM_JOURNAL if llvm else passes_knockout.JOURNAL
     folders = [passes_knockout.folder_of(request, where, out) for request in requests]
-    journals = {folder.name: folder / name for folder in folders}
+    journals = {folder.name: passes_knockout.journal_of(folder, llvm=llvm) for folder in folders}
     if tests.show_status(journals, passes_knockout.WORDS, json=json):
         return
     if dry_run:
         for request in requests:
-            output.compile_of(first(request, where, out))
+            output.compile_of(passes_knockout.first(request, where, out, llvm=llvm))
         each = "for each number of LLVM's passes" if llvm else "without each pass"
         console.note(f"and one compile {each} that this one counts")
         return
-    if llvm:
-        limited, notes = _each(execute_llvm, requests, where, out, tests, json=json)
-        _print(llvm_as_json(limited), tables_of_llvm(limited), json=json)
-        tests.write_page(notes, "knockout", [notes.answer], passes_knockout.WORDS)
-        return
-    knockouts, notes = _each(passes_knockout.execute, requests, where, out, tests, json=json)
-    tables = itertools.chain(tables_of(knockouts), [summary(knockouts)] if len(requests) > 1 else [])
-    _print(as_json(knockouts), tables, json=json)
+    knockouts, notes = _each(requests, where, out, tests, llvm=llvm, json=json)
+    _print(knockouts, several=len(requests) > 1, json=json)
     tests.write_page(notes, "knockout", [notes.answer], passes_knockout.WORDS)
-    if not json:
+    if not (json or llvm):
         console.note(
             "whether the code without a pass is right, only a run on its GPU tells: -- python script.py"
         )
 
 
 def _each(
-    execute: Callable[..., tuple[tuple[K, ...], Journal]],
     requests: Sequence[CompileRequest],
     where: Interpreter,
     out: Path | None,
     tests: ExperimentOptions,
     *,
+    llvm: bool,
     json: bool,
-) -> tuple[list[K], Journal]:
+) -> tuple[list[Knockout], Journal]:
     """Knock out the passes of each kernel, and merge the journals."""
     from tritonsmith.lab.journal import merged
-    from tritonsmith.lab.knockout import folder_of
+    from tritonsmith.lab.knockout import execute, folder_of
 
-    knockouts: list[K] = []
+    knockouts: list[Knockout] = []
     journals = {}
     for request in requests:
-        answers, journal = execute(request, where, out, tests.rules, silent=json)
-        knockouts += answers
+        results, journal = execute(request, where, out, tests.rules, llvm=llvm, silent=json)
+        knockouts += results
         journals[folder_of(request, where, out).name] = journal
     return knockouts, merged(journals)
+
+
+def _print(knockouts: list[Knockout], *, several: bool, json: bool) -> None:
+    from tritonsmith.cli.tasks import output
+    from tritonsmith.core.ui import console
+    from tritonsmith.lab.knockout import as_json, summary, tables_of
+
+    if json:
+        output.json(as_json(knockouts))
+        return
+    for table in tables_of(knockouts):
+        console.out().print(table)
+    if several and not knockouts[0].llvm:  # each kernel has other runs of LLVM's passes
+        console.out().print(summary(knockouts))
 
 
 def _of_program(
@@ -158,14 +153,3 @@ def _of_program(
     else:
         console.out().print(program_knockout.table(found, check=bool(check)))
     tests.write_page(journal, "knockout", [f"each of {len(found.passes)} passes left out in turn"])
-
-
-def _print(made: dict[str, Any], tables: Iterable[Grid], *, json: bool) -> None:
-    from tritonsmith.cli.tasks import output
-    from tritonsmith.core.ui import console
-
-    if json:
-        output.json(made)
-        return
-    for table in tables:
-        console.out().print(table)

@@ -98,7 +98,7 @@ from tritonsmith.lab.compare import report as compare
 from tritonsmith.lab.compare.matching import Compared, Comparison
 from tritonsmith.lab.compare.two_sides import ComparedKernel
 from tritonsmith.lab.journal import Journal
-from tritonsmith.lab.knockout import KnockedOut, Knockout, LlvmKnockout, LlvmPassRun
+from tritonsmith.lab.knockout import KnockedOut, Knockout
 from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.reduce import reduce_ir as reduce
 from tritonsmith.lab.reduce.reduce_ir import Size
@@ -209,7 +209,7 @@ def _knockout(_: World) -> Iterable[Grid]:
     }
     binding = "nvidia.passes.ttnvgpuir.add_cluster_barrier_mbar_allocator"
     name = "triton-nvidia-gpu-cluster-barrier-mbar-allocator"
-    cut = tuple(KnockedOut(name, 1, binding, "ttgir", verdict, row, 12.5) for verdict, row in rows.items())
+    cut = tuple(KnockedOut(name, 1, effect, row, 12.5, binding, "ttgir") for effect, row in rows.items())
     found = [
         Knockout(kernel, "cuda:90:32", "3.9.0", rows["no effect"], 1.5, cut, Path("/out"))
         for kernel in (KERNEL, "other")
@@ -219,15 +219,14 @@ def _knockout(_: World) -> Iterable[Grid]:
     seen = Observation(Verdict.OTHER, f"exit code 1: {error}", seconds=375.5)
     ran = ProgramKnockout("3.9.0", seen, {f"{name}#1": seen, "cse#2": Observation(Verdict.SKIP, why=error)})
     yield program_knockout.table(ran, check=True)
+    idle, error_row = rows["no effect"], rows["needed"]
     runs = (
-        LlvmPassRun(0, "no pass", "", "no effect", rows["no effect"]),
-        LlvmPassRun(
-            31, "separate-const-offset-from-gep", "function (k)", "changes the code", rows["no effect"]
-        ),
-        LlvmPassRun(112, "licm", f"loop %x in function {KERNEL}", "does not compile", rows["needed"]),
+        KnockedOut("no pass", 0, "no effect", idle),
+        KnockedOut("separate-const-offset-from-gep", 31, "changes the code", idle, unit="function (k)"),
+        KnockedOut("licm", 112, "does not compile", error_row, unit=f"loop %x in function {KERNEL}"),
     )
-    whole = LlvmKnockout(KERNEL, "cuda:90:32", "3.9.0", rows["no effect"], runs, Path("/out"))
-    yield from knockout_report.tables_of_llvm([whole])
+    whole = Knockout(KERNEL, "cuda:90:32", "3.9.0", idle, 1.5, runs, Path("/out"), llvm=True)
+    yield from knockout_report.tables_of([whole])
 
 
 def _corpus(_: World) -> Iterable[Grid]:

@@ -18,7 +18,7 @@ from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, SmithError
 from tritonsmith.lab import knockout
 from tritonsmith.lab.experiment import Rules
-from tritonsmith.lab.knockout import LlvmKnockout
+from tritonsmith.lab.knockout import Knockout
 from tritonsmith.worker import libtriton
 
 LOG = """BISECT: running pass (1) sroa on function (k)
@@ -37,7 +37,7 @@ def result(
     fails: int = 9,
     skip: tuple[str, ...] = (),
     how: Status = "failed",
-) -> LlvmKnockout:
+) -> Knockout:
     """Of a compiler that makes these codes; it fails at one limit."""
 
     def compile_all(asked: CompileRequest, _where: Interpreter, out: Path, **_: Any) -> Manifest:
@@ -55,13 +55,17 @@ def result(
     monkeypatch.setattr(run, "compile_all", compile_all)
     asked = CompileRequest(tmp_path / "k.py", "k", "*fp32", targets.parse_all(("sm_90",)))
     where = Interpreter(Path(sys.executable), workspace.default(), tmp_path, jobs=1, timeout=60)
-    (found,), _ = knockout.execute_llvm(asked, where, tmp_path / "out", Rules(skip=skip))
+    (found,), _ = knockout.execute(asked, where, tmp_path / "out", Rules(skip=skip), llvm=True)
     return found
+
+
+def effects_of(knockout: Knockout) -> list[str]:
+    return [knocked.effect for knocked in knockout.passes]
 
 
 def test_each_run_is_held_against_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = result(tmp_path, monkeypatch)
-    assert [(one.number, one.name, one.unit, one.effect) for one in found.runs] == [
+    assert [(one.number, one.name, one.unit, one.effect) for one in found.passes] == [
         (0, "no pass", "", "no effect"),
         (1, "sroa", "function (k)", "no effect"),
         (2, "Loop Strength Reduction", "loop", "changes the code"),
@@ -71,7 +75,7 @@ def test_each_run_is_held_against_the_one_before(tmp_path: Path, monkeypatch: py
 
 def test_a_limit_at_which_nothing_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = result(tmp_path, monkeypatch, fails=1)
-    assert [one.effect for one in found.runs[1:]] == [
+    assert effects_of(found)[1:] == [
         "does not compile",
         "changes the code",
         "changes the code",
@@ -82,7 +86,12 @@ def test_a_limit_at_which_a_compile_times_out_is_no_test(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = result(tmp_path, monkeypatch, fails=1, how="timeout")
-    assert [one.effect for one in found.runs] == ["no effect", "timed out", "not tested", "changes the code"]
+    assert effects_of(found) == [
+        "no effect",
+        "timed out",
+        "not tested",
+        "changes the code",
+    ]
 
 
 def test_a_limit_that_is_skipped_hides_what_its_run_does(
@@ -90,8 +99,13 @@ def test_a_limit_that_is_skipped_hides_what_its_run_does(
 ) -> None:
     whole = result(tmp_path / "whole", monkeypatch)
     found = result(tmp_path, monkeypatch, skip=("cuda-90-32--1 to 1",))
-    assert [one.effect for one in whole.runs] == ["no effect", "no effect", *["changes the code"] * 2]
-    assert [one.effect for one in found.runs] == ["no effect", "not tested", "not tested", "changes the code"]
+    assert effects_of(whole) == ["no effect", "no effect", *["changes the code"] * 2]
+    assert effects_of(found) == [
+        "no effect",
+        "not tested",
+        "not tested",
+        "changes the code",
+    ]
 
 
 @pytest.mark.parametrize("log", ["", "BISECT: running pass (2) sroa on function (k)"])
@@ -144,13 +158,13 @@ def test_what_was_compiled_before_a_kill_is_not_compiled_again(
     for compiles in (0, 2, 3):
         lives = compiles
         with pytest.raises(KeyboardInterrupt):
-            knockout.execute_llvm(asked, where, out)
+            knockout.execute(asked, where, out, llvm=True)
     lives = 9
-    (found,), _ = knockout.execute_llvm(asked, where, out)
+    (found,), _ = knockout.execute(asked, where, out, llvm=True)
     assert compiled == [-1, 0, -1, 1, 2, -1, 3]
-    assert [(one.name, one.effect, one.row.values) for one in found.runs] == [
-        (one.name, one.effect, one.row.values) for one in whole.runs
+    assert [(one.name, one.effect, one.row.values) for one in found.passes] == [
+        (one.name, one.effect, one.row.values) for one in whole.passes
     ]
     lives = 9
-    knockout.execute_llvm(asked, where, out)
+    knockout.execute(asked, where, out, llvm=True)
     assert compiled[7:] == [-1, 0, 1, 2, 3], "what has ended begins anew"
