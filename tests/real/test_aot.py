@@ -29,7 +29,7 @@ def made(version: str, kernel: str, target: str, out: Path) -> Path:
         CompileRequest(KERNELS, kernel, text, targets.parse_all([target]), options)
         for text in SIGNATURES[kernel]
     ]
-    found = [run.execute(one, where, silent=True).manifest for one in emit.compiles(asked, where)]
+    found = [run.execute(one, where, silent=True).manifest for one in emit.prepare_compiles(asked, where)]
     emit.execute(emit.prepare(found, GRIDS[kernel], out, check=True))
     return out
 

@@ -76,11 +76,11 @@ def aot(
         where = by.toolchain(*asked, dry_run=dry_run)
         asked = [replace(one, targets=_here()) for one in asked] if plain and not target else asked
         if dry_run:
-            for one in emit.compiles(asked, where):
+            for one in emit.prepare_compiles(asked, where):
                 output.compile_of(one)
             output.warnings(("the rest depends on the result of this compile",))
             return
-        compiled = [run.execute(one, where) for one in emit.compiles(asked, where)]
+        compiled = [run.execute(one, where) for one in emit.prepare_compiles(asked, where)]
         for text in dict.fromkeys(note for one in compiled for note in one.notes):
             console.note(text)
         found = [one.manifest for one in compiled]
@@ -169,8 +169,8 @@ def inline_ptx(
             output.compile_of(run.prepare(asked, where))
             output.warnings(("the rest depends on the result of this compile",))
             return
-        made = cuda.compile_one(asked, where, point or None)
-    text = cuda.text_of(made, function, header=header, elementwise=elementwise)
+        made = cuda.compile_point(asked, where, point or None)
+    text = cuda.exported(made, function, header=header, for_triton=elementwise)
     if not out:
         console.write(text, end="")
         return

@@ -1,7 +1,4 @@
-"""Choose C names and types of compiled variants as the Triton that compiled them would.
-
-Code written for the output of tools/compile.py and tools/link.py finds the same functions here.
-"""
+"""Choose the C names and types of compiled variants as the Triton that compiled them would."""
 
 from __future__ import annotations
 
@@ -18,10 +15,12 @@ from tritonsmith.core import configs
 from tritonsmith.core.command_line import version_key
 from tritonsmith.core.errors import FactError, SmithError, UsageError, did_you_mean
 
+# Names, types and suffixes follow upstream's tools/compile.py and tools/link.py version by version, so
+# that code written against their output links against ours without a change.
 _CONSTEXPR = "constexpr"
 _ONE, _ALIGNED = 1, 16
 _LETTERS = {_ONE: "c", _ALIGNED: "d"}
-_DEFAULTS = {"num_warps": 4, "num_stages": 3}  # where the metadata does not say
+_DEFAULTS = {"num_warps": 4, "num_stages": 3}  # if the metadata has neither
 
 
 @dataclass(frozen=True)
@@ -29,12 +28,12 @@ class CArgument:
     """A parameter of the kernel that is not a constant.
 
     Attributes:
-        name: in Python.
-        c_name: in C.
-        kind: its type as Triton spells it.
+        name: the Python name.
+        c_name: the C name.
+        kind: the type as Triton spells it.
         c_type: the type that a caller in C passes.
         kernel_type: the type that the kernel reads; it differs if the launcher has to pack.
-        hint: 16, 1 (then the kernel does not take it), or 0.
+        hint: 16, 1 (the kernel does not take this argument), or 0.
     """
 
     name: str
@@ -56,16 +55,16 @@ class Variant:
 
     Attributes:
         point: the compiled point.
-        binary: its file.
-        triton: version that compiled it.
+        binary: the file with its machine code.
+        triton: the version that compiled it.
         source: the Python file.
-        out_name: common name of all variants of the kernel.
-        sighash: 8 hex digits of the signature and the options.
+        out_name: the name that all variants of the kernel share.
+        sighash: 8 hex digits over the signature and the options.
         suffix: the hints: `0d1d2d`.
         algo: constants and options, as a part of a name: `64x64_warps4xstages3`.
-        arguments: of the dispatcher, in order, including those with a hint of 1.
+        arguments: the dispatcher's, in order, including those with a hint of 1.
         constants: parameter to value, in upstream's order.
-        scratch: names of the pointers that the compiler appended.
+        scratch: the names of the pointers that the compiler appended.
         asked_warps: the requested warps, a part of the names; warp specialization may launch more.
         asked_stages: the requested stages.
     """
@@ -122,16 +121,23 @@ def variant(manifest: Manifest, point: Point, out_name: str) -> Variant:
         why = f"its stages: {', '.join(point.stages) or 'none'}"
         hints = [f"compile the kernel with all stages, or with --stage {vendor['binary']}"]
         raise FactError(f"{point.id} has no {vendor['binary']}", where=manifest.folder, why=why, hints=hints)
+    # Refused here, not at the launch: a kernel without its scratch memory writes through a null pointer,
+    # and one without its cluster hangs or computes wrong results.
     _refuse(point, manifest)
-    names = _era(manifest.triton, table["names"])
+    names = _row_of_version(manifest.triton, table["names"])
+    # Triton specializes an integer that is 1 to a constant, and its tools count such a parameter among
+    # the constants from some version on. A tuple's elements have names with a dot: they are no
+    # parameters of the C function.
     ones = {name: _ONE for name, hint in point.hints.items() if hint == _ONE}
     constants = {name: value for name, value in point.constexprs.items() if "." not in name}
     constants = {name: constants[name] for name in point.signature if name in constants}
     constants |= ones if names["ones"] else {}
     name = out_name or manifest.kernel
-    if not _free(name):
+    if not _is_free(name):
         hints = [f"choose another name: --out-name {name}_kernel"]
         raise UsageError(f"the kernel's name {name} is reserved in C", where=manifest.folder, hints=hints)
+    # The options win over the metadata, which has the warps after warp specialization: names are
+    # made of what was requested.
     known = _DEFAULTS | dict(point.metadata) | dict(point.options)
     warps, stages = (int(known[option]) for option in _DEFAULTS)
     meta = f"warps{warps}xstages{stages}"
@@ -143,7 +149,7 @@ def variant(manifest: Manifest, point: Point, out_name: str) -> Variant:
         out_name=name,
         sighash=_hash(point, meta),
         suffix=_suffix(point, names["suffix"]),
-        algo=f"{_word(constants)}_{meta}",
+        algo=f"{_constants_word(constants)}_{meta}",
         arguments=tuple(_arguments(point, _types(manifest.triton, table), vendor, as_i32=names["ones"])),
         constants=constants,
         scratch=_scratch(manifest.triton, point, table),
@@ -158,7 +164,7 @@ def check_name(name: str) -> str:
     Raises:
         UsageError: it is not a valid name.
     """
-    if name and not (name.isidentifier() and name.isascii() and _free(name)):
+    if name and not (name.isidentifier() and name.isascii() and _is_free(name)):
         raise UsageError(
             f"--out-name cannot be {name!r}",
             hints=["use letters, digits and _, but no C keyword: --out-name matmul_fp16"],
@@ -166,19 +172,19 @@ def check_name(name: str) -> str:
     return name
 
 
-def _era(version: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
+def _row_of_version(version: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the last row that begins no later than this version."""
-    return [row for row in rows if _reached(version, row)][-1]
+    return [row for row in rows if _has_reached(version, row)][-1]
 
 
-def _reached(version: str, row: Mapping[str, Any]) -> bool:
+def _has_reached(version: str, row: Mapping[str, Any]) -> bool:
     return version_key(version)[:2] >= version_key(row["since"])
 
 
 def _types(version: str, table: Mapping[str, Any]) -> dict[str, str]:
     c_types = dict(table["kernel"])
     for row in table["types"]:
-        if _reached(version, row):
+        if _has_reached(version, row):
             c_types |= {name: kind for name, kind in row.items() if name != "since"}
     return c_types
 
@@ -191,10 +197,12 @@ def _arguments(
         if kind == _CONSTEXPR or name in point.constexprs:
             continue
         hint = point.hints.get(name, 0)
+        # From 3.3 on, compile.py declares a parameter that is always 1 as an i32, whatever its type is.
         word = "i32" if hint == _ONE and as_i32 else kind
         if word.startswith("*"):
             c_type = read = vendor["pointer"]
         elif word == "nvTmaDesc" and vendor["descriptor"]:
+            # CUtensorMap is passed by value in the kernel's parameter buffer; AMD has no such object.
             c_type = read = vendor["descriptor"]
         elif word in types:
             c_type, read = types[word], kernel[word]
@@ -205,12 +213,13 @@ def _arguments(
 
 def c_identifier(name: str, index: int) -> str:
     """Return a parameter's name in C, changed if C or the templates reserve it."""
+    # Python allows letters in names that C99 compilers reject without universal character names.
     if not name.isascii():
         return f"arg{index}"
-    return name if _free(name) else f"{name}_"
+    return name if _is_free(name) else f"{name}_"
 
 
-def _free(name: str) -> bool:
+def _is_free(name: str) -> bool:
     """Report whether neither C nor the templates reserve a name."""
     return name not in configs.load("aot")["reserved"]["words"]
 
@@ -232,6 +241,7 @@ def _refuse(point: Point, manifest: Manifest) -> None:
     Raises:
         UsageError: the kernel needs scratch memory, clusters or a cooperative grid.
     """
+    # The generated launcher passes 0 for these pointers, as upstream's does.
     for name in ("global_scratch_size", "profile_scratch_size"):
         size = point.metadata.get(name) or 0
         if size > 0:
@@ -258,7 +268,9 @@ def _suffix(point: Point, which: str) -> str:
     text = ""
     for index, name in enumerate(point.signature):
         letter = _LETTERS.get(point.hints.get(name, 0), "")
-        if which == "types" and index >= len(types):  # its loop counts types, and its hints have indices
+        # An old compile.py loops over the types, from which constants are missing, but looks hints
+        # up by the parameter's index: it drops the last parameters of a kernel with constants.
+        if which == "types" and index >= len(types):
             break
         text += f"{index}{letter}" if letter or which != "hinted" else ""
     return text
@@ -266,15 +278,19 @@ def _suffix(point: Point, which: str) -> str:
 
 def _scratch(version: str, point: Point, table: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the names of scratch pointers that the compiler appended."""
-    # The metadata counts besides the version: a build between two releases may append one already.
+    # A build between two releases carries the number of the older one, yet may append a pointer
+    # already; its metadata shows that. Pointers are appended in a fixed order, so the last one
+    # present implies those before it.
     rows = table["scratch"]
-    there = [_reached(version, row) or f"{row['name']}_size" in point.metadata for row in rows]
+    there = [_has_reached(version, row) or f"{row['name']}_size" in point.metadata for row in rows]
     last = max((number for number, has in enumerate(there) if has), default=-1)
     return tuple(row["name"] for row in rows[: last + 1])
 
 
 def _hash(point: Point, meta: str) -> str:
     """Return 8 hex digits of the signature, in the words that upstream's tool receives."""
+    # compile.py hashes the words of its own command line, in which a hint follows a colon. Another
+    # spelling of the same signature would give functions another name than upstream's.
     words = []
     for name, kind in point.signature.items():
         if kind == _CONSTEXPR or name in point.constexprs:
@@ -285,15 +301,17 @@ def _hash(point: Point, meta: str) -> str:
     return hashlib.sha256(" ".join([*words, meta]).encode()).hexdigest()[:8]
 
 
-def _word(constants: Mapping[str, Any]) -> str:
+def _constants_word(constants: Mapping[str, Any]) -> str:
     """Return the constants as a part of a name; upstream's own text if that is a valid name."""
+    # compile.py joins the values by x, and link.py makes a function's name of that. A float, a negative
+    # number or a string would end the name in C.
     text = "x".join(signature.spell_value(value) for value in constants.values())
     return re.sub(r"\W", "_", text.replace("-", "m").replace(".", "p"), flags=re.ASCII)
 
 
-# Read grids: C expressions over a kernel's parameters and constants, `--grid "(n+1023)/1024,1,1"`.
-
 _DIMENSIONS = 3
+# The grid goes into the C source as it is. So only tokens of an arithmetic expression pass:
+# no quotes, braces, semicolons or calls, which could smuggle statements into the function.
 _TOKENS = re.compile(
     r"(?:[A-Za-z_]\w*|0[xX][0-9a-fA-F]+[uUlL]*|\d+[uUlL]*|[<>=!]=|[-+*/%()<>!&|^~?:]|\s)*", re.ASCII
 )
@@ -301,7 +319,7 @@ _EXAMPLE = '--grid "(n+1023)/1024,1,1"'
 
 
 def parse_grid(text: str) -> tuple[str, str, str]:
-    """Split a grid into its three dimensions; missing ones are 1.
+    """Split a grid, a C expression for each dimension, into its three dimensions; missing ones are 1.
 
     Raises:
         UsageError: the grid is empty, has too many parts, or is not a C expression.
@@ -314,8 +332,7 @@ def parse_grid(text: str) -> tuple[str, str, str]:
     if len(parts) > _DIMENSIONS:
         raise UsageError(f"--grid has {len(parts)} parts; a grid has at most 3", why=text, hints=[_EXAMPLE])
     for part in parts:
-        why = _wrong(part)
-        if why:
+        if why := _expression_error(part):
             raise UsageError(
                 f"--grid cannot be {part!r}", why=why, hints=[f"write a C expression: {_EXAMPLE}"]
             )
@@ -329,6 +346,8 @@ def render_grid(expression: str, variant: Variant) -> str:
     Raises:
         UsageError: it names something that the kernel does not have, or that is no integer.
     """
+    # One dispatcher has several variants with other constants, so a grid over BLOCK is another
+    # expression in each of them. A parameter with hint 1 is no argument of the variant's function.
     here = {argument.name: argument.c_name for argument in variant.passed}
     ones = {argument.name: 1 for argument in variant.arguments if argument.hint == 1}
     constants = {**variant.constants, **ones}
@@ -346,6 +365,7 @@ def render_grid(expression: str, variant: Variant) -> str:
             return str(int(value))
         if name in here:
             return here[name]
+        # A cast such as (int64_t), so that a large grid does not overflow.
         if name in words:
             return name
         names = [*here, *constants]
@@ -354,16 +374,17 @@ def render_grid(expression: str, variant: Variant) -> str:
             f"--grid names {name!r}, which the kernel does not have", why=expression, hints=hints
         )
 
-    return re.sub(r"(?<!\w)[A-Za-z_]\w*", replaced, expression)
+    return re.sub(r"(?<!\w)[A-Za-z_]\w*", replaced, expression)  # not the suffix of 1024u or 0xff
 
 
-def _wrong(part: str) -> str:
+def _expression_error(part: str) -> str:
     if not part:
         return "a part between two commas is empty"
     if "//" in part or "/*" in part:
         return "// and /* start a comment in C; use / to divide integers"
     if not _TOKENS.fullmatch(part):
         return "it contains characters that are not part of an expression over parameters"
+    # A part with unbalanced parentheses could close the expression that the template puts around it.
     depth = 0
     for char in part:
         depth += (char == "(") - (char == ")")

@@ -1,6 +1,6 @@
-"""Load a compiled kernel, from a folder of `kernel.compile` or from a `.ptx` file and its metadata.
+"""Load a compiled kernel for export, and find the statements of its PTX that cannot be inlined.
 
-Find statements that cannot be inlined, with their lines and reasons (`configs/ptx.toml`).
+It comes from a folder of `kernel.compile`, or from a `.ptx` file and its metadata.
 """
 
 from __future__ import annotations
@@ -19,7 +19,16 @@ from tritonsmith.ir import ptx
 from tritonsmith.ir.ptx import Declaration, Directive, Function, Instruction, Module, Statement
 
 _DEFAULT_WARPS = 4  # Triton's
+
 _WARP = 32  # threads
+
+_SHOWN = 5  # reasons in an error message
+
+_DROPPED = ("loc", "file")  # source locations: their file numbers mean other files in another module
+
+_KEPT = ("pragma", "branchtargets")
+
+_IN_BODIES = ("reg", "local", "shared", "param")  # `param` belongs to a call, which is refused itself
 
 
 @dataclass(frozen=True)
@@ -27,8 +36,8 @@ class KernelArgument:
     """A parameter of the Python function that the compiled kernel still has.
 
     Attributes:
-        name: in Python.
-        type: as Triton spells it: `*fp32`, `i32`.
+        name: the Python name.
+        type: the type as Triton spells it: `*fp32`, `i32`.
     """
 
     name: str
@@ -43,11 +52,11 @@ class CompiledKernel:
         path: the PTX file.
         module: the parsed PTX.
         entry: the kernel in it.
-        metadata: Triton's; empty if there is none.
-        arguments: of the Python signature; None if unknown, or if they do not fit the PTX.
-        scratch: names of the parameters that Triton appended, in order.
-        triton: version, or empty.
-        source: Python file, or empty.
+        metadata: Triton's metadata; empty if there is none.
+        arguments: the arguments of the Python signature; None if unknown, or if they do not fit the PTX.
+        scratch: the names of the parameters that Triton appended, in order.
+        triton: the version that compiled it, or empty.
+        source: the Python file, or empty.
     """
 
     path: Path
@@ -68,6 +77,8 @@ class CompiledKernel:
     @property
     def threads(self) -> tuple[int, ...]:
         """The threads of a block, by dimension: as the PTX requires, or else by Triton's number of warps."""
+        # Older Tritons write .maxntid, newer ones .reqntid. Warp specialization launches more warps
+        # than the option num_warps says.
         for name in ("reqntid", "maxntid"):
             if numbers := self.entry.directives.get(name):
                 return numbers
@@ -82,8 +93,8 @@ def from_ptx(path: Path, metadata: Path | None = None) -> CompiledKernel:
     """
     beside = path.with_suffix(".json")
     chosen = metadata or (beside if beside.is_file() else None)
-    known = _json(chosen) if chosen else {}
-    return _compiled(path, known, None, str(known.get("triton_version", "")), "")
+    known = _read_metadata(chosen) if chosen else {}
+    return _parse(path, known, None, str(known.get("triton_version", "")), "")
 
 
 def from_folder(manifest: Manifest, point: Point) -> CompiledKernel:
@@ -97,26 +108,27 @@ def from_folder(manifest: Manifest, point: Point) -> CompiledKernel:
         why = point.error or f"its stages: {', '.join(point.stages) or 'none'}"
         hint = "inline assembly needs a CUDA target: invoke kernel.compile --target cuda:90"
         raise FactError(f"the point {point.id} has no PTX", where=manifest.folder, why=why, hints=[hint])
+    # Constants, and integers that are specialized to 1, are no parameters of the compiled kernel.
     left = [
         KernelArgument(name, kind)
         for name, kind in point.signature.items()
         if kind != "constexpr" and name not in point.constexprs and point.hints.get(name) != 1
     ]
-    return _compiled(path, point.metadata, tuple(left), manifest.triton, manifest.file)
+    return _parse(path, point.metadata, tuple(left), manifest.triton, manifest.file)
 
 
-def choose(manifest: Manifest, wanted: str | None) -> Point:
+def choose(manifest: Manifest, point_id: str | None) -> Point:
     """Select a point by its id, which may be omitted if only one point has PTX.
 
     Raises:
         UsageError: there is no such point, or there are several to choose from.
     """
-    if wanted is not None:
+    if point_id is not None:
         for point in manifest.points:
-            if point.id == wanted:
+            if point.id == point_id:
                 return point
         names = [point.id for point in manifest.points]
-        raise UsageError(f"no point {wanted!r} in {manifest.folder}", hints=did_you_mean(wanted, names))
+        raise UsageError(f"no point {point_id!r} in {manifest.folder}", hints=did_you_mean(point_id, names))
     able = [point for point in manifest.points if "ptx" in point.stages]
     if len(able) == 1:
         return able[0]
@@ -146,7 +158,7 @@ def load(source: Path, *, point: str | None = None, metadata: Path | None = None
     return from_ptx(source, metadata)
 
 
-def _compiled(
+def _parse(
     path: Path, metadata: Mapping[str, Any], left: tuple[KernelArgument, ...] | None, triton: str, source: str
 ) -> CompiledKernel:
     module = ptx.read(path)
@@ -160,23 +172,26 @@ def _compiled(
         )
     entry = entries[0]
     scratch = _scratch(metadata, entry)
-    fits = left is not None and len(left) == len(entry.params) - len(scratch) and all(map(_scalar, left))
+    fits = left is not None and len(left) == len(entry.params) - len(scratch) and all(map(_is_scalar, left))
     return CompiledKernel(path, module, entry, metadata, left if fits else None, scratch, triton, source)
 
 
-def _scalar(argument: KernelArgument) -> bool:
-    """Report whether an argument is one parameter of the PTX, as tuples and descriptors are not."""
+def _is_scalar(argument: KernelArgument) -> bool:
+    """Report whether an argument is one parameter of the PTX."""
+    # A tuple becomes several, and so does a descriptor, with shape and strides: names can then no
+    # longer be given to parameters by counting.
     return re.fullmatch(r"\**[a-z]\w*", argument.type) is not None
 
 
 def _scratch(metadata: Mapping[str, Any], entry: Function) -> tuple[str, ...]:
     rows = configs.load("ptx")["scratch"]
+    # Triton appends these pointers after the user's arguments, always in the order of the rows.
     names = tuple(row["name"] for row in rows if row["metadata"] in metadata)
     pointers = entry.params[len(entry.params) - len(names) :]
     return names if len(pointers) == len(names) else ()
 
 
-def _json(path: Path) -> dict[str, Any]:
+def _read_metadata(path: Path) -> dict[str, Any]:
     try:
         content = untrusted.read_json(path)
     except (OSError, ValueError) as error:
@@ -185,12 +200,6 @@ def _json(path: Path) -> dict[str, Any]:
         hint = "give Triton's NAME.json, which is next to NAME.ptx in its cache"
         raise FactError("this file is not the metadata of a kernel", where=path, hints=[hint])
     return content
-
-
-_SHOWN = 5
-_DROPPED = ("loc", "file")  # source locations: useless in another file
-_KEPT = ("pragma", "branchtargets")
-_IN_BODIES = ("reg", "local", "shared", "param")  # `param` belongs to a call, which is refused itself
 
 
 class UnsupportedPtxError(SmithError):
@@ -202,10 +211,10 @@ class Refusal:
     """A reason why a function cannot be inlined.
 
     Attributes:
-        line: in the PTX.
-        text: of the instruction, parameter or directive.
-        what: group that it belongs to: `tensor maps`.
-        why: it cannot be inlined.
+        line: the line in the PTX.
+        text: the text of the instruction, parameter or directive.
+        what: the group that it belongs to: `tensor maps`.
+        why: the reason why it cannot be inlined.
         hints: things to try.
     """
 
@@ -216,11 +225,11 @@ class Refusal:
     hints: tuple[str, ...] = ()
 
 
-def error(name: str, where: object, refusals: list[Refusal]) -> UnsupportedPtxError:
+def unsupported(name: str, where: object, refusals: list[Refusal]) -> UnsupportedPtxError:
     """Return the error about a kernel, with the first of its reasons and the lines of the next ones.
 
     Args:
-        name: of the kernel.
+        name: the kernel's name.
         where: the PTX file.
         refusals: the reasons; at least one.
     """
@@ -233,35 +242,35 @@ def error(name: str, where: object, refusals: list[Refusal]) -> UnsupportedPtxEr
         f"{name} cannot be inlined: {', '.join(groups)}",
         where=f"{where}:{first.line}",
         why="\n".join([first.why, *lines]),
-        hints=dict.fromkeys(hint for refusal in refusals for hint in refusal.hints),
+        hints=dict.fromkeys(hint for refusal in refusals for hint in refusal.hints),  # each once, in order
     )
 
 
-def find(function: Function) -> list[Refusal]:
+def find_refusals(function: Function) -> list[Refusal]:
     """Return all reasons against a function that can be known before it is rewritten."""
     return [
-        *_of_head(function),
-        *(refusal for statement in function.body or () for refusal in _of_statement(statement)),
+        *_refuse_head(function),
+        *(refusal for statement in function.body or () for refusal in _refuse_statement(statement)),
     ]
 
 
-def _of_head(function: Function) -> Iterator[Refusal]:
+def _refuse_head(function: Function) -> Iterator[Refusal]:
     for group in _groups():
         for param in function.params:
             if param.length is not None and group.get("array_params"):
-                yield _refusal(param.line, f".param .{param.type} {param.name}[{param.length}]", group)
+                yield _in_group(param.line, f".param .{param.type} {param.name}[{param.length}]", group)
         for name, values in function.directives.items():
             if name not in group.get("directives", ()):
                 continue
             numbers = ", ".join(map(str, values))
-            yield _refusal(function.placed[name], f".{name} {numbers}".strip(), group)
+            yield _in_group(function.placed[name], f".{name} {numbers}".strip(), group)
 
 
-def _of_statement(statement: Statement) -> Iterator[Refusal]:
+def _refuse_statement(statement: Statement) -> Iterator[Refusal]:
     if isinstance(statement, Instruction):
         for group in _groups():
             if _forbids(group, statement):
-                yield _refusal(statement.line, str(statement), group)
+                yield _in_group(statement.line, str(statement), group)
                 return
     elif isinstance(statement, Directive) and statement.name not in (*_DROPPED, *_KEPT):
         why = "this directive may have another meaning inside a function"
@@ -273,6 +282,7 @@ def _of_statement(statement: Statement) -> Iterator[Refusal]:
 
 
 def _forbids(group: dict[str, Any], instruction: Instruction) -> bool:
+    # The dots keep `bar` from matching `barrier`: rows name whole parts of an opcode.
     opcode = f"{instruction.opcode}."
     if any(opcode.startswith(f"{first}.") for first in group["opcodes"]):
         return True
@@ -282,7 +292,7 @@ def _forbids(group: dict[str, Any], instruction: Instruction) -> bool:
     return any(word.kind == "name" and word.text[1:] in registers for word in instruction.operands)
 
 
-def _refusal(line: int, text: str, group: dict[str, Any]) -> Refusal:
+def _in_group(line: int, text: str, group: dict[str, Any]) -> Refusal:
     return Refusal(line, text, group["what"], group["why"], tuple(group["hints"]))
 
 

@@ -1,11 +1,7 @@
-"""Write a kernel's PTX as CUDA C++: a function of inline assembly, and a header whose kernel calls it.
+"""Export a compiled kernel as inline assembly: `kernel.export --as ptx`.
 
-Convert a function of registers only into the string for Triton's `tl.inline_asm_elementwise`.
-
-A kernel itself never has that form: it has no result, and only changes memory. A function that Triton
-compiled on its own (`@triton.jit(noinline=True)`) has: it takes values and returns one.
-
-Export a compiled kernel as inline assembly: `kernel.export --as ptx`.
+It becomes a function of CUDA C++, alone or in a header whose kernel calls it. A function of registers only
+can instead become the string for Triton's `tl.inline_asm_elementwise`.
 """
 
 from __future__ import annotations
@@ -28,10 +24,55 @@ from tritonsmith.inspect.export_ptx.compiled_kernel import CompiledKernel, Kerne
 from tritonsmith.inspect.export_ptx.rewrite import AsmVariable, Operand
 from tritonsmith.ir.ptx import Function, Instruction, Module, Param
 
+
+def compile_point(request: CompileRequest, where: Interpreter, point: str | None) -> CompiledKernel:
+    """Compile a kernel, and select the point.
+
+    Raises:
+        SmithError: it does not compile, or several points have PTX and none is named.
+    """
+    # A sweep over targets may have points of other vendors, which never have PTX.
+    manifest = run.compile_all(replace(request, stages=()), where)
+    broken = [
+        candidate for candidate in manifest.points if candidate.status != "ok" and candidate.backend == "cuda"
+    ]
+    if broken and len(broken) == sum(candidate.backend == "cuda" for candidate in manifest.points):
+        raise SmithError(
+            f"{manifest.kernel} did not compile", where=manifest.folder, why=broken[0].error or None
+        )
+    return compiled_kernel.from_folder(manifest, compiled_kernel.choose(manifest, point))
+
+
+def exported(compiled: CompiledKernel, function: str, *, header: bool, for_triton: bool) -> str:
+    """Return the function of inline assembly, alone or in a `.cuh` that compiles; or the string for Triton.
+
+    Args:
+        compiled: the kernel.
+        function: with `for_triton`, the function to convert; empty for the only one.
+        header: return a complete `.cuh`.
+        for_triton: return the string for `tl.inline_asm_elementwise`.
+
+    Raises:
+        UnsupportedPtxError: no inline assembly can hold the kernel or the function.
+    """
+    if for_triton:
+        return elementwise(compiled.module, compiled.path, function or None).python()
+    inlined = inline(compiled)
+    return cuh(inlined) if header else inlined.function
+
+
+def plan(text: str, out: Path) -> Plan:
+    """Return a plan that writes the text into a file."""
+    return Plan(f"write {out.name}", (Write(out, text, phase="inline PTX"),))
+
+
 # Bytes of dynamic shared memory that a launch gets unasked (CUDA C++ Programming Guide).
 STATIC_SHARED = 48 << 10
 
-_ALIGN = 1024  # bytes: what the widest swizzle of wgmma and tcgen05 counts from
+# Bytes. The widest swizzle of wgmma and tcgen05 repeats every 1024 bytes and uses address bits, so
+# Triton's offsets in shared memory are right only from such an address on.
+_ALIGN = 1024
+
 _ELEMENTS = {8: "unsigned char", 16: "unsigned short", 32: "unsigned int", 64: "unsigned long long"}
 
 
@@ -40,11 +81,11 @@ class CudaParameter:
     """A parameter of the C++ function.
 
     Attributes:
-        name: in C++.
-        type: in C++.
-        symbol: in PTX.
-        value: C++ expression for the operand.
-        header: header that declares its type, or None.
+        name: the name in C++.
+        type: the type in C++.
+        symbol: the name in PTX.
+        value: the C++ expression for the operand.
+        header: the header that declares its type, or None.
     """
 
     name: str
@@ -60,11 +101,11 @@ class Inlined:
 
     Attributes:
         compiled: the kernel that it was made from; the calls in its entry are expanded.
-        name: of the function.
-        parameters: of the function, without the shared memory.
-        shared: it takes the address of dynamic shared memory.
-        scratch: names of appended parameters that the kernel uses, and that the function therefore has.
-        function: its text, with the constants that it needs.
+        name: the function's name.
+        parameters: the function's parameters, without the shared memory.
+        shared: the function takes the address of dynamic shared memory.
+        scratch: the names of appended parameters that the kernel uses, and the function therefore has.
+        function: the function's text, with the constants that it needs.
     """
 
     compiled: CompiledKernel
@@ -75,35 +116,61 @@ class Inlined:
     function: str
 
 
+def cuh(inlined: Inlined) -> str:
+    """Return a complete `.cuh`: a comment, the function, and a kernel of Triton's name that calls it."""
+    compiled = inlined.compiled
+    kernel = _identifier(compiled.entry.name)
+    headers = sorted({parameter.header for parameter in inlined.parameters if parameter.header})
+    taken = ", ".join(f"{parameter.type} {parameter.name}" for parameter in inlined.parameters)
+    arguments = [parameter.name for parameter in inlined.parameters]
+    lines = ["#pragma once", "", *_head_comment(inlined), ""]
+    lines += [*(f"#include <{name}>" for name in headers), ""] if headers else []
+    lines += [inlined.function]
+    if inlined.shared:
+        memory = f"{kernel}_shared"
+        arguments.append(memory)
+        # Named after the kernel: two declarations of one extern array with different types do not
+        # compile in one file, and users have arrays of their own.
+        lines += [f"extern __shared__ __align__({_ALIGN}) unsigned char {memory}[];", ""]
+    lines += [
+        f'extern "C" __global__ void __launch_bounds__({_bounds(compiled)}) {kernel}({taken}) {{',
+        f"  {inlined.name}({', '.join(arguments)});",
+        "}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
 def inline(compiled: CompiledKernel) -> Inlined:
     """Return the function of inline assembly.
 
     Raises:
-        UnsupportedPtxError: no inline assembly can hold the kernel; names the instruction and its line.
+        UnsupportedPtxError: no inline assembly can hold the kernel; the error names the instruction and line.
         FactError: the PTX does not have the form that compilers write.
     """
     entry = inline_calls.expand(compiled.entry, compiled.module)
-    refusals = compiled_kernel.find(entry)
+    refusals = compiled_kernel.find_refusals(entry)
     if refusals:
-        raise compiled_kernel.error(entry.name, compiled.path, refusals)
-    surroundings = rewrite.of(entry, compiled.module, compiled.path)
+        raise compiled_kernel.unsupported(entry.name, compiled.path, refusals)
+    surroundings = rewrite.surroundings_of(entry, compiled.module, compiled.path)
     block = rewrite.rewrite(entry, surroundings, rewrite.CUDA)
     if block.refused:
-        raise compiled_kernel.error(entry.name, compiled.path, list(block.refused))
+        raise compiled_kernel.unsupported(entry.name, compiled.path, list(block.refused))
     used = {operand.symbol for operand in surroundings.operands}
     own = len(entry.params) - len(compiled.scratch)
     appended = zip(compiled.scratch, entry.params[own:], strict=True)
+    # Triton appends scratch pointers to every kernel; callers should only pass those that are read.
     scratch = tuple(name for name, param in appended if param.name in used)
     parameters = _parameters(compiled, used)
     name = f"{_identifier(entry.name)}_inline"
     dynamic = surroundings.dynamic is not None
-    text = _function(name, parameters, surroundings.operands, block.lines, shared=dynamic)
+    text = _function_text(name, parameters, surroundings.operands, block.lines, shared=dynamic)
     return Inlined(replace(compiled, entry=entry), name, parameters, dynamic, scratch, text)
 
 
 def _parameters(compiled: CompiledKernel, used: set[str]) -> tuple[CudaParameter, ...]:
     params = compiled.entry.params
     own = len(params) - len(compiled.scratch)
+    # Appended pointers come last, so that a parameter of the user's keeps its name if both have it.
     names: set[str] = {"shared_memory"}
     result = []
     for number, param in enumerate(params[:own]):
@@ -137,10 +204,10 @@ def _bits(name: str, row: dict[str, Any], param: Param) -> str:
     return value
 
 
-def _function(
+def _function_text(
     name: str,
     parameters: tuple[CudaParameter, ...],
-    given: tuple[Operand, ...],
+    operands: tuple[Operand, ...],
     lines: tuple[str, ...],
     *,
     shared: bool,
@@ -151,16 +218,19 @@ def _function(
         taken.append("void* shared_memory")
     constants: list[str] = []
     inputs: list[str] = []
-    for operand in given:
+    for operand in operands:
         if operand.kind == "shared":
+            # A generic pointer is 64 bits wide; instructions on shared memory take 32-bit addresses.
             value = "static_cast<unsigned int>(__cvta_generic_to_shared(shared_memory))"
         elif operand.variable is not None:
             constant = f"{name}_{len(constants)}"
-            constants.append(_constant(constant, operand.variable))
+            constants.append(_constant_text(constant, operand.variable))
             value = f"__cvta_generic_to_global({constant})"
         else:
             value = values[operand.symbol]
         inputs.append(f'"{operand.letter}"({value})')
+    # volatile and the clobber: the result is in memory, which the compiler cannot see. Without them it
+    # may move or drop the block.
     body = "\n".join(f'    "{_quoted(line)}\\n\\t"' for line in lines[:-1])
     return (
         "".join(f"{text}\n\n" for text in constants)
@@ -170,7 +240,7 @@ def _function(
     )
 
 
-def _constant(name: str, variable: AsmVariable) -> str:
+def _constant_text(name: str, variable: AsmVariable) -> str:
     values = ", ".join(map(str, variable.values)) or "0"
     kind = _ELEMENTS[variable.bits]
     return (
@@ -179,34 +249,12 @@ def _constant(name: str, variable: AsmVariable) -> str:
     )
 
 
-def header_text(inlined: Inlined) -> str:
-    """Return a complete `.cuh`: a comment, the function, and a kernel of Triton's name that calls it."""
-    compiled = inlined.compiled
-    kernel = _identifier(compiled.entry.name)
-    headers = sorted({parameter.header for parameter in inlined.parameters if parameter.header})
-    taken = ", ".join(f"{parameter.type} {parameter.name}" for parameter in inlined.parameters)
-    arguments = [parameter.name for parameter in inlined.parameters]
-    lines = ["#pragma once", "", *_comment(inlined), ""]
-    lines += [*(f"#include <{name}>" for name in headers), ""] if headers else []
-    lines += [inlined.function]
-    if inlined.shared:
-        memory = f"{kernel}_shared"
-        arguments.append(memory)
-        lines += [f"extern __shared__ __align__({_ALIGN}) unsigned char {memory}[];", ""]
-    lines += [
-        f'extern "C" __global__ void __launch_bounds__({_bounds(compiled)}) {kernel}({taken}) {{',
-        f"  {inlined.name}({', '.join(arguments)});",
-        "}",
-    ]
-    return "\n".join(lines) + "\n"
-
-
 def _bounds(compiled: CompiledKernel) -> str:
     blocks = compiled.entry.directives.get("minnctapersm", ())
     return ", ".join(map(str, (math.prod(compiled.threads), *blocks[:1])))
 
 
-def _comment(inlined: Inlined) -> list[str]:
+def _head_comment(inlined: Inlined) -> list[str]:
     compiled = inlined.compiled
     where = f" of {Path(compiled.source).name}" if compiled.source else ""
     target, version = compiled.module.target, compiled.module.version
@@ -217,8 +265,8 @@ def _comment(inlined: Inlined) -> list[str]:
         "",
         f"target  {target}: nvcc -arch={target}{_flags(compiled)}, from a CUDA that supports PTX {version}",
         f"block   {block} threads, all of which must call {inlined.name}",
-        f"grid    as for Triton; the kernel reads its program ids in {_axes(compiled)}",
-        f"shared  {_shared(inlined)}",
+        f"grid    as for Triton; the kernel reads its program ids in {_grid_axes(compiled)}",
+        f"shared  {_shared_line(inlined)}",
     ]
     for name in inlined.scratch:
         size = compiled.metadata.get(f"{name}_size", "unknown")
@@ -230,6 +278,8 @@ def _comment(inlined: Inlined) -> list[str]:
 
 
 def _flags(compiled: CompiledKernel) -> str:
+    # ptxas fuses a multiplication with an addition wherever neither names a rounding mode, in inline
+    # assembly, too. The register limit is a property of the kernel that the block lands in.
     flags = ""
     if compiled.metadata.get("enable_fp_fusion") is False:
         flags += " -fmad=false"
@@ -238,7 +288,7 @@ def _flags(compiled: CompiledKernel) -> str:
     return flags
 
 
-def _axes(compiled: CompiledKernel) -> str:
+def _grid_axes(compiled: CompiledKernel) -> str:
     """Return the dimensions of the grid that the kernel reads."""
     axes = set()
     for statement in compiled.entry.body or ():
@@ -248,7 +298,7 @@ def _axes(compiled: CompiledKernel) -> str:
     return ", ".join(sorted(axes)) or "no dimension"
 
 
-def _shared(inlined: Inlined) -> str:
+def _shared_line(inlined: Inlined) -> str:
     size = inlined.compiled.shared
     if not inlined.shared:
         return "none"
@@ -285,10 +335,10 @@ class Elementwise:
     """The arguments of `tl.inline_asm_elementwise`.
 
     Attributes:
-        function: name in the PTX.
-        asm: the text.
-        constraints: of the result and the arguments.
-        arguments: number of arguments.
+        function: the name in the PTX.
+        asm: the assembly.
+        constraints: the constraints of the result and the arguments.
+        arguments: the number of arguments.
     """
 
     function: str
@@ -305,39 +355,41 @@ class Elementwise:
         )
 
 
-def convert(module: Module, path: Path, name: str | None = None) -> Elementwise:
+def elementwise(module: Module, path: Path, name: str | None = None) -> Elementwise:
     """Return the string for a function of a module.
 
     Args:
         module: the module.
-        path: of the module, for errors.
-        name: of the function, or a part of it; may be omitted if there is only one.
+        path: the module's file, for errors.
+        name: the function's name, or a part of it; may be omitted if there is only one.
 
     Raises:
         UsageError: there is no such function, or there are several to choose from.
         UnsupportedPtxError: its form does not allow it; the error names the reason.
     """
     function = inline_calls.expand(_choose(module, path, name), module)
-    refusals = [*compiled_kernel.find(function), *_other(function)]
+    refusals = [*compiled_kernel.find_refusals(function), *_find_effects(function)]
     if refusals:
-        raise compiled_kernel.error(function.name, path, refusals)
-    surroundings = rewrite.of(function, module, path)
+        raise compiled_kernel.unsupported(function.name, path, refusals)
+    surroundings = rewrite.surroundings_of(function, module, path)
     results = [operand for operand in surroundings.operands if operand.kind == "result"]
     inputs = [operand for operand in surroundings.operands if operand.kind == "param"]
     # An argument that the function does not read is still an operand of the call.
     letters = [rewrite.constraint(param.type)[0] for param in function.params]
     if len(results) != 1 or len(inputs) + 1 != len(surroundings.operands) or len(inputs) != len(letters):
-        raise compiled_kernel.error(function.name, path, [_shape(function)])
+        raise compiled_kernel.unsupported(function.name, path, [_refuse_shape(function)])
     block = rewrite.rewrite(function, surroundings, rewrite.LLVM)
     if block.refused:
-        raise compiled_kernel.error(function.name, path, list(block.refused))
-    constraints = ",".join([f"=&{results[0].letter}", *letters])  # &: written before all are read
+        raise compiled_kernel.unsupported(function.name, path, list(block.refused))
+    # &: the result is written before all arguments are read. Without it LLVM may give both one register.
+    constraints = ",".join([f"=&{results[0].letter}", *letters])
     return Elementwise(function.name, "\n".join(block.lines), constraints, len(letters))
 
 
 def _choose(module: Module, path: Path, name: str | None) -> Function:
     able = [candidate for candidate in module.functions if not candidate.entry and candidate.body is not None]
     fitting = [candidate for candidate in able if name in (None, candidate.name)]
+    # Triton mangles the types of the arguments into the name, which nobody wants to type.
     fitting = fitting or [candidate for candidate in able if str(name) in candidate.name]
     if len(fitting) == 1:
         return fitting[0]
@@ -345,7 +397,9 @@ def _choose(module: Module, path: Path, name: str | None) -> Function:
         kernels = [
             candidate for candidate in module.functions if candidate.entry and candidate.body is not None
         ]
-        raise compiled_kernel.error(kernels[0].name if kernels else "it", path, [_of_kernel(kernels)])
+        raise compiled_kernel.unsupported(
+            kernels[0].name if kernels else "it", path, [_refuse_kernel(kernels)]
+        )
     names = [candidate.name for candidate in able]
     if not fitting and name is not None:
         raise UsageError(f"no function {name!r} in {path}", hints=did_you_mean(name, names))
@@ -354,7 +408,8 @@ def _choose(module: Module, path: Path, name: str | None) -> Function:
     )
 
 
-def _of_kernel(kernels: list[Function]) -> Refusal:
+def _refuse_kernel(kernels: list[Function]) -> Refusal:
+    # Only a function that Triton compiled on its own takes values and returns one.
     why = "a kernel has no result; it only changes memory"
     hint = "compile the code to inline as a separate function: @triton.jit(noinline=True)"
     first = next(
@@ -371,7 +426,7 @@ def _of_kernel(kernels: list[Function]) -> Refusal:
     return Refusal(line, text, _IMPURE, why, (hint,))
 
 
-def _other(function: Function) -> Iterator[Refusal]:
+def _find_effects(function: Function) -> Iterator[Refusal]:
     forbidden = configs.load("ptx")["elementwise"]["opcodes"]
     for instruction in _instructions(function):
         if _in_memory(instruction):
@@ -392,48 +447,8 @@ def _in_memory(instruction: Instruction) -> bool:
     return addressed and not instruction.opcode.startswith(("ld.param", "st.param"))
 
 
-def _shape(function: Function) -> Refusal:
+def _refuse_shape(function: Function) -> Refusal:
     count = len(function.results)
     text = f".func {function.name} has {count} results and {len(function.params)} parameters"
     why = "exactly one result is required, and every parameter must be read"
     return Refusal(function.line, text, "its signature", why)
-
-
-def compile_one(request: CompileRequest, where: Interpreter, point: str | None) -> CompiledKernel:
-    """Compile a kernel, and select the point.
-
-    Raises:
-        SmithError: it does not compile, or several points have PTX and none is named.
-    """
-    manifest = run.compile_all(replace(request, stages=()), where)
-    broken = [
-        candidate for candidate in manifest.points if candidate.status != "ok" and candidate.backend == "cuda"
-    ]
-    if broken and len(broken) == sum(candidate.backend == "cuda" for candidate in manifest.points):
-        raise SmithError(
-            f"{manifest.kernel} did not compile", where=manifest.folder, why=broken[0].error or None
-        )
-    return compiled_kernel.from_folder(manifest, compiled_kernel.choose(manifest, point))
-
-
-def text_of(made: CompiledKernel, function: str, *, header: bool, elementwise: bool) -> str:
-    """Return the function of inline assembly, alone or in a `.cuh` that compiles; or the string for Triton.
-
-    Args:
-        made: the kernel.
-        function: with `elementwise`, the function to convert; empty for the only one.
-        header: make a complete `.cuh`.
-        elementwise: make the string for `tl.inline_asm_elementwise`.
-
-    Raises:
-        UnsupportedPtxError: no inline assembly can hold the kernel or the function.
-    """
-    if elementwise:
-        return convert(made.module, made.path, function or None).python()
-    inlined = inline(made)
-    return header_text(inlined) if header else inlined.function
-
-
-def plan(text: str, out: Path) -> Plan:
-    """Return a plan that writes the text into a file."""
-    return Plan(f"write {out.name}", (Write(out, text, phase="inline PTX"),))

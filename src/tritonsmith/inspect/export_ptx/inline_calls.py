@@ -1,7 +1,8 @@
 """Inline functions of the same module where they are called: a block of assembly has no functions.
 
-A call is a scope that declares parameters, stores to them, calls, and loads the result. The parameters become
-registers of that scope, and the body becomes a scope inside it. A call of any other form stays a call.
+A compiler writes a call as a scope that declares parameters, stores to them, calls, and loads the result. The
+parameters become registers of that scope, and the body becomes a scope inside it. A call of any other form
+stays a call, which `find_refusals` then reports with its line.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ from tritonsmith.ir.ptx import (
     width,
 )
 
-_MOST = 200_000  # statements that a kernel may grow to
+# Statements that a kernel may grow to. Each level of calls may double the text, so a small file
+# could otherwise fill the memory.
+_MOST = 200_000
 
 
 def expand(function: Function, module: Module) -> Function:
@@ -35,12 +38,14 @@ def expand(function: Function, module: Module) -> Function:
         if candidate.body is not None and not candidate.entry
     }
     body, numbers, tried = list(function.body or ()), count(), 0
-    above: list[tuple[int, str]] = []  # end of each inlined body, counted from the end, and its name
+    # Counted from the end, because everything before a place keeps growing while bodies are put in.
+    above: list[tuple[int, str]] = []  # end of each inlined body, and its name
     while (at := next((at for at in range(tried, len(body)) if _is_call(body[at])), None)) is not None:
         tried = at + 1
         above = [(left, name) for left, name in above if left < len(body) - at]
         called = _called(body[at])
         callee = known.get(called[0]) if called else None
+        # A function that is inlined around this place already is recursive: it stays a call.
         if called is None or callee is None or callee.name in {name for _, name in above}:
             continue
         first, last = _scope_of(body, at)
@@ -49,6 +54,7 @@ def expand(function: Function, module: Module) -> Function:
             continue
         above.append((len(body) - last, callee.name))
         body[first:last] = put
+        # The inlined body may have calls of its own: go on at its beginning.
         tried = first
     return replace(function, body=tuple(body))
 
@@ -135,6 +141,7 @@ def _body(
 ) -> list[Statement] | None:
     result: list[Statement] = [Open(line)]
     for statement in callee.body or ():
+        # A return leaves the function's scope only. Its guard and so its condition are kept.
         if isinstance(statement, Instruction) and statement.parts[0] == "ret":
             result.append(replace(statement, opcode="bra", operands=(Token("name", end, statement.line),)))
         elif (moved := _moved(statement, inside)) is None:
@@ -146,6 +153,8 @@ def _body(
 
 def _moved(statement: Statement, registers: Mapping[str, tuple[str, int]]) -> Statement | None:
     """Turn a load or store of one of these parameters into a move; None if it has another form."""
+    # Only whole values at offset 0, as compilers pass scalars. A part of a parameter would need shifts
+    # and masks: such a call stays, and is reported.
     if not isinstance(statement, Instruction):
         return statement
     if not any(word.text in registers for word in statement.operands):

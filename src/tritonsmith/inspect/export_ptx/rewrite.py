@@ -1,10 +1,6 @@
 """Rewrite a body of PTX as inline assembly: names of its own, operands for outside values.
 
-Three things can go wrong silently, and all concern names. The compiler substitutes its own registers (`%rd1`)
-for operands: a register of that name, declared in the block, would capture them, and the kernel would fault.
-A block that is inlined twice would define its labels twice. And a percent sign introduces an operand.
-
-Collect the operands of inline assembly: parameters, the shared memory's address, constants.
+Operands are the parameters, the shared memory's address, and the module's constants.
 """
 
 from __future__ import annotations
@@ -36,7 +32,58 @@ from tritonsmith.ir.ptx import (
 
 SHARED_BITS = 32  # of an address in shared memory, as compilers use it
 
-_ELEMENT_BYTES = 8  # bits
+# Three things could go wrong silently, and all concern names. The compiler substitutes its own
+# registers (%rd1) for operands: a register of that name, declared in the block, would capture them,
+# and the kernel would fault. A block that is inlined twice would define its labels twice. And a
+# percent sign introduces an operand.
+_REGISTER, _PLAIN, _LABEL = "smith_", "smith_v_", "smith_l"  # prefixes, so two names stay two names
+_HALF, _BYTE = 16, 8  # bits
+_DIGITS = 9  # of the number of a register, at most
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """The syntax of inline assembly in a language.
+
+    Attributes:
+        percent: a literal percent sign.
+        dollar: a literal dollar sign.
+        operand: the N-th operand; `{}` is N.
+        unique: a number that differs between the copies of a block.
+    """
+
+    percent: str
+    dollar: str
+    operand: str
+    unique: str
+
+    def text(self, text: str) -> str:
+        """Escape a text without operands."""
+        return text.replace("$", self.dollar).replace("%", self.percent)
+
+
+CUDA = Dialect(percent="%%", dollar="$", operand="%{}", unique="%=")
+LLVM = Dialect(percent="%", dollar="$$", operand="${}", unique="${:uid}")
+
+
+@dataclass(frozen=True)
+class Block:
+    """The text of the assembly.
+
+    Attributes:
+        lines: the lines, without quotes.
+        refused: the statements that could not be rewritten.
+    """
+
+    lines: tuple[str, ...]
+    refused: tuple[Refusal, ...]
+
+
+def rewrite(function: Function, surroundings: AsmSurroundings, dialect: Dialect) -> Block:
+    """Rewrite the body of a function as one block of inline assembly."""
+    writer = _Writer(function, surroundings, dialect)
+    lines = list(writer.lines())
+    return Block(("{", *lines, "}"), tuple(writer.refused))
 
 
 @dataclass(frozen=True)
@@ -46,10 +93,10 @@ class Operand:
     Attributes:
         symbol: its name in the PTX.
         kind: `param` by value, `result` of a function, `shared` and `global` by address.
-        bits: of the register that represents it.
-        letter: of its constraint: r, l, h, f or d.
-        param: of a `param` and a `result`.
-        variable: of a `global`.
+        bits: the width of the register that represents it.
+        letter: the letter of its constraint: r, l, h, f or d.
+        param: the parameter behind a `param` or a `result`.
+        variable: the constant behind a `global`.
     """
 
     symbol: str
@@ -65,11 +112,11 @@ class AsmVariable:
     """A constant of the module, to be carried over into another language.
 
     Attributes:
-        name: in the PTX.
-        bits: of one element.
-        values: of its elements, as integers.
-        length: in elements; those without a value are zero.
-        align: in bytes.
+        name: the name in the PTX.
+        bits: the width of an element.
+        values: the elements, as integers.
+        length: the number of elements; those without a value are zero.
+        align: the alignment in bytes.
     """
 
     name: str
@@ -84,10 +131,10 @@ class AsmSurroundings:
     """The parts of a module that a function needs.
 
     Attributes:
-        operands: in the order of their numbers; results first.
-        shared: declarations of shared memory of a fixed size, which go into the block.
+        operands: the operands in the order of their numbers; results first.
+        shared: the declarations of shared memory of a fixed size, which go into the block.
         dynamic: the `.extern .shared` symbol that it uses, or None.
-        mentioned: names that instructions mention; a label that is not among them is unused.
+        mentioned: the names that instructions mention; a label that is not among them is unused.
     """
 
     operands: tuple[Operand, ...]
@@ -96,13 +143,14 @@ class AsmSurroundings:
     mentioned: frozenset[str]
 
 
-def of(function: Function, module: Module, where: object) -> AsmSurroundings:
-    """Collect the operands and declarations of a function's block; errors name `where` the module is from.
+def surroundings_of(function: Function, module: Module, where: object) -> AsmSurroundings:
+    """Collect the operands and declarations of a function's block; errors name the module's file, `where`.
 
     Raises:
         FactError: a parameter or a constant has a form that no operand can take.
     """
-    named = frozenset(word.text for word in _words(function.body or ()) if word.kind == "name")
+    named = frozenset(word.text for word in _mentioned_words(function.body or ()) if word.kind == "name")
+    # Outputs come before inputs in both dialects, and their numbers go on from one to the other.
     result = [_value(param, "result", where) for param in function.results]
     result += [_value(param, "param", where) for param in function.params if param.name in named]
     fixed, dynamic = [], None
@@ -126,7 +174,7 @@ def constraint(kind: str) -> tuple[str, str]:
     return letter, c_type
 
 
-def _words(body: Iterable[Statement]) -> Iterator[Token]:
+def _mentioned_words(body: Iterable[Statement]) -> Iterator[Token]:
     for statement in body:
         if isinstance(statement, Instruction):
             yield from statement.operands
@@ -137,6 +185,7 @@ def _words(body: Iterable[Statement]) -> Iterator[Token]:
 def _value(param: Param, kind: Literal["param", "result"], where: object) -> Operand:
     try:
         if param.length is None:
+            # Inline assembly has no 8-bit registers: the narrowest constraint, h, has 16 bits.
             return Operand(param.name, kind, max(param.bits, 16), constraint(param.type)[0], param=param)
     except KeyError:
         pass
@@ -159,7 +208,7 @@ def _constant(variable: Named, declaration: Declaration, where: object) -> Opera
             why="only variables in global memory with numeric values can be carried over",
         )
     words = declaration.modifiers.split()
-    align = int(words[words.index(".align") + 1]) if ".align" in words else bits // _ELEMENT_BYTES
+    align = int(words[words.index(".align") + 1]) if ".align" in words else bits // _BYTE
     numbers = tuple(value for value in values if value is not None)
     return Operand(
         variable.name, "global", 64, "l", variable=AsmVariable(variable.name, bits, numbers, length, align)
@@ -169,6 +218,7 @@ def _constant(variable: Named, declaration: Declaration, where: object) -> Opera
 def _integer(word: Token) -> int | None:
     text = word.text.lower().removesuffix("u")
     try:
+        # PTX writes a float as its bits: 0f3F800000 is 1.0.
         return int(f"0x{text[2:]}" if text.startswith(("0f", "0d")) else text, 0)
     except ValueError:
         return None
@@ -184,45 +234,15 @@ def _length(variable: Named, values: int) -> int | None:
     return int(inside) if inside.isdecimal() else None
 
 
-_REGISTER, _PLAIN, _LABEL = "smith_", "smith_v_", "smith_l"  # prefixes, so two names stay two names
-_HALF, _BYTE = 16, 8  # bits
-_DIGITS = 9  # of the number of a register, at most
-
-
-@dataclass(frozen=True)
-class Dialect:
-    """The syntax of inline assembly in a language.
-
-    Attributes:
-        percent: a percent sign.
-        dollar: a dollar sign.
-        operand: the N-th operand; `{}` is N.
-        unique: a number of each copy of the block.
-    """
-
-    percent: str
-    dollar: str
-    operand: str
-    unique: str
-
-    def text(self, text: str) -> str:
-        """Escape a text without operands."""
-        return text.replace("$", self.dollar).replace("%", self.percent)
-
-
-CUDA = Dialect(percent="%%", dollar="$", operand="%{}", unique="%=")
-LLVM = Dialect(percent="%", dollar="$$", operand="${}", unique="${:uid}")
-
-
 @dataclass
 class _BlockScope:
     """The declarations between two braces.
 
     Attributes:
         labels: name to number.
-        widths: width of registers by name, in bits.
-        ranges: register ranges by the prefix of their names: count, and bits.
-        variables: names that are not registers.
+        widths: the width of registers by name, in bits.
+        ranges: register ranges (`%r<9>`) by the prefix of their names: count, and bits.
+        variables: the names that are not registers.
     """
 
     labels: dict[str, int]
@@ -231,39 +251,20 @@ class _BlockScope:
     variables: set[str]
 
 
-@dataclass(frozen=True)
-class Block:
-    """The text of the assembly.
-
-    Attributes:
-        lines: without quotes.
-        refused: statements that could not be rewritten.
-    """
-
-    lines: tuple[str, ...]
-    refused: tuple[Refusal, ...]
-
-
-def rewrite(function: Function, surroundings: AsmSurroundings, dialect: Dialect) -> Block:
-    """Rewrite the body of a function as one block of inline assembly."""
-    writer = _Writer(function, surroundings, dialect)
-    lines = list(writer.lines())
-    return Block(("{", *lines, "}"), tuple(writer.refused))
-
-
 @cache
 def _special() -> frozenset[str]:
     return frozenset(configs.load("ptx")["special-registers"]["names"])
 
 
 def _is_special(name: str) -> bool:
+    # %pm0 to %pm7 and %envreg0 to %envreg31 are listed once, without their number.
     return name[1:] in _special() or name[1:].rstrip("0123456789") in _special()
 
 
 class _Writer:
     def __init__(self, function: Function, surroundings: AsmSurroundings, dialect: Dialect) -> None:
         self.body = function.body or ()
-        self.given = surroundings
+        self.surroundings = surroundings
         self.dialect = dialect
         self.operands = {
             operand.symbol: (number, operand) for number, operand in enumerate(surroundings.operands)
@@ -271,17 +272,18 @@ class _Writer:
         self.refused: list[Refusal] = []
         self.numbers = count()
         self.end = f"{_LABEL}{next(self.numbers)}_{dialect.unique}"
-        self.ends = False  # something jumps to the end
+        self.ends = False  # a jump goes to the end
         self.labels = list(self._labels())
         self.scopes: list[_BlockScope] = []
-        does = [at for at, statement in enumerate(self.body) if isinstance(statement, Instruction)]
-        self.last = does[-1] if does else -1
+        # A `ret` at the very end needs no jump, which would only jump to the next line.
+        executed = [at for at, statement in enumerate(self.body) if isinstance(statement, Instruction)]
+        self.last = executed[-1] if executed else -1
 
     def lines(self) -> Iterator[str]:
         """Yield all lines; `refused` is complete after the last one."""
         scopes = iter(self.labels)
         self._enter(next(scopes))
-        for declaration in self.given.shared:
+        for declaration in self.surroundings.shared:
             yield self._declare(declaration)
         for number, statement in enumerate(self.body):
             if isinstance(statement, Open):
@@ -306,14 +308,12 @@ class _Writer:
                 inside.append(scopes[-1])
             elif isinstance(statement, Close):
                 inside.pop()
-            elif isinstance(statement, Label) and statement.name in self.given.mentioned:
+            elif isinstance(statement, Label) and statement.name in self.surroundings.mentioned:
                 inside[-1][statement.name] = next(self.numbers)
         return iter(scopes)
 
     def _enter(self, labels: dict[str, int]) -> None:
         self.scopes.append(_BlockScope(labels, {}, {}, set()))
-
-    # -- statements
 
     def _statement(self, statement: Statement, *, last: bool) -> Iterator[str]:
         if isinstance(statement, Instruction):
@@ -346,11 +346,14 @@ class _Writer:
             if instruction.guard
             else ""
         )
+        # In a block, `ret` would return from the function around it and skip the rest of the user's
+        # code.
         if instruction.parts[0] == "ret":
             if not last or guard:
                 self.ends = True
                 yield f"{guard}bra {self.end};"
             return
+        # One guarded instruction may become several: each gets the guard, the braces around them none.
         for line in self._plain(instruction):
             yield line if line.startswith(("{", "}")) else guard + line
 
@@ -368,7 +371,7 @@ class _Writer:
     def _load(self, instruction: Instruction) -> list[str]:
         """Rewrite `ld.param.b32 %r1, [NAME+4]` as a move from the operand."""
         words = [word.text for word in instruction.operands if not word.blank]
-        place = _place(words[2:])
+        place = _parse_address(words[2:])
         match = self.operands.get(place[0]) if place and words[1] == "," else None
         if place is None or match is None or match[1].kind != "param":
             return self._refuse(instruction, "only a single value from its own parameter can be an operand")
@@ -376,12 +379,14 @@ class _Writer:
         number, source = match
         kind, bits = instruction.parts[-1], width(instruction.parts[-1])
         held = source.param.bits if source.param else source.bits
+        # The operand's register ends with the parameter; what is behind it would be another one's bits.
         if offset * _BYTE + bits > held:
             return self._refuse(instruction, f"it reads past the {held} bits of the parameter")
         operand, own = self.dialect.operand.format(number), self._name(words[0], instruction)
         into, signed = self._width(words[0]) or bits, kind.startswith("s")
         if offset == 0:
             return [_convert(into, source.bits, bits, own, operand, signed=signed)]
+        # In braces, so that two such loads in one block do not declare the register twice.
         part = f"{self.dialect.percent}{_REGISTER}part"
         return [
             f"{{ .reg .b{source.bits} {part};",
@@ -394,7 +399,7 @@ class _Writer:
         """Rewrite `st.param.b32 [func_retval0], %r1` as a move to the operand."""
         words = [word.text for word in instruction.operands if not word.blank]
         value = words[-1] if words[-2:-1] == [","] else ""
-        place = _place(words[:-2]) if value else None
+        place = _parse_address(words[:-2]) if value else None
         match = self.operands.get(place[0]) if place and not place[1] else None
         if match is None or match[1].kind != "result":
             return self._refuse(instruction, "only a result of a single value can be an operand")
@@ -404,6 +409,7 @@ class _Writer:
         if bits != held:
             return self._refuse(instruction, f"it writes {bits} of the {held} bits of the result")
         operand = self.dialect.operand.format(number)
+        # `mov` has no 8-bit form; an 8-bit value is held in a 16-bit register.
         if bits < _HALF:
             return [f"cvt.u16.u{bits} {operand}, {own};"]
         return [f"mov.b{bits} {operand}, {own};"]
@@ -434,8 +440,6 @@ class _Writer:
             lines.append(f"{instruction.opcode} {own}, {own};")
         return lines
 
-    # -- names
-
     def _join(self, words: Sequence[Token], statement: Statement) -> str:
         return "".join(self._word(word, statement) for word in words)
 
@@ -443,6 +447,7 @@ class _Writer:
         return self._name(word.text, statement) if word.kind == "name" else self.dialect.text(word.text)
 
     def _name(self, name: str, statement: Statement) -> str:
+        # Declared names first: a register may have the name of a parameter.
         if self._declared(name):
             return self._own(name)
         for scope in reversed(self.scopes):
@@ -469,6 +474,8 @@ class _Writer:
 
     def _width(self, name: str) -> int | None:
         """Return the bits of a register; None if there is none of that name."""
+        # `.reg .b32 %r<9>` declares %r0 to %r8, but %r1<5> declares %r10 to %r14: each split of the
+        # name into prefix and number is tried. %r01 is no register of the first range.
         splits = [at for at in range(max(len(name) - _DIGITS, 1), len(name)) if name[at:].isdecimal()]
         for scope in reversed(self.scopes):
             if name in scope.widths:
@@ -487,7 +494,7 @@ class _Writer:
         return []
 
 
-def _place(words: Sequence[str]) -> tuple[str, int] | None:
+def _parse_address(words: Sequence[str]) -> tuple[str, int] | None:
     """Parse `[NAME]` or `[NAME+4]` into symbol and offset in bytes; None for another form."""
     if len(words) == len("[N]") and words[0] == "[" and words[2] == "]":
         return words[1], 0
@@ -495,11 +502,20 @@ def _place(words: Sequence[str]) -> tuple[str, int] | None:
     return (words[1], int(words[3])) if marks and words[3].isdecimal() else None
 
 
-def _convert(into: int, given: int, bits: int, target: str, source: str, *, signed: bool) -> str:
-    """Return an instruction that moves the low bits of a register, extended as the load would."""
+def _convert(into: int, held: int, bits: int, target: str, source: str, *, signed: bool) -> str:
+    """Return an instruction that moves the low bits of a register, extended as the load would.
+
+    Args:
+        into: width of the target.
+        held: width of the source.
+        bits: number of bits to move.
+        target: name of the register to write.
+        source: name of the register to read.
+        signed: extend by the sign.
+    """
     letter = "s" if signed else "u"
-    if into == given == bits:
+    if into == held == bits:
         return f"mov.b{bits} {target}, {source};"
     if into == bits:  # a conversion cuts off what is above
-        return f"cvt.u{bits}.u{given} {target}, {source};"
+        return f"cvt.u{bits}.u{held} {target}, {source};"
     return f"cvt.{letter}{into}.{letter}{bits} {target}, {source};"

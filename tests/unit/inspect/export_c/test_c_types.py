@@ -80,7 +80,7 @@ def test_the_name_is_that_of_the_version(make: Make, triton: str, name: str) -> 
 def test_names_follow_what_was_asked_for_and_the_launch_what_was_made(make: Make) -> None:
     made = make(options={"num_warps": 4, "num_stages": 3}, num_warps=8, num_stages=1)
     assert made.name == "add_a72f825f_0d1d2d4d"
-    assert ", 8 * 32, 1, 1, " in emit.source(made, ("1", "1", "1"))
+    assert ", 8 * 32, 1, 1, " in emit.variant_source(made, ("1", "1", "1"))
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_scratch_pointers_of_the_version(
     made = make(triton=triton, **metadata)
     assert made.scratch == names
     pointers = ", ".join(["&n", *(f"&{name}" for name in names)])
-    assert f"{pointers} }};" in emit.source(made, ("1", "1", "1"))
+    assert f"{pointers} }};" in emit.variant_source(made, ("1", "1", "1"))
 
 
 def test_constants_that_are_no_part_of_a_name(make: Make) -> None:
@@ -135,7 +135,7 @@ def test_names_that_c_keeps_for_itself(make: Make) -> None:
 
 
 def test_a_comment_cannot_be_ended_by_what_it_tells(make: Make) -> None:
-    text = emit.source(make(constexprs={"BLOCK": "*/ evil"}), ("1", "1", "1"))
+    text = emit.variant_source(make(constexprs={"BLOCK": "*/ evil"}), ("1", "1", "1"))
     assert text.index("*/") > text.index("num_stages=3")
 
 
@@ -165,20 +165,20 @@ def test_a_binary_that_is_gone(make: Make, tmp_path: Path) -> None:
     made = make()
     (tmp_path / "k").unlink()
     with pytest.raises(FactError, match="cannot read this binary"):
-        emit.source(made, ("1", "1", "1"))
+        emit.variant_source(made, ("1", "1", "1"))
 
 
 def test_the_binary_lies_in_the_source(make: Make) -> None:
-    text = emit.source(make(), ("n", "1", "1"))
+    text = emit.variant_source(make(), ("n", "1", "1"))
     data = text.split("_cubin[20] = { ")[1].split(" };")[0]
     assert bytes(int(word, 16) for word in data.split(", ")) == BINARY
 
 
 @pytest.mark.parametrize(("shared", "told"), [(49152, False), (49153, True)])
 def test_much_shared_memory_is_asked_for(make: Make, shared: int, told: bool) -> None:
-    text = emit.source(make(shared=shared), ("1", "1", "1"))
+    text = emit.variant_source(make(shared=shared), ("1", "1", "1"))
     assert (f"MAX_DYNAMIC_SHARED_SIZE_BYTES, {shared})" in text) == told
-    amd = emit.source(make(shared=shared, target="hip:gfx942:64"), ("1", "1", "1"))
+    amd = emit.variant_source(make(shared=shared, target="hip:gfx942:64"), ("1", "1", "1"))
     assert "MAX_DYNAMIC" not in amd
 
 
@@ -242,7 +242,7 @@ def test_a_kernel_that_is_called_like_a_word_of_c(make: Make) -> None:
 
 def test_the_block_is_as_wide_as_the_compiler_made_it(make: Make) -> None:
     """AMD's backend goes by the GPU, whatever size of a wave the target has."""
-    made = emit.source(make(target="hip:gfx1201:32", warp_size=64), ("1", "1", "1"))
+    made = emit.variant_source(make(target="hip:gfx1201:32", warp_size=64), ("1", "1", "1"))
     assert "4 * 64, 1, 1" in made
 
 

@@ -65,7 +65,7 @@ def test_every_percent_sign_is_doubled_or_an_operand(reduce: CompiledKernel) -> 
 
 
 def test_the_header(reduce: CompiledKernel) -> None:
-    text = cuda.header_text(cuda.inline(reduce))
+    text = cuda.cuh(cuda.inline(reduce))
     for line in (
         " * reduce of kernels.py, compiled by Triton 3.6.0.",
         " * target  sm_90a: nvcc -arch=sm_90a, from a CUDA that supports PTX 8.7",
@@ -94,14 +94,14 @@ def test_scratch_that_it_uses_is_one_more(tmp_path: Path) -> None:
     assert made.scratch == ("global_scratch",)
     assert "k_inline(void* arg0, void* global_scratch)" in made.function
     assert '"l"(global_scratch)' in made.function
-    assert "scratch global_scratch: 512 bytes of global memory per block" in cuda.header_text(made)
+    assert "scratch global_scratch: 512 bytes of global memory per block" in cuda.cuh(made)
 
 
 def test_without_metadata_the_types_are_those_of_the_ptx(tmp_path: Path) -> None:
     params = ".param .u64 .ptr .global .align 1 a, .param .f32 b, .param .u64 c, .param .b16 d"
     text = samples.kernel("ld.param.b32 %r1, [b]; ret;", params=params)
     made = cuda.inline(samples.stored(tmp_path, text))
-    head = cuda.header_text(made)
+    head = cuda.cuh(made)
     assert "k_inline(void* arg0, float arg1, unsigned long long arg2, unsigned short arg3)" in made.function
     assert "types   from the PTX: the Python signature is unknown" in head
     assert "a Triton of unknown version" in head
@@ -110,7 +110,7 @@ def test_without_metadata_the_types_are_those_of_the_ptx(tmp_path: Path) -> None
 def test_launch_bounds_and_flags(tmp_path: Path) -> None:
     directives = ".maxntid 64, 2, 1\n.minnctapersm 3\n.maxnreg 96"
     text = samples.kernel("mov.u32 %r1, %ctaid.z; mov.u32 %r2, %nctaid.x; ret;", directives=directives)
-    head = cuda.header_text(cuda.inline(samples.stored(tmp_path, text, {"enable_fp_fusion": False})))
+    head = cuda.cuh(cuda.inline(samples.stored(tmp_path, text, {"enable_fp_fusion": False})))
     assert "__launch_bounds__(128, 3)" in head
     assert "block   64 x 2 x 1 threads" in head
     assert "its program ids in x, z" in head
@@ -120,7 +120,7 @@ def test_launch_bounds_and_flags(tmp_path: Path) -> None:
 def test_scalars_of_half_precision_go_by_their_bits(tmp_path: Path) -> None:
     text = samples.kernel("ld.param.b16 %rs1, [k_param_0]; ret;", params=".param .b16 k_param_0")
     made = replace(samples.stored(tmp_path, text), arguments=(KernelArgument("eps", "bf16"),))
-    head = cuda.header_text(cuda.inline(made))
+    head = cuda.cuh(cuda.inline(made))
     assert '"h"(__bfloat16_as_ushort(eps))' in head
     assert "#include <cuda_bf16.h>" in head
 

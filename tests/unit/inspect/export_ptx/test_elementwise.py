@@ -16,11 +16,11 @@ ONE = ".func (.param .b32 r) {name}(.param .b32 a)\n{{\n.reg .b32 %r<4>;\nld.par
 
 def made(*functions: tuple[str, str], name: str | None = None) -> cuda.Elementwise:
     text = samples.HEAD + "".join(ONE.format(name=called, body=body) for called, body in functions)
-    return cuda.convert(samples.module(text), WHERE, name)
+    return cuda.elementwise(samples.module(text), WHERE, name)
 
 
 def test_a_function_of_registers_only() -> None:
-    found = cuda.convert(samples.module(samples.FUNCTION), WHERE)
+    found = cuda.elementwise(samples.module(samples.FUNCTION), WHERE)
     assert (found.function, found.constraints, found.arguments) == ("kernels_$_helper", "=&r,r,d", 2)
     values = {
         node.targets[0].id: ast.literal_eval(node.value)
@@ -32,7 +32,7 @@ def test_a_function_of_registers_only() -> None:
 
 def test_a_kernel_is_none_and_its_memory_is_named() -> None:
     with pytest.raises(UnsupportedPtxError, match="not a pure register function") as caught:
-        cuda.convert(samples.module(samples.REDUCE), WHERE)
+        cuda.elementwise(samples.module(samples.REDUCE), WHERE)
     assert "mbarrier.try_wait" in str(caught.value)
     assert "noinline=True" in str(caught.value)
 
@@ -57,7 +57,7 @@ def test_a_function_that_does_more_is_refused(body: str, why: str) -> None:
 def test_a_parameter_that_is_not_read_is_refused() -> None:
     text = f"{samples.HEAD}.func (.param .b32 r) f(.param .b32 a)\n{{\nst.param.b32 [r], 1;\nret;\n}}\n"
     with pytest.raises(UnsupportedPtxError, match="its signature"):
-        cuda.convert(samples.module(text), WHERE)
+        cuda.elementwise(samples.module(text), WHERE)
 
 
 def test_several_functions_are_chosen_from_by_a_part_of_their_names() -> None:

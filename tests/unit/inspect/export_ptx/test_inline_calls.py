@@ -24,7 +24,9 @@ def function(name: str, body: str = "") -> str:
 def expanded(body: str, *functions: str) -> tuple[Function, rewrite.Block]:
     module = samples.module(samples.kernel(f"{body} ret;", before="".join(functions)))
     kernel = inline_calls.expand(next(one for one in module.functions if one.entry), module)
-    return kernel, rewrite.rewrite(kernel, rewrite.of(kernel, module, "sample.ptx"), rewrite.CUDA)
+    return kernel, rewrite.rewrite(
+        kernel, rewrite.surroundings_of(kernel, module, "sample.ptx"), rewrite.CUDA
+    )
 
 
 def left(kernel: Function) -> list[str]:

@@ -10,7 +10,7 @@ from tritonsmith.inspect.export_ptx.rewrite import CUDA, LLVM, Block
 def block(text: str, dialect: rewrite.Dialect = CUDA, *, at: int = 0) -> Block:
     module = samples.module(text)
     function = [one for one in module.functions if one.body is not None][at]
-    return rewrite.rewrite(function, rewrite.of(function, module, "sample.ptx"), dialect)
+    return rewrite.rewrite(function, rewrite.surroundings_of(function, module, "sample.ptx"), dialect)
 
 
 def lines(body: str, **more: str) -> list[str]:
@@ -57,7 +57,7 @@ def test_the_whole_of_a_kernel() -> None:
 
 def test_operands_have_the_letters_of_their_widths() -> None:
     module = samples.module(samples.REDUCE)
-    given = rewrite.of(module.functions[0], module, "sample.ptx").operands
+    given = rewrite.surroundings_of(module.functions[0], module, "sample.ptx").operands
     assert [(one.kind, one.letter, one.bits) for one in given] == [
         ("param", "l", 64),
         ("param", "r", 32),
@@ -85,7 +85,7 @@ def test_operands_have_the_letters_of_their_widths() -> None:
 def test_a_load_of_a_parameter_is_a_move(kind: str, letter: str, load: str, becomes: str) -> None:
     text = samples.kernel(f"{load}, [k_param_0]; ret;", params=f".param .{kind} k_param_0")
     module = samples.module(text)
-    given = rewrite.of(module.functions[0], module, "sample.ptx").operands
+    given = rewrite.surroundings_of(module.functions[0], module, "sample.ptx").operands
     assert [one.letter for one in given] == [letter]
     assert lines(f"{load}, [k_param_0]; ret;", params=f".param .{kind} k_param_0") == [becomes]
 
@@ -177,7 +177,7 @@ def test_a_constant_of_the_module_is_an_operand() -> None:
             before=".global .b8 other[2] = {1}; .global .align 4 .b32 table[3] = {0x10, 0f3F800000};",
         )
     )
-    (given,) = rewrite.of(module.functions[0], module, "sample.ptx").operands
+    (given,) = rewrite.surroundings_of(module.functions[0], module, "sample.ptx").operands
     assert given.variable is not None
     assert (given.letter, given.variable.values, given.variable.length) == ("l", (16, 0x3F800000), 3)
 

@@ -91,7 +91,7 @@ def test_damaged_ptx_is_inlined_or_refused(tmp_path: Path, seed: int) -> None:
     damaged = "".join(text)
     assert "".join(token.text for token in tokenize(damaged)) == damaged
     try:
-        cuda.header_text(cuda.inline(samples.stored(tmp_path, damaged)))
+        cuda.cuh(cuda.inline(samples.stored(tmp_path, damaged)))
     except SmithError as error:
         assert str(tmp_path) in str(error.where)  # noqa: PT017 - either outcome is right
 
