@@ -53,3 +53,8 @@ class Observation:
     failed_in: str = ""
     cpu_seconds: float = 0.0
     metrics: Mapping[str, int | float | str | None] = field(default_factory=dict)
+
+    @property
+    def evidence(self) -> str:
+        """The figures, and why it could not be tested."""
+        return ", ".join(filter(None, (self.figures, self.why)))

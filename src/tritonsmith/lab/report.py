@@ -18,7 +18,12 @@ from tritonsmith.lab.model import Observation, Verdict
 
 _TEMPLATE = Path(__file__).with_name("report.html")
 _LONGEST = 72  # characters of a result in a table; the page and --json have all of them
-_CLASSES = {Verdict.GOOD: "better", Verdict.BAD: "worse", Verdict.OTHER: "worse", Verdict.SKIP: "soft"}
+VERDICT_CLASSES = {
+    Verdict.GOOD: "better",
+    Verdict.BAD: "worse",
+    Verdict.OTHER: "worse",
+    Verdict.SKIP: "soft",
+}  # CSS
 
 # The words of a command for the four verdicts; a bisect has those of the verdicts themselves.
 Words = Mapping[Verdict, str]
@@ -76,19 +81,30 @@ def write(
     Raises:
         SmithError: the file cannot be written.
     """
-    workspace.default().claim()
     rows = [
-        (name, _word(test, words), _CLASSES[test.verdict], result(test), test.notes, test.seconds)
+        (name, _word(test, words), VERDICT_CLASSES[test.verdict], result(test), test.notes, test.seconds)
         for name, test in _tests(journal)
     ]
-    page = html_page.render(
+    write_page(
         _TEMPLATE,
+        path,
         title,
         command=redact.hidden(command),
         answer=answer,
+        state="",
         rows=rows,
         skipped=sorted(journal.skipped),
     )
+
+
+def write_page(template: Path, path: Path, title: str, **values: object) -> None:
+    """Write a page made from a template; see `html_page.render`.
+
+    Raises:
+        SmithError: the file cannot be written.
+    """
+    workspace.default().claim()
+    page = html_page.render(template, title, **values)
     try:
         files.write_atomically(path, page)
     except OSError as error:
@@ -97,7 +113,7 @@ def write(
 
 def result(test: Observation) -> str:
     """Return the evidence of a test in one line."""
-    return " ".join(", ".join(filter(None, (test.figures, test.why))).split())
+    return " ".join(test.evidence.split())
 
 
 def _tests(journal: Journal) -> Iterator[tuple[str, Observation]]:

@@ -138,14 +138,14 @@ def status(context: Any, bisect: str = _NAME, json: bool = JSON) -> None:
 
     begun = session.find(bisect)
     if json:
-        tested = [row.row() for row in begun.tested]
+        tested = report.tested_json(begun)
         about = {"session": begun.folder.name, "question": asdict(begun.question)}
         output.json({"schema": 1, **about, "tested": tested, "answer": begun.answer or None})
         return
     console.out().print(f"{begun.folder.name}:", markup=False)
     for line in continued(console.typed(report.repeat(begun.question)), console.out().width - _INDENT):
         console.out().print(f"{'':<{_INDENT}}{line}", markup=False)
-    console.out().print(report.tested(begun) if begun.tested else "nothing tested yet")
+    console.out().print(report.tested(begun) if begun.outcomes else "nothing tested yet")
     console.out().print(begun.answer or "not over: invoke bisect --resume", markup=False)
 
 
@@ -201,7 +201,7 @@ def _go_on(
         console.write("\n" + report.upstream(session, answer, passes))
     if not answer.step.decided:
         hints = ["the reason is printed above, and by `invoke bisect --status`"]
-        raise UndecidedError(report.verdict(answer), hints=hints)
+        raise UndecidedError(report.headline(answer), hints=hints)
 
 
 def _print_costs(bisect: TritonBisect, *, json: bool) -> None:

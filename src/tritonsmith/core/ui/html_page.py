@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import html
 from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
 from pathlib import Path
@@ -46,61 +45,11 @@ def render(template: Path, title: str, **values: object) -> str:
     return pages.get_template(template.name).render(title=title, style=style, policy=_policy(style), **values)
 
 
-def document(title: str, body: Iterable[str]) -> str:
-    """Return a page whose body is HTML already."""
-    return render(_FRAME.with_name("body.html"), title, body="\n".join(body))
-
-
 def _policy(style: str) -> str:
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     return (
         f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
     )
-
-
-def text(what: object) -> str:
-    """Plain text, as HTML."""
-    return html.escape(str(what))
-
-
-def tag(name: str, *inner: str, of: str = "", **attributes: object) -> str:
-    """Return an element.
-
-    Args:
-        name: of the element.
-        inner: HTML.
-        of: its class.
-        attributes: plain text.
-    """
-    merged = {**({"class": of} if of else {}), **attributes}
-    written = "".join(f' {key.replace("_", "-")}="{text(value)}"' for key, value in merged.items())
-    return f"<{name}{written}>{''.join(inner)}</{name}>"
-
-
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[str] = ()) -> str:
-    """Return a table.
-
-    Args:
-        heads: plain text.
-        rows: cells of HTML.
-        numbers: heads of columns with numbers.
-    """
-    classes = ["number" if head in numbers else "" for head in heads]
-    first = tag("tr", *(tag("th", text(head), of=of) for head, of in zip(heads, classes, strict=True)))
-    rest = (
-        tag("tr", *(tag("td", cell, of=of) for cell, of in zip(row, classes, strict=True))) for row in rows
-    )
-    return tag("div", tag("table", tag("thead", first), tag("tbody", *rest)), of="scroll")
-
-
-def folded(summary: str, *inner: str) -> str:
-    """Return an element whose content is shown after a click.
-
-    Args:
-        summary: plain text.
-        inner: HTML.
-    """
-    return tag("details", tag("summary", text(summary)), *inner)
 
 
 _STYLES = {"+": "green", "-": "red", "@": "cyan"}  # by a line's first character

@@ -39,8 +39,8 @@ from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.wheels import venv
 
 # Tests of Tritons that are ready: each Triton with its outcome, as they come.
-Outcomes = Generator[tuple[Triton, Observation], None, None]
-CandidateTests = Callable[[Sequence[Triton]], Outcomes]
+Observations = Generator[tuple[Triton, Observation], None, None]
+CandidateTests = Callable[[Sequence[Triton]], Observations]
 
 _OURS = ("No space left on device", "Disk quota exceeded", "out of memory")  # no fault of the commit
 
@@ -48,7 +48,7 @@ _OURS = ("No space left on device", "Disk quota exceeded", "out of memory")  # n
 class TritonTests(Protocol):
     """Tests of Tritons: a subject and the question about it."""
 
-    def outcomes(self, tritons: Sequence[Triton]) -> Outcomes:
+    def outcomes(self, tritons: Sequence[Triton]) -> Observations:
         """Test several Tritons, at once where that can be, and yield their outcomes as they come.
 
         Raises:

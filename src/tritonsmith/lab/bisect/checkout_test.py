@@ -38,7 +38,7 @@ from tritonsmith.core.plan import files
 from tritonsmith.facts import checkout, git_history
 from tritonsmith.lab import failure, questions
 from tritonsmith.lab.batch import pool, run
-from tritonsmith.lab.bisect.candidates import Outcomes
+from tritonsmith.lab.bisect.candidates import Observations
 from tritonsmith.lab.model import Observation, Verdict
 
 T = TypeVar("T")
@@ -62,7 +62,7 @@ class CommandTests:
     scheduler: str = ""
     jobs: int = 1
 
-    def outcomes(self, tritons: Sequence[Triton]) -> Outcomes:
+    def outcomes(self, tritons: Sequence[Triton]) -> Observations:
         """Run it for several Tritons, as many at once as was asked for."""
         return results(self.test, tritons, self.scheduler, self.jobs)
 
@@ -262,7 +262,7 @@ class CheckoutTests:
     jobs: int = 1
     _known: dict[str, TestRun] = field(default_factory=dict)
 
-    def outcomes(self, tritons: Sequence[Triton]) -> Outcomes:
+    def outcomes(self, tritons: Sequence[Triton]) -> Observations:
         """Run pytest for several Tritons at once; lit one by one: commits of one build share its folder."""
         jobs = 1 if self.file.lit else min(self.jobs, len(tritons))
         if jobs > 1 and not self.scheduler:

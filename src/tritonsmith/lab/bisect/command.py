@@ -37,7 +37,7 @@ from tritonsmith.lab.bisect.kernels import (
 from tritonsmith.lab.bisect.llvm_range import LlvmBisect
 from tritonsmith.lab.bisect.session import BisectQuestion, BisectSession
 from tritonsmith.lab.bisect.stages import (
-    BisectAnswer,
+    BisectResult,
     CandidateCost,
     ClonedBuilds,
     NotReproducedError,
@@ -76,7 +76,7 @@ class TritonBisect:
     jobs: int = 1
     tell: Callable[[str], None] = field(default=print)
 
-    def run(self) -> BisectAnswer:
+    def run(self) -> BisectResult:
         """Search; the session is held. The answer does not end its journal yet: what explains it is to come.
 
         Raises:
@@ -109,7 +109,7 @@ class TritonBisect:
 
 
 @dataclass(frozen=True)
-class BisectResult:
+class ExplainedBisect:
     """The answer of a bisect, and what explains it.
 
     Attributes:
@@ -121,7 +121,7 @@ class BisectResult:
     """
 
     session: BisectSession
-    answer: BisectAnswer
+    answer: BisectResult
     parted: PartingPass | None
     llvm: dict[str, Any] | None
     page: Path
@@ -166,7 +166,7 @@ def prepare(
     return TritonBisect(session, tests, good, bad, builds, vendor, jobs or 1, console.note)
 
 
-def run(bisect: TritonBisect, kernels: tuple[ComparedKernel, ...], *, silent: bool) -> BisectResult:
+def run(bisect: TritonBisect, kernels: tuple[ComparedKernel, ...], *, silent: bool) -> ExplainedBisect:
     """Run a bisect to its end, look into the culprit, and write the page.
 
     Raises:
@@ -176,7 +176,7 @@ def run(bisect: TritonBisect, kernels: tuple[ComparedKernel, ...], *, silent: bo
     session = bisect.session
     workspace.default().claim()
     with session.held():
-        if count := len(session.tested):
+        if count := len(session.outcomes):
             console.note(f"{count} outcomes are known already: {session.folder.name}")
         try:
             result = _explained(bisect, bisect.run(), kernels, silent=silent)
@@ -192,8 +192,8 @@ def run(bisect: TritonBisect, kernels: tuple[ComparedKernel, ...], *, silent: bo
 
 
 def _explained(
-    bisect: TritonBisect, answer: BisectAnswer, kernels: tuple[ComparedKernel, ...], *, silent: bool
-) -> BisectResult:
+    bisect: TritonBisect, answer: BisectResult, kernels: tuple[ComparedKernel, ...], *, silent: bool
+) -> ExplainedBisect:
     """Look into the culprit, and write the page."""
     session = bisect.session
     parted = _parted(bisect, answer, kernels, silent=silent)
@@ -204,12 +204,12 @@ def _explained(
         folders = [kernel_folder(session.folder / _TESTS, side, kernels[0]) for side in sides]
         compiles = (folders[0], folders[1])
     path = session.folder / "report.html"
-    report.write(report.findings(session, answer, parted, compiles), path)
-    return BisectResult(session, answer, parted, llvm, path)
+    report.write(report.page_of(session, answer, parted, compiles), path)
+    return ExplainedBisect(session, answer, parted, llvm, path)
 
 
 def _parted(
-    bisect: TritonBisect, answer: BisectAnswer, kernels: Sequence[ComparedKernel], *, silent: bool
+    bisect: TritonBisect, answer: BisectResult, kernels: Sequence[ComparedKernel], *, silent: bool
 ) -> PartingPass | None:
     """Find where compiles of a kernel before and after the culprit diverge; None for a command or test."""
     if not kernels or not answer.step.decided:
@@ -223,8 +223,8 @@ def _parted(
 
 
 def _in_llvm(
-    bisect: TritonBisect, answer: BisectAnswer, parted: PartingPass | None
-) -> tuple[BisectAnswer, dict[str, Any] | None]:
+    bisect: TritonBisect, answer: BisectResult, parted: PartingPass | None
+) -> tuple[BisectResult, dict[str, Any] | None]:
     """Return the answer extended by LLVM's commits, and its JSON; None where LLVM's pin did not move."""
     session, builds = bisect.session, bisect.builds
     if answer.culprit is None or answer.step.fix or not isinstance(builds, CommitBuilds):
@@ -236,7 +236,7 @@ def _in_llvm(
         return answer, None
     notes, search_json = [*pins.lines()], {}
     if clone:
-        console.note(report.verdict(answer))  # builds of LLVM may take hours, and be stopped
+        console.note(report.headline(answer))  # builds of LLVM may take hours, and be stopped
         sides = {
             "good": bisect.search.triton(answer.step.good),
             "bad": bisect.search.triton(answer.step.bad),

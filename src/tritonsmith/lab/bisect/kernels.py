@@ -37,7 +37,7 @@ from tritonsmith.facts.triton_history import TritonCommit
 from tritonsmith.lab import questions
 from tritonsmith.lab.batch import run
 from tritonsmith.lab.batch.run import CompileJob
-from tritonsmith.lab.bisect.candidates import Outcomes, TritonTests, borrowed_clone, one_by_one
+from tritonsmith.lab.bisect.candidates import Observations, TritonTests, borrowed_clone, one_by_one
 from tritonsmith.lab.bisect.search import LlvmState
 from tritonsmith.lab.blame import llc as of_llc
 from tritonsmith.lab.blame import verdict
@@ -159,7 +159,7 @@ class KernelTests:
     question: Callable[[Manifests, Manifests], Observation]
     end: Callable[[], Triton] | None = None
 
-    def outcomes(self, tritons: Sequence[Triton]) -> Outcomes:
+    def outcomes(self, tritons: Sequence[Triton]) -> Observations:
         """Compile by all of them in one pool, then look at each."""
         if len(tritons) > 1:
             self.compiles.prepare(tritons)
@@ -201,7 +201,7 @@ class WrongResultTests:
     timeout: int | None = None
     silent: bool = False
 
-    def outcomes(self, tritons: Sequence[Triton]) -> Outcomes:
+    def outcomes(self, tritons: Sequence[Triton]) -> Observations:
         """One after another."""
         return one_by_one(self.test)(tritons)
 

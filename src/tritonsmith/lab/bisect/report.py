@@ -1,35 +1,32 @@
-"""The answer on the screen, as JSON, as a block to paste upstream, and as a log of `git bisect`.
-
-The result of a bisect as one HTML file, without a script.
-"""
+"""A bisect on the screen, as JSON, as a block to paste upstream, as a log of `git bisect`, and as a page."""
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, zip_longest
 from pathlib import Path
 from typing import Any, Literal
 
 from tritonsmith.compiler import manifest
-from tritonsmith.core import configs, redact
+from tritonsmith.core import configs
 from tritonsmith.core.command_line import flag_words, version_key
-from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import SmithError
-from tritonsmith.core.plan import files
+from tritonsmith.core.redact import hidden
 from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.console import counted, duration
-from tritonsmith.core.ui.html_page import document, folded, table, tag, text
 from tritonsmith.core.ui.tables import Grid
 from tritonsmith.facts.triton_history import TritonCommit
 from tritonsmith.ir.normalize import diff as normalize_diff
 from tritonsmith.lab.bisect.diverging_pass import PartingPass
 from tritonsmith.lab.bisect.session import FIX, BisectQuestion, BisectSession
-from tritonsmith.lab.bisect.stages import SHORT, BisectAnswer, BisectStep, CandidateCost, short
+from tritonsmith.lab.bisect.stages import SHORT, BisectResult, BisectStep, CandidateCost, short
 from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.report import VERDICT_CLASSES, write_page
 
+_TEMPLATE = Path(__file__).parent.with_name("bisect.html")
 _UPSTREAM = "https://github.com/triton-lang/triton"
 _PULL = f"{_UPSTREAM}/pull"
 _CLONE, _LLVM_CLONE = "CLONE", "LLVM_CLONE"  # stand for folders of the user's in what others read
@@ -45,24 +42,21 @@ def predicate(question: BisectQuestion) -> str:
 
 
 def repeat(question: BisectQuestion) -> str:
-    """The command that repeats the bisect."""
+    """Return the command that repeats the bisect."""
     flags: dict[str, Any] = {"good": question.good, "bad": question.bad}
     flags |= {"kernel": question.kernel} if question.kernel else {}
     flags |= {name: value for name, value in question.flags.items() if value not in (None, "", ())}
-    flags |= {"when": question.when} if question.when else {}
-    flags |= {"test": question.test} if question.test else {}
-    flags |= {"source": question.source} if question.source else {}
-    flags |= {"llvm_source": question.llvm_source} if question.llvm_source else {}
-    flags |= {"confirm": question.confirm} if question.confirm > 1 else {}
-    flags |= {"nightlies": question.nightlies} if question.nightlies else {}
-    flags |= {"releases_only": True} if question.releases_only else {}
+    own = ("when", "test", "source", "llvm_source", "confirm", "nightlies", "releases_only")
+    flags |= {
+        name: value for name in own if (value := getattr(question, name)) and (name, value) != ("confirm", 1)
+    }
     words = [word for name, value in flags.items() for word in flag_words(name, value)]
     rest = ["--", *question.command] if question.command else []
     return shlex.join(["invoke", "bisect", *words, *rest])
 
 
 def without_places(question: BisectQuestion) -> BisectQuestion:
-    """The question as somebody else can ask it: paths from the folder of the call, or names alone."""
+    """Return the question as somebody else can ask it: paths from the folder of the call, or names alone."""
     here = f"{question.folder}/" if question.folder else ""
 
     def plain(text: str) -> str:
@@ -81,54 +75,54 @@ def without_places(question: BisectQuestion) -> BisectQuestion:
     )
 
 
-def verdict(answer: BisectAnswer) -> str:
-    """The answer in one line."""
-    step = answer.step
+def headline(result: BisectResult) -> str:
+    """Return the result in one line."""
+    step = result.step
     if not step.decided:
         names, last = ", ".join(short(name) for name in step.suspects), short(step.suspects[-1])
         fix = f"{FIX} is " if step.fix else ""
         return f"undecided: {fix}one of {names}; all but {last} were skipped"
-    if step.fix and not answer.commit:
+    if step.fix and not result.commit:
         return f"{FIX} is in release {short(step.good)}; last bad: {short(step.bad)}"
     if step.fix:
         return f"{FIX} that only the good end has: {short(step.good)}; bad before it: {short(step.bad)}"
-    what = "commit" if answer.commit else "nightly" if step.bad in answer.nightlies else "release"
+    what = "commit" if result.commit else "nightly" if step.bad in result.nightlies else "release"
     return f"first bad {what}: {short(step.bad)}; last good: {short(step.good)}"
 
 
-def lines(session: BisectSession, answer: BisectAnswer) -> Iterator[str]:
-    """The answer and everything about it."""
-    yield verdict(answer)
-    step, outcomes = answer.step, session.outcomes
+def lines(session: BisectSession, result: BisectResult) -> Iterator[str]:
+    """Yield the result, then everything about it."""
+    yield headline(result)
+    step, outcomes = result.step, session.outcomes
     for name, triton in (("good", step.good), ("bad", step.bad)):
         if triton in outcomes:
-            yield f"  {name}: {short(triton)}: {_seen(outcomes[triton])}"
-    if answer.culprit:
-        yield from (f"  {text}" for text in _culprit(answer))
+            yield f"  {name}: {short(triton)}: {outcomes[triton].evidence}"
+    if result.culprit:
+        yield from (f"  {text}" for text in _culprit(result))
     for name in step.suspects[:-1]:
-        yield f"  skipped: {short(name)}: {_seen(outcomes[name])}"
+        yield f"  skipped: {short(name)}: {outcomes[name].evidence}"
     if step.later_good:
         later = ", ".join(short(name) for name in step.later_good)
         yield f"  good again: {later}: it changed more than once, or the test is flaky"
-    yield from (f"  {note}" for note in answer.notes)
+    yield from (f"  {note}" for note in result.notes)
 
 
-def upstream(session: BisectSession, answer: BisectAnswer, passes: str = "") -> str:
-    """A block of Markdown for an issue.
+def upstream(session: BisectSession, result: BisectResult, passes: str = "") -> str:
+    """Return a block of Markdown for an issue.
 
     Args:
         session: with all outcomes.
-        answer: the result.
+        result: of the bisect.
         passes: what the passes of both sides say; empty if nobody asked.
     """
-    step, question = answer.step, without_places(session.question)
-    rows = [
-        f"| {short(row.triton)} | {row.outcome.verdict} | {_cell(row.outcome)} |" for row in session.tested
-    ]
-    about = [f"- {text}" for text in (*(_culprit(answer) if answer.culprit else ()), *answer.notes)]
+    step, question, outcomes = result.step, without_places(session.question), session.outcomes
+    # In a table of Markdown a bar would end the cell, and a line break the row.
+    cells = {name: test.evidence.replace("|", r"\|").replace("\n", " ") for name, test in outcomes.items()}
+    rows = [f"| {short(name)} | {outcomes[name].verdict} | {cell} |" for name, cell in cells.items()]
+    about = [f"- {text}" for text in (*(_culprit(result) if result.culprit else ()), *result.notes)]
     return "\n".join(
         (
-            f"**{verdict(answer)}**",
+            f"**{headline(result)}**",
             "",
             f"Bad where: {predicate(question)}. Range: {question.good}..{question.bad}.",
             *about,
@@ -149,50 +143,58 @@ def upstream(session: BisectSession, answer: BisectAnswer, passes: str = "") -> 
     )
 
 
-def as_json(session: BisectSession, answer: BisectAnswer, passes: str = "") -> dict[str, Any]:
-    """Everything."""
+def as_json(session: BisectSession, result: BisectResult, passes: str = "") -> dict[str, Any]:
+    """Return everything but the page; see `upstream`."""
     return {
         "schema": 1,
-        "verdict": verdict(answer),
-        "decided": answer.step.decided,
-        "release": _step(answer.release),
-        "nightly": _step(answer.nightly),
-        "commit": _step(answer.commit),
+        "verdict": headline(result),
+        "decided": result.step.decided,
+        "release": _step(result.release),
+        "nightly": _step(result.nightly),
+        "commit": _step(result.commit),
         "culprit": None
-        if answer.culprit is None
+        if result.culprit is None
         else {
-            "commit": answer.culprit.commit,
-            "subject": answer.culprit.subject,
-            "date": answer.culprit.date,
-            "pull": answer.culprit.pull,
-            "bump": answer.culprit.bump,
-            "undoes": answer.culprit.undoes,
+            "commit": result.culprit.commit,
+            "subject": result.culprit.subject,
+            "date": result.culprit.date,
+            "pull": result.culprit.pull,
+            "bump": result.culprit.bump,
+            "undoes": result.culprit.undoes,
         },
         "passes": passes or None,
-        "notes": list(answer.notes),
-        "tested": [row.row() for row in session.tested],
+        "notes": list(result.notes),
+        "tested": tested_json(session),
         "session": session.folder.name,
         "repeat": repeat(session.question),
     }
 
 
+def tested_json(session: BisectSession) -> list[dict[str, Any]]:
+    """Return the outcome of each Triton."""
+    return [
+        {
+            "triton": name,
+            "verdict": test.verdict,
+            "figures": test.figures,
+            "why": test.why,
+            "seconds": test.seconds,
+        }
+        for name, test in session.outcomes.items()
+    ]
+
+
 def tested(session: BisectSession) -> Grid:
-    """All outcomes."""
+    """Return the table of all outcomes."""
     rows = [
-        [
-            short(row.triton),
-            row.outcome.verdict,
-            row.outcome.figures,
-            row.outcome.why,
-            f"{row.outcome.seconds:.0f}",
-        ]
-        for row in session.tested
+        [short(name), test.verdict, test.figures, test.why, f"{test.seconds:.0f}"]
+        for name, test in session.outcomes.items()
     ]
     return tables.plain("tested", ["Triton", "verdict", "figures", "why", "s"], rows, right=["s"])
 
 
 def costs(rows: Sequence[CandidateCost]) -> Grid:
-    """Candidates, and what each is expected to cost."""
+    """Return the table of candidates, with what each is expected to cost."""
     cells = [
         [
             short(row.triton),
@@ -208,7 +210,7 @@ def costs(rows: Sequence[CandidateCost]) -> Grid:
 
 
 def costs_json(rows: Sequence[CandidateCost]) -> dict[str, Any]:
-    """All of these."""
+    """Return what `costs` shows."""
     return {
         "schema": 1,
         "candidates": [
@@ -232,18 +234,18 @@ def git_log(session: BisectSession) -> Iterator[str]:
     fix = session.answer.startswith(FIX)
     terms = {Verdict.BAD: "broken", Verdict.GOOD: "fixed"} if fix else {}
     yield "git bisect start" + (" '--term-old=broken' '--term-new=fixed'" if fix else "")
-    for row in session.tested:
-        remark = f"{row.triton}: {_seen(row.outcome)}".replace("\n", " ")
-        yield f"# {row.outcome.verdict}: {remark}"
-        if "." not in row.triton:
-            yield f"git bisect {terms.get(row.outcome.verdict, row.outcome.verdict)} {row.triton}"
+    for name, test in session.outcomes.items():
+        remark = f"{name}: {test.evidence}".replace("\n", " ")
+        yield f"# {test.verdict}: {remark}"
+        if "." not in name:
+            yield f"git bisect {terms.get(test.verdict, test.verdict)} {name}"
 
 
-def _culprit(answer: BisectAnswer) -> Iterator[str]:
-    """Subject, date and pull request of the first bad commit or the fix, and what it is besides."""
-    if answer.culprit is None:
+def _culprit(result: BisectResult) -> Iterator[str]:
+    """Yield subject, date and pull request of the first bad commit or the fix, and what it is besides."""
+    if result.culprit is None:
         return
-    commit = answer.culprit
+    commit = result.culprit
     yield f"{commit.commit[:SHORT]} {commit.subject}, {commit.date}"
     if commit.pull:
         yield f"{_PULL}/{commit.pull}"
@@ -266,22 +268,12 @@ def _step(step: BisectStep | None) -> dict[str, Any] | None:
     }
 
 
-def _seen(outcome: Observation) -> str:
-    return ", ".join(filter(None, (outcome.figures, outcome.why)))
-
-
-def _cell(outcome: Observation) -> str:
-    return _seen(outcome).replace("|", "\\|").replace("\n", " ")
-
-
 PointKind = Literal["release", "nightly", "pin", "commit"]
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _COLOURS = {Verdict.GOOD: "var(--better)", Verdict.BAD: "var(--worse)", Verdict.SKIP: "var(--soft)"}
-_CLASSES = {Verdict.GOOD: "better", Verdict.BAD: "worse", Verdict.SKIP: "soft"}
-_LINES = {"+": "added", "-": "gone", "@": "soft"}  # of a diff, by their first character
-_HEIGHT, _EDGE, _STEP, _RADIUS = 60, 8, 34, 4  # of the timeline, in CSS pixels
+_HEIGHT, _EDGE, _STEP = 60, 8, 34  # of the timeline, in CSS pixels
 _FOLDED, _LONGEST = 200, 3000  # lines of a diff: from where it is folded, and cut
 _SHORT = 10  # digits of a commit
 _ASSEMBLIES = ("ptx", "amdgcn")
@@ -294,7 +286,7 @@ class BisectPoint:
     Attributes:
         name: a version, or a commit's 40 hex digits.
         kind: what the search chose it as.
-        outcome: what the test gave.
+        outcome: of its test.
         date: ISO 8601; empty if unknown.
         subject: of a commit.
     """
@@ -327,8 +319,8 @@ class BisectTexts:
 
 
 @dataclass(frozen=True)
-class BisectFindings:
-    """The findings of a bisect.
+class BisectPage:
+    """Everything that the page of a bisect shows.
 
     Attributes:
         command: which repeats it.
@@ -350,6 +342,49 @@ class BisectFindings:
     by_pass: BisectTexts | None = None
     notes: tuple[str, ...] = ()
 
+    @property
+    def headline(self) -> str:
+        """The result in one line."""
+        if not self.suspects:
+            return "nothing was found"
+        one = _named(self.suspects[0]) if len(self.suspects) == 1 else f"one of {len(self.suspects)}"
+        return f"{self.question}: {'before' if self.fix else 'since'} {one}"
+
+
+def page_of(
+    session: BisectSession,
+    result: BisectResult,
+    parted: PartingPass | None = None,
+    compiles: tuple[Path, Path] | None = None,
+) -> BisectPage:
+    """Collect what the page shows.
+
+    Args:
+        session: with all outcomes.
+        result: of the bisect.
+        parted: where the compiles by both sides of the step part; None if nobody asked.
+        compiles: folders of the kernel's compiles by both sides, whose assembly is shown; None for a command
+            or a test.
+    """
+    step = result.step
+    by_commit = {commit.commit: commit for commit in result.commits}
+    notes = list(result.notes)
+    notes += [f"good again: {name}" for name in step.later_good]
+    notes += [parted.sentence] if parted else []
+    by_pass = None
+    if parted and parted.name and parted.good and parted.bad:
+        by_pass = BisectTexts(parted.name, parted.language, parted.good, parted.bad, parted.file)
+    return BisectPage(
+        command=repeat(session.question),
+        question=predicate(session.question),
+        points=points_of(session.outcomes, result.commits, result.nightlies),
+        suspects=tuple(by_commit.get(name, name) for name in step.suspects),
+        fix=step.fix,
+        stage=_assembly(*compiles) if compiles else None,
+        by_pass=by_pass,
+        notes=tuple(notes),
+    )
+
 
 def points_of(
     outcomes: Mapping[str, Observation],
@@ -363,78 +398,35 @@ def points_of(
         commits: the range that was searched, oldest first; a commit of no range stands before these.
         nightlies: those between two releases, oldest first; commits stand where they change.
     """
-    tested = [name for name in nightlies if name in outcomes]
-    releases = sorted(
-        (name for name in outcomes if not _COMMIT.fullmatch(name) and name not in tested), key=version_key
-    )
-    bad = (n for n, name in enumerate(releases) if outcomes[name].verdict is Verdict.BAD)
-    before = next(bad, len(releases))
-    points = [BisectPoint(name, "release", outcomes[name]) for name in releases]
-    placed = {commit.commit for commit in commits}
-    aside = (name for name in outcomes if _COMMIT.fullmatch(name) and name not in placed)
-    between = [BisectPoint(name, "commit", outcomes[name]) for name in aside]
-    between += (
-        BisectPoint(
-            commit.commit,
-            "pin" if commit.bump else "commit",
-            outcomes[commit.commit],
-            commit.date,
-            commit.subject,
-        )
-        for commit in commits
-        if commit.commit in outcomes
-    )
-    wheels = [BisectPoint(name, "nightly", outcomes[name]) for name in tested]
-    # Commits were searched between the last good nightly and the first bad one, so they are shown there.
-    after = next((n for n, row in enumerate(wheels) if row.outcome.verdict is Verdict.BAD), len(wheels))
-    return (*points[:before], *wheels[:after], *between, *wheels[after:], *points[before:])
+    wheels = [BisectPoint(name, "nightly", outcomes[name]) for name in nightlies if name in outcomes]
+    apart = {point.name for point in wheels} | {commit.commit for commit in commits}
+    others = [name for name in outcomes if name not in apart]
+    releases = [
+        BisectPoint(name, "release", outcomes[name])
+        for name in sorted((name for name in others if not _COMMIT.fullmatch(name)), key=version_key)
+    ]
+    between = [BisectPoint(name, "commit", outcomes[name]) for name in others if _COMMIT.fullmatch(name)]
+    for commit in commits:
+        if outcome := outcomes.get(commit.commit):
+            kind: PointKind = "pin" if commit.bump else "commit"
+            between.append(BisectPoint(commit.commit, kind, outcome, commit.date, commit.subject))
+    # Nightlies were searched between the last good release and the first bad one, and commits between the
+    # last good nightly and the first bad one, so they are shown there.
+    for outer in (wheels, releases):
+        first = next((n for n, row in enumerate(outer) if row.outcome.verdict is Verdict.BAD), len(outer))
+        between = [*outer[:first], *between, *outer[first:]]
+    return tuple(between)
 
 
-def findings(
-    session: BisectSession,
-    answer: BisectAnswer,
-    parted: PartingPass | None = None,
-    compiles: tuple[Path, Path] | None = None,
-) -> BisectFindings:
-    """Everything that the page shows.
-
-    Args:
-        session: with all outcomes.
-        answer: the result.
-        parted: where the compiles by both sides of the step part; None if nobody asked.
-        compiles: folders of the kernel's compiles by both sides, whose assembly is shown; None for a command
-            or a test.
-    """
-    step = answer.step
-    by_commit = {commit.commit: commit for commit in answer.commits}
-    suspects: tuple[TritonCommit | str, ...] = tuple(by_commit.get(name, name) for name in step.suspects)
-    notes = list(answer.notes)
-    notes += [f"good again: {name}" for name in step.later_good]
-    notes += [parted.sentence] if parted else []
-    by_pass = None
-    if parted and parted.name and parted.good and parted.bad:
-        by_pass = BisectTexts(parted.name, parted.language, parted.good, parted.bad, parted.file)
-    return BisectFindings(
-        command=repeat(session.question),
-        question=predicate(session.question),
-        points=points_of(session.outcomes, answer.commits, answer.nightlies),
-        suspects=suspects,
-        fix=step.fix,
-        stage=_stage(*compiles) if compiles else None,
-        by_pass=by_pass,
-        notes=tuple(notes),
-    )
-
-
-def _stage(good: Path, bad: Path) -> BisectTexts | None:
-    """The assembly of the first compile by both sides; None where one of them has none."""
+def _assembly(good: Path, bad: Path) -> BisectTexts | None:
+    """Return the assembly of the first compile by both sides; None where one of them has none."""
     before, after = _assemblies(good), _assemblies(bad)
     name = next((name for name in _ASSEMBLIES if name in before and name in after), "")
     return BisectTexts(name, name, before[name], after[name]) if name else None
 
 
 def _assemblies(folder: Path) -> dict[str, str]:
-    """Texts by stage; none where nothing was kept: a dropped outcome, or a compile that failed."""
+    """Return texts by stage; none where nothing was kept: a dropped outcome, or a compile that failed."""
     try:
         compiled = manifest.read(folder)
     except SmithError:
@@ -446,181 +438,108 @@ def _assemblies(folder: Path) -> dict[str, str]:
     }
 
 
-def write(found: BisectFindings, path: Path) -> None:
-    """Write the page; `rehearse.page.check` says first whether it may have this name.
+def write(page: BisectPage, path: Path) -> None:
+    """Write the page.
 
     Raises:
         SmithError: the file cannot be written.
     """
-    workspace.default().claim()
-    title = f"Bisect: {_shown(found.question)}"
-    content = document(title, [tag("h1", text(title)), *_body(found)])
-    try:
-        files.write_atomically(path, content)
-    except OSError as error:
-        raise SmithError("cannot write the page", where=path, why=error.strerror) from error
-
-
-def _body(found: BisectFindings) -> Iterator[str]:
-    state = "findings" if len(found.suspects) == 1 else "unsure"
-    yield tag("div", text(_verdict(found)), of=f"verdict {state}")
-    if len(found.suspects) == 1:
-        yield from _culprit_html(found.suspects[0])
-    yield tag("pre", text(_shown(found.command)))
-    yield from (tag("p", text(_shown(note))) for note in found.notes)
-    yield tag("h2", "Tested, in order of history")
-    yield _timeline(found.points)
-    heads = ["Triton", "kind", "date", "verdict", "figures", "time", ""]
-    yield table(heads, map(_tested, found.points), numbers=["time"])
-    if len(found.suspects) > 1:
-        yield tag("h2", "Suspects: one of these")
-        yield table(["Triton", "date", "subject", "pull request"], map(_suspect, found.suspects))
-    if found.stage:
-        changes = normalize_diff.of(found.stage.good, found.stage.bad, found.stage.stage)
-        yield tag("h2", text(f"The stage {found.stage.what}, good to bad"))
-        yield _counts(changes)
-        yield from _unified(changes.lines)
-    if found.by_pass:
-        changes = normalize_diff.of(found.by_pass.good, found.by_pass.bad, found.by_pass.stage)
-        yield tag("h2", text(f"The pass {found.by_pass.what}"))
-        if found.by_pass.file:
-            yield tag("p", tag("code", text(found.by_pass.file)))
-        yield _counts(changes)
-        yield from _side_by_side(changes.lines)
-
-
-def _verdict(found: BisectFindings) -> str:
-    if not found.suspects:
-        return "nothing was found"
-    when = "before" if found.fix else "since"
-    if len(found.suspects) == 1:
-        return f"{found.question}: {when} {_name(found.suspects[0])}"
-    return f"{found.question}: {when} one of {len(found.suspects)}"
-
-
-def _culprit_html(suspect: TritonCommit | str) -> Iterator[str]:
-    if isinstance(suspect, TritonCommit):
-        yield tag("p", tag("strong", text(suspect.subject)))
-        yield tag(
-            "p", " · ".join(filter(None, (_commit(suspect.commit), text(suspect.date[:10]), *_pull(suspect))))
-        )
-
-
-def _suspect(suspect: TritonCommit | str) -> list[str]:
-    if isinstance(suspect, str):
-        return [text(suspect), "", "", ""]
-    return [_commit(suspect.commit), text(suspect.date[:10]), text(suspect.subject), *_pull(suspect)]
-
-
-def _tested(point: BisectPoint) -> list[str]:
-    outcome = point.outcome
-    remark = " ".join(filter(None, (point.subject, outcome.why and f"({outcome.why})")))
-    return [
-        _commit(point.name) if point.kind in ("pin", "commit") else text(point.name),
-        text(point.kind),
-        text(point.date[:10]),
-        tag("span", text(outcome.verdict), of=_CLASSES[outcome.verdict]),
-        text(_shown(outcome.figures)),
-        text(duration(outcome.seconds)) if outcome.seconds else "",
-        text(_shown(remark)),
-    ]
-
-
-def _timeline(points: Sequence[BisectPoint]) -> str:
-    """A dot for each point: as high as its figure, where all figures that there are have one number."""
-    # Heights compare one metric: figures of two terms, or an error's text with numbers in it, have no height.
-    values = [_NUMBER.findall(point.outcome.figures) for point in points]
-    tall = all(len(figures) == 1 for figures in values if figures) and any(values)
-    numbers = [float(figures[0]) if tall and figures else None for figures in values]
-    most = max((number for number in numbers if number is not None), default=0.0) or 1.0
-    bottom, width = _HEIGHT - _EDGE, 2 * _EDGE + _STEP * max(1, len(points) - 1)
-    dots = []
-    for place, (point, number) in enumerate(zip(points, numbers, strict=True)):
-        colour, outcome = _COLOURS[point.outcome.verdict], point.outcome
-        label = ": ".join(filter(None, (_name(point.name), outcome.verdict, outcome.figures or outcome.why)))
-        dots.append(
-            tag(
-                "circle",
-                tag("title", text(_shown(label))),
-                cx=_EDGE + place * _STEP,
-                cy=f"{bottom - (bottom - _EDGE) * (number or 0.0) / most:.1f}",
-                r=_RADIUS,
-                fill="var(--page)" if outcome.verdict is Verdict.SKIP else colour,
-                stroke=colour,
-            )
-        )
-    axis = tag("line", x1=0, x2=width, y1=bottom, y2=bottom, stroke="var(--line)")
-    drawn = tag("svg", axis, *dots, width=width, height=_HEIGHT, role="img")
-    return tag("div", drawn, of="scroll")
-
-
-def _counts(changes: normalize_diff.Diff) -> str:
-    same = "equal, apart from names and locations"
-    return tag(
-        "p",
-        text(same if changes.same else f"{counted(changes.removed, 'line')} gone, {changes.added} new"),
-        of="soft",
+    suspects = [_row(suspect) for suspect in page.suspects]
+    write_page(
+        _TEMPLATE,
+        path,
+        hidden(f"Bisect: {page.question}"),
+        answer=[hidden(page.headline), *map(hidden, page.notes)],
+        state="findings" if len(suspects) == 1 else "unsure",
+        command=hidden(page.command),
+        upstream=configs.load("bisect")["upstream"]["page"],
+        suspects=suspects,
+        points=[_point(point) for point in page.points],
+        timeline=_timeline(page.points),
+        height=_HEIGHT,
+        width=2 * _EDGE + _STEP * max(1, len(page.points) - 1),
+        bottom=_HEIGHT - _EDGE,
+        stage=_diff(page.stage) if page.stage else None,
+        by_pass=_diff(page.by_pass) if page.by_pass else None,
     )
 
 
-def _unified(lines: Sequence[str]) -> Iterator[str]:
-    """A diff in colours."""
-    shown = (tag("span", text(line), of=_LINES.get(line[:1], "")) for line in lines[:_LONGEST])
-    yield from _long(lines, tag("pre", "\n".join(shown)) if lines else "")
+def _row(suspect: TritonCommit | str) -> dict[str, object]:
+    """Return a suspect as the template shows it; a release has no commit."""
+    if isinstance(suspect, str):
+        return {"name": _named(suspect), "commit": "", "date": "", "subject": "", "pull": 0}
+    return {
+        "name": _named(suspect),
+        "commit": suspect.commit,
+        "date": suspect.date[:10],
+        "subject": suspect.subject,
+        "pull": suspect.pull,
+    }
 
 
-def _side_by_side(lines: Sequence[str]) -> Iterator[str]:
-    """A diff in two columns: the good text on the left, the bad one on the right."""
-    rows: list[list[str]] = []
-    for changed, group in groupby(lines[:_LONGEST], key=lambda line: line.startswith(("+", "-"))):
+def _point(point: BisectPoint) -> dict[str, object]:
+    outcome = point.outcome
+    return {
+        "name": _named(point.name),
+        "commit": point.name if point.kind in ("pin", "commit") else "",
+        "kind": point.kind,
+        "date": point.date[:10],
+        "verdict": outcome.verdict,
+        "class": VERDICT_CLASSES[outcome.verdict],
+        "figures": hidden(outcome.figures),
+        "seconds": duration(outcome.seconds) if outcome.seconds else "",
+        "remark": hidden(" ".join(filter(None, (point.subject, outcome.why and f"({outcome.why})")))),
+    }
+
+
+def _timeline(points: Sequence[BisectPoint]) -> Iterator[dict[str, object]]:
+    """Yield a dot for each point: as high as its figure, where all figures that there are have one number."""
+    # Heights compare one metric: figures of two terms, or an error's text with numbers in it, have no height.
+    values = [_NUMBER.findall(point.outcome.figures) for point in points]
+    tall = all(len(figures) == 1 for figures in values if figures)
+    numbers = [float(figures[0]) if tall and figures else 0.0 for figures in values]
+    most = max(numbers, default=0.0) or 1.0
+    bottom = _HEIGHT - _EDGE
+    for place, (point, number) in enumerate(zip(points, numbers, strict=True)):
+        outcome, colour = point.outcome, _COLOURS[point.outcome.verdict]
+        label = filter(None, (_named(point.name), outcome.verdict, outcome.figures or outcome.why))
+        yield {
+            "x": _EDGE + place * _STEP,
+            "y": f"{bottom - (bottom - _EDGE) * number / most:.1f}",
+            "colour": colour,
+            "fill": "var(--page)" if outcome.verdict is Verdict.SKIP else colour,
+            "label": hidden(": ".join(label)),
+        }
+
+
+def _diff(texts: BisectTexts) -> dict[str, object]:
+    """Return the differences of two texts: the lines of a unified diff, and the same side by side."""
+    changes = normalize_diff.of(texts.good, texts.bad, texts.stage)
+    same = "equal, apart from names and locations"
+    shown = changes.lines[:_LONGEST]
+    return {
+        "what": texts.what,
+        "file": texts.file,
+        "counts": same if changes.same else f"{counted(changes.removed, 'line')} gone, {changes.added} new",
+        "lines": shown,
+        "sides": list(_sides(shown)),
+        "total": len(changes.lines),
+        "folded": len(changes.lines) > _FOLDED,
+        "cut": max(0, len(changes.lines) - _LONGEST),
+    }
+
+
+def _sides(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield the good line and the bad one, with the signs of the diff, as they stand beside each other."""
+    for changed, group in groupby(lines, key=lambda line: line.startswith(("+", "-"))):
         part = list(group)
-        rows += _changed(part) if changed else map(_same, part)
-    yield from _long(lines, table(["good", "bad"], rows) if rows else "")
+        if changed:
+            gone, added = ([line for line in part if line.startswith(sign)] for sign in "-+")
+            yield from zip_longest(gone, added, fillvalue="")
+        else:
+            yield from zip(part, part, strict=True)
 
 
-def _changed(part: Iterable[str]) -> Iterator[list[str]]:
-    both: dict[str, list[str]] = {"-": [], "+": []}
-    for line in part:
-        both[line[0]].append(line)
-    for gone, added in zip_longest(both["-"], both["+"], fillvalue=""):
-        yield [_code(gone), _code(added)]
-
-
-def _same(line: str) -> list[str]:
-    return [_code(line), _code(line)]
-
-
-def _code(line: str) -> str:
-    """A line of a diff, without its sign."""
-    if not line:
-        return ""
-    return tag("code", text(line if line.startswith("@") else line[1:]), of=_LINES.get(line[0], ""))
-
-
-def _long(lines: Sequence[str], shown: str) -> Iterator[str]:
-    if shown:
-        yield folded(f"{len(lines)} lines", shown) if len(lines) > _FOLDED else shown
-    if len(lines) > _LONGEST:
-        yield tag("p", text(f"{len(lines) - _LONGEST} more lines are left out"), of="soft")
-
-
-def _commit(commit: str) -> str:
-    return tag("a", tag("code", text(_name(commit))), href=f"{_upstream()}/commit/{commit}")
-
-
-def _pull(commit: TritonCommit) -> list[str]:
-    number = commit.pull
-    return [tag("a", text(f"#{number}"), href=f"{_upstream()}/pull/{number}")] if number else [""]
-
-
-def _upstream() -> str:
-    return str(configs.load("bisect")["upstream"]["page"])
-
-
-def _name(suspect: TritonCommit | str) -> str:
+def _named(suspect: TritonCommit | str) -> str:
     name = suspect if isinstance(suspect, str) else suspect.commit
     return name[:_SHORT] if _COMMIT.fullmatch(name) else name
-
-
-def _shown(words: str) -> str:
-    return redact.hidden(words)

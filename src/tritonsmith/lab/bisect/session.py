@@ -1,7 +1,4 @@
-"""A bisect on disk: its question, and the journal of its tests beside it.
-
-A bisect that tritonsmith 0.1 began has one file, `session.json`; it is read, and goes on in the new files.
-"""
+"""A bisect on disk: its question in `question.json`, and the journal of its tests beside it."""
 
 from __future__ import annotations
 
@@ -27,19 +24,21 @@ from tritonsmith.lab.model import Observation, Verdict
 
 FILE = "question.json"
 SCHEMA = 2
-_OLD_FILE, _OLD_SCHEMA, _OLD_BY_HAND = "session.json", 1, "skipped by hand"
-_LLVM = "llvm"  # folder of the search over LLVM's commits, in that of its bisect
 FIX = "the fix"  # how an answer begins that names one
-_DIGITS = re.compile(r"[0-9a-f]{7,40}", re.ASCII)
-# Outcomes and ends become parts of paths and of command lines, and a session may be damaged, or a stranger's.
-_TRITON = re.compile(r"\w[\w.+!-]*", re.ASCII)
-_CLONE = re.compile(r"bisect-[0-9a-f]{8}")  # an env that a user named bisect-mine is theirs
-_ENV = re.compile(rf"{_CLONE.pattern}-([0-9a-f]{{8}}|unpinned)|bisect-pytest")
-_VALUE = re.compile(r"([^-\x00-\x1f\x7f][^\x00-\x1f\x7f]*)?")
-# Kinds of tests of a commit of LLVM: by its programs, on the llir of a side of the step.
+# Version 0.1 kept question, tests and answer in one file. It is read for one release, so that a bisect of
+# days survives the update of this tool; whatever is written goes into the new files.
+_OLD_FILE, _OLD_SCHEMA = "session.json", 1
+_LLVM = "llvm"  # folder of the search over LLVM's commits, in that of its bisect
+# Tests of a commit of LLVM: by its programs, on the llir of a side of the step.
 _LLVM_TESTS = ("llc good", "llc bad", "opt and llc good", "opt and llc bad")
 _LLVM_TEST = re.compile(rf"({'|'.join(_LLVM_TESTS)}) [0-9a-f]{{40}}", re.ASCII)
+# Names and ends become parts of paths and of command lines, and the files may be damaged, or a stranger's.
+_TRITON = re.compile(r"\w[\w.+!-]*", re.ASCII)
+_VALUE = re.compile(r"([^-\x00-\x1f\x7f][^\x00-\x1f\x7f]*)?")
 _WHOLE = re.compile(r"[0-9a-f]{40}|\d+\.\d+\.\d+(?:\.dev\d+)?(?:\+[\w.]+)?", re.ASCII)
+_DIGITS = re.compile(r"[0-9a-f]{7,40}", re.ASCII)
+_CLONE = re.compile(r"bisect-[0-9a-f]{8}")  # an env that a user named bisect-mine is theirs
+_ENV = re.compile(rf"{_CLONE.pattern}-([0-9a-f]{{8}}|unpinned)|bisect-pytest")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,36 +84,27 @@ class BisectQuestion:
     @property
     def name(self) -> str:
         """The name of its folder: the ends, and a digest of everything that outcomes depend on."""
-        ends = "-".join(_plain(text) for text in (self.good, self.bad))
+        ends = (
+            "".join(c if c.isalnum() or c in "._" else "_" for c in end)[:24] for end in (self.good, self.bad)
+        )
         # A bisect that goes on into LLVM is the same one, so the clone of LLVM is no part of its name.
         searched = {name: value for name, value in asdict(self).items() if name != "llvm_source"}
-        return f"{ends}-{digest(json.dumps(searched, sort_keys=True))[:8]}"
+        return f"{'-'.join(ends)}-{digest(json.dumps(searched, sort_keys=True))[:8]}"
 
+    def check(self) -> None:
+        """Check what becomes a part of paths and of the command lines of git and pip.
 
-@dataclass(frozen=True)
-class TestedTriton:
-    """The outcome of one Triton.
-
-    Attributes:
-        triton: a release (`3.6.0`), or a commit, all 40 digits.
-        outcome: of its test.
-    """
-
-    __test__ = False  # no test class of pytest's
-
-    triton: str
-    outcome: Observation
-
-    def row(self) -> dict[str, Any]:
-        """Return it as `--json` has it."""
-        outcome = self.outcome
-        return {
-            "triton": self.triton,
-            "verdict": outcome.verdict,
-            "figures": outcome.figures,
-            "why": outcome.why,
-            "seconds": outcome.seconds,
-        }
+        Raises:
+            ValueError: it is no such value.
+        """
+        for name in ("good", "bad", "env", "nightlies"):
+            if not _VALUE.fullmatch(getattr(self, name)):
+                raise ValueError(f"{name} cannot be {getattr(self, name)[:80]!r}")
+        for place in (self.kernel, self.test, self.folder, self.source, self.llvm_source):
+            if place.startswith("-") or "\0" in place:
+                raise ValueError(f"{place[:80]!r} is not a path")
+        if any("\0" in word for word in self.command):
+            raise ValueError("a word of the command has a NUL")
 
 
 @dataclass
@@ -134,13 +124,8 @@ class BisectSession:
     anew: bool = False
 
     @property
-    def tested(self) -> tuple[TestedTriton, ...]:
-        """The outcomes, in the order of the first test of each Triton, and then skips by hand."""
-        return tuple(TestedTriton(name, outcome) for name, outcome in tested(self.journal).items())
-
-    @property
     def outcomes(self) -> dict[str, Observation]:
-        """Triton to outcome."""
+        """The outcome of each Triton, in the order of their first tests, then skips by hand."""
         return tested(self.journal)
 
     @property
@@ -176,25 +161,228 @@ class BisectSession:
             elif self.anew and on_disk.ended:
                 # "One of ..., since others were skipped" may be why it begins anew: one more skip, by hand.
                 self.journal.skipped |= on_disk.skipped
-                self._begin_llvm_anew()  # before `saved`: after a kill between both, it begins anew once more
+                # Before `saved`: after a kill between both, it begins anew once more.
+                for pins in _llvm_ranges(self.folder):
+                    in_llvm = llvm_journal(self, pins)
+                    in_llvm.seen.clear()  # but not `skipped`, which a person has decided
+                    in_llvm.begin()
                 self.saved()
             else:
                 self.journal = on_disk
                 self._save_question()  # of a resume with a clone of LLVM, which it did not have
             yield
 
-    def _begin_llvm_anew(self) -> None:
-        """Forget what was tested of LLVM, but not what a person has skipped."""
-        for pins in _llvm_ranges(self.folder):
-            journal = llvm_journal(self, pins)
-            journal.seen.clear()
-            journal.begin()
-
 
 def tested(journal: Journal) -> dict[str, Observation]:
     """Return all outcomes of a journal by their names, skips by hand among them."""
     outcomes = {name: agreed(tests) for name, tests in journal.seen.items() if tests}
     return outcomes | dict.fromkeys(sorted(journal.skipped), BY_HAND)
+
+
+def root() -> Path:
+    """Return the folder of all bisects."""
+    return workspace.default().root / "bisects"
+
+
+def begin(question: BisectQuestion) -> BisectSession:
+    """Return the unfinished session of this question, or a new one, which is not on disk yet."""
+    folder = root() / question.name
+    if _is_session(folder) and not (old := read(folder)).answer:
+        return replace(old, question=question)
+    return BisectSession(folder, question, _new_journal(folder, question), anew=True)
+
+
+def find(name: str = "") -> BisectSession:
+    """Find a session by the beginning of its name; without a name, the one that changed last.
+
+    Raises:
+        UsageError: there is none, or several begin like that.
+    """
+    names = [folder.name for folder in sorted(filter(_is_session, root().glob("*/")), key=_changed)]
+    if not names:
+        hints = ["invoke bisect --good 3.6.0 --bad 3.9.0 ..."]
+        raise UsageError("no bisect was started", where=root(), hints=hints)
+    matching = [text for text in names if text.startswith(name)] if name else names[-1:]
+    if len(matching) != 1 and name not in names:
+        what = f"{len(matching)} bisects begin with {name!r}" if matching else f"no bisect {name!r}"
+        raise UsageError(what, where=root(), hints=did_you_mean(name, matching or names))
+    return read(root() / (name if name in names else matching[0]))
+
+
+def _is_session(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in (FILE, _OLD_FILE))
+
+
+def _changed(folder: Path) -> float:
+    """Return the time at which a bisect changed last, in seconds since 1970."""
+    names = (FILE, _OLD_FILE, journals.FILE)
+    return max((folder / name).stat().st_mtime for name in names if (folder / name).is_file())
+
+
+def read(folder: Path) -> BisectSession:
+    """Read a session from its folder, which another process may be working at.
+
+    Raises:
+        FactError: its file is damaged, or of another version of this tool.
+    """
+    if not (folder / FILE).is_file():
+        return _read_old(folder)
+    with _one_error(folder / FILE):
+        question, _ = _question(folder / FILE, SCHEMA)
+    journal = _journal(folder / journals.FILE, _TRITON, question, to_go_on=False)
+    return BisectSession(folder, question, journal)
+
+
+def _read_old(folder: Path) -> BisectSession:
+    """Read the one file of a bisect that tritonsmith 0.1 began."""
+    with _one_error(folder / _OLD_FILE):
+        question, content = _question(folder / _OLD_FILE, _OLD_SCHEMA)
+        journal = _new_journal(folder, question)
+        for row in content["tested"]:  # the last one of a Triton counts
+            name, verdict = row.pop("triton"), Verdict(row.pop("verdict"))
+            outcome = untrusted.shaped(Observation, row, verdict=verdict)
+            if outcome.why == BY_HAND.why:
+                journal.skipped.add(name)
+            else:  # it had one row for all tests of a Triton, and the journal has one for each
+                journal.seen[name] = [outcome, *[replace(outcome, seconds=0.0)] * (question.confirm - 1)]
+        journal.answer = untrusted.typed(str, content["answer"], "answer")
+        journal.ended = bool(journal.answer)
+        return BisectSession(folder, question, _checked(journal, _TRITON))
+
+
+def _question(path: Path, schema: int) -> tuple[BisectQuestion, dict[str, Any]]:
+    """Read a question, and the file that it is in."""
+    content: dict[str, Any] = untrusted.read_json(path, untrusted.OURS)
+    if content["schema"] != schema:
+        raise ValueError(f"schema {content['schema']}")
+    question = untrusted.shaped(BisectQuestion, content["question"])
+    question.check()
+    return replace(question, when=tuple(question.when), command=tuple(question.command)), content
+
+
+def _journal(
+    path: Path, names: re.Pattern[str], question: BisectQuestion, *, to_go_on: bool = True
+) -> Journal:
+    """Read a journal.
+
+    Raises:
+        FactError: it is damaged, or of another version.
+    """
+    with _one_error(path):
+        # Other journals drop what could not be tested. That of a bisect keeps it: a build takes hours.
+        journal = journals.read(path, to_go_on=to_go_on, untested=True)
+        if journal is None:
+            raise ValueError("of another version, or not there")
+        journal.confirm = question.confirm
+        return _checked(journal, names)
+
+
+def _checked(journal: Journal, names: re.Pattern[str]) -> Journal:
+    for name in (*journal.seen, *journal.skipped):
+        if not names.fullmatch(name):
+            raise ValueError(f"{name[:80]!r} is neither a release nor a commit")
+    if any(test.verdict is Verdict.OTHER for tests in journal.seen.values() for test in tests):
+        raise ValueError(f"no bisect has the verdict {Verdict.OTHER!r}")
+    return journal
+
+
+def _new_journal(folder: Path, question: BisectQuestion) -> Journal:
+    return Journal(folder / journals.FILE, question.name, confirm=question.confirm)
+
+
+@contextmanager
+def _one_error(path: Path) -> Iterator[None]:
+    """Turn whatever goes wrong while a file is read into one error."""
+    hints = [f"to start again: remove {path.parent}"]
+    try:
+        yield
+    except (FactError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        why = error.why if isinstance(error, FactError) else str(error)
+        raise FactError("cannot read this bisect", where=path, why=why, hints=hints) from error
+
+
+def skip(session: BisectSession, text: str) -> str:
+    """Skip a candidate of a session that is held, or a commit of LLVM if that is searched; return its name.
+
+    Raises:
+        UsageError: the text names neither.
+    """
+    if commit := _llvm_commit(session, text):
+        skip_in_llvm(session, commit)
+        return commit
+    name = known_name(session, text)
+    session.journal.skip(name)
+    return name
+
+
+def known_name(session: BisectSession, triton: str) -> str:
+    """Return a release, or the commit among those tested that begins like this, or a whole commit.
+
+    Raises:
+        UsageError: neither.
+    """
+    matching = {name for name in session.outcomes if name.startswith(triton)}
+    if triton in matching or _WHOLE.fullmatch(triton):
+        return triton
+    if len(matching) == 1:
+        return matching.pop()
+    hints = ["a release (3.7.0), a commit with all 40 digits, or the beginning of one that was tested"]
+    raise UsageError(f"cannot skip {triton!r}", hints=hints)
+
+
+def _llvm_commit(session: BisectSession, text: str) -> str:
+    """Return the whole commit that is meant, of the clone of LLVM that is searched; empty if it has none."""
+    clone = session.question.llvm_source
+    if not clone or not _DIGITS.fullmatch(text) or not _llvm_ranges(session.folder):
+        return ""
+    with git_history.opened(Path(clone)) as repository:
+        return git_history.resolve(repository, text)
+
+
+def skip_in_llvm(session: BisectSession, commit: str) -> None:
+    """Skip a commit in each search over LLVM that has begun."""
+    for pins in _llvm_ranges(session.folder):
+        journal = llvm_journal(session, pins)
+        for kind in _LLVM_TESTS:  # not only what has a test: a search that was just begun has none
+            journal.skip(f"{kind} {commit}")
+
+
+def llvm_journal(session: BisectSession, pins: str) -> Journal:
+    """Return the journal of the search between two pins of LLVM; a new one is on disk from then on.
+
+    Its names are `llc good COMMIT`: what is tested, by the llir of which side of the step, and the commit.
+
+    Args:
+        session: of the search over Triton.
+        pins: `OLD-NEW`, 12 digits each.
+    """
+    folder = session.folder / _LLVM / pins
+    question = replace(session.question, confirm=1)  # a compile by llc is the same each time
+    if (folder / journals.FILE).is_file():
+        known = _journal(folder / journals.FILE, _LLVM_TEST, question)
+        # By now a network may be back, or a program installed; an error of the compiler stays the same.
+        for name, tests in [*known.seen.items()]:
+            known.seen[name] = [test for test in tests if test.metrics.get(LACKS) not in (TOOLS, LLVM)]
+            if not known.seen[name]:
+                del known.seen[name]
+        return known
+    journal = _new_journal(folder, question)
+    for kind in _LLVM_TESTS:  # version 0.1 had a folder for each
+        by, _, side = kind.rpartition(" ")
+        old = folder.with_name(f"{'opt-' if by != 'llc' else ''}{side}-{pins}")
+        if (old / _OLD_FILE).is_file():
+            part = _read_old(old).journal
+            journal.seen.update({f"{kind} {name}": tests for name, tests in part.seen.items()})
+            journal.skipped |= {f"{kind} {name}" for name in part.skipped}
+    journal.begin()
+    return journal
+
+
+def _llvm_ranges(folder: Path) -> set[str]:
+    """Return the pins between which a search over LLVM has begun, as folders are named: `OLD-NEW`."""
+    begun = {path.parent.name for path in folder.glob(f"{_LLVM}/*/{journals.FILE}")}
+    old = folder.glob(f"{_LLVM}/*/{_OLD_FILE}")
+    return begun | {"-".join(path.parent.name.split("-")[-2:]) for path in old}
 
 
 @contextmanager
@@ -209,255 +397,12 @@ def locked(folder: Path, purpose: str) -> Iterator[None]:
         yield
 
 
-def root() -> Path:
-    """The folder of all bisects."""
-    return workspace.default().root / "bisects"
-
-
-def begin(question: BisectQuestion) -> BisectSession:
-    """The unfinished session of this question, or a new one, which is not on disk yet."""
-    folder = root() / question.name
-    if _is_session(folder) and not (old := read(folder)).answer:
-        return replace(old, question=question)
-    return BisectSession(folder, question, _new_journal(folder, question), anew=True)
-
-
-def find(name: str = "") -> BisectSession:
-    """A session by the beginning of its name; the one that changed last without a name.
-
-    Raises:
-        UsageError: there is none, or several begin like that.
-    """
-    every = sorted(filter(_is_session, root().glob("*/")), key=_changed)
-    names = [folder.name for folder in every]
-    if not names:
-        hints = ["invoke bisect --good 3.6.0 --bad 3.9.0 ..."]
-        raise UsageError("no bisect was started", where=root(), hints=hints)
-    matching = [text for text in names if text.startswith(name)] if name else names[-1:]
-    if len(matching) != 1 and name not in names:
-        what = f"{len(matching)} bisects begin with {name!r}" if matching else f"no bisect {name!r}"
-        raise UsageError(what, where=root(), hints=did_you_mean(name, matching or names))
-    return read(root() / (name if name in names else matching[0]))
-
-
-def known_name(session: BisectSession, triton: str) -> str:
-    """A release, or the commit among those tested that begins like this, or a whole commit.
-
-    Raises:
-        UsageError: neither.
-    """
-    matching = {row.triton for row in session.tested if row.triton.startswith(triton)}
-    if triton in matching or _WHOLE.fullmatch(triton):
-        return triton
-    if len(matching) == 1:
-        return matching.pop()
-    hints = ["a release (3.7.0), a commit with all 40 digits, or the beginning of one that was tested"]
-    raise UsageError(f"cannot skip {triton!r}", hints=hints)
-
-
-def llvm_commit(session: BisectSession, text: str) -> str:
-    """The whole commit that is meant, of the clone of LLVM that is searched; empty if it has no such one."""
-    clone = session.question.llvm_source
-    if not clone or not _DIGITS.fullmatch(text) or not _llvm_ranges(session.folder):
-        return ""
-    with git_history.opened(Path(clone)) as repository:
-        return git_history.resolve(repository, text)
-
-
-def llvm_journal(session: BisectSession, pins: str) -> Journal:
-    """Return the journal of the search between two pins of LLVM; a new one is on disk from then on.
-
-    Its names are `llc good COMMIT`: what is tested, by the llir of which side of the step, and the commit.
-
-    Args:
-        session: of the search over Triton.
-        pins: `OLD-NEW`, 12 digits each.
-    """
-    folder = session.folder / _LLVM / pins
-    question = replace(session.question, confirm=1)
-    if (folder / journals.FILE).is_file():
-        known = _journal(folder / journals.FILE, _LLVM_TEST, question)
-        # By now a network may be back, or a program installed; an error of the compiler stays the same.
-        for name, tests in [*known.seen.items()]:
-            known.seen[name] = [test for test in tests if test.metrics.get(LACKS) not in (TOOLS, LLVM)]
-            if not known.seen[name]:
-                del known.seen[name]
-        return known
-    journal = _new_journal(folder, question)
-    for kind in _LLVM_TESTS:
-        by, _, side = kind.rpartition(" ")
-        old = folder.with_name(f"{'opt-' if by != 'llc' else ''}{side}-{pins}")
-        if (old / _OLD_FILE).is_file():
-            part = _read_old(old).journal
-            journal.seen.update({f"{kind} {name}": tests for name, tests in part.seen.items()})
-            journal.skipped |= {f"{kind} {name}" for name in part.skipped}
-    journal.begin()
-    return journal
-
-
-def skip(session: BisectSession, text: str) -> str:
-    """Skip a candidate of a session that is held, or a commit of LLVM if that is searched; return its name.
-
-    Raises:
-        UsageError: the text names neither.
-    """
-    if commit := llvm_commit(session, text):
-        skip_in_llvm(session, commit)
-        return commit
-    name = known_name(session, text)
-    session.journal.skip(name)
-    return name
-
-
-def skip_in_llvm(session: BisectSession, commit: str) -> None:
-    """Skip a commit in each search over LLVM that has begun."""
-    for pins in _llvm_ranges(session.folder):
-        journal = llvm_journal(session, pins)
-        for kind in _LLVM_TESTS:  # not only what has a test: a search that was just begun has none
-            journal.skip(f"{kind} {commit}")
-
-
-def _llvm_ranges(folder: Path) -> set[str]:
-    """The pins between which a search over LLVM has begun, as folders are named: `OLD-NEW`."""
-    begun = {path.parent.name for path in folder.glob(f"{_LLVM}/*/{journals.FILE}")}
-    old = folder.glob(f"{_LLVM}/*/{_OLD_FILE}")
-    return begun | {"-".join(path.parent.name.split("-")[-2:]) for path in old}
-
-
-def read(folder: Path) -> BisectSession:
-    """A session from its folder, which another process may be working at.
-
-    Raises:
-        FactError: its file is damaged, or of another version of this tool.
-    """
-    if not (folder / FILE).is_file():
-        return _read_old(folder)
-    with _understood(folder / FILE):
-        content = _content(folder / FILE, SCHEMA)
-        question = _question(content["question"])
-    return BisectSession(
-        folder, question, _journal(folder / journals.FILE, _TRITON, question, to_go_on=False)
-    )
-
-
-def _read_old(folder: Path) -> BisectSession:
-    """Read the one file of a bisect that tritonsmith 0.1 began."""
-    with _understood(folder / _OLD_FILE):
-        content = _content(folder / _OLD_FILE, _OLD_SCHEMA)
-        question = _question(content["question"])
-        journal = _new_journal(folder, question)
-        for row in content["tested"]:  # the last one of a Triton counts
-            name, outcome = _tested(**row)
-            if outcome.why == _OLD_BY_HAND:
-                journal.skipped.add(name)
-            else:  # it had one row for all tests of a Triton, and the journal has one for each
-                journal.seen[name] = [outcome, *[replace(outcome, seconds=0.0)] * (question.confirm - 1)]
-        journal.answer = untrusted.typed(str, content["answer"], "answer")
-        journal.ended = bool(journal.answer)
-        return BisectSession(folder, question, journal)
-
-
-def _journal(
-    path: Path, names: re.Pattern[str], question: BisectQuestion, *, to_go_on: bool = True
-) -> Journal:
-    """Read a journal. Unlike others, that of a bisect keeps what could not be tested: a build takes hours.
-
-    Raises:
-        FactError: it is damaged, or of another version.
-    """
-    with _understood(path):
-        journal = journals.read(path, to_go_on=to_go_on, untested=True)
-        if journal is None:
-            raise ValueError("of another version, or not there")
-        for name in (*journal.seen, *journal.skipped):
-            if not names.fullmatch(name):
-                raise ValueError(f"{name[:80]!r} is neither a release nor a commit")
-        if any(test.verdict is Verdict.OTHER for tests in journal.seen.values() for test in tests):
-            raise ValueError(f"no bisect has the verdict {Verdict.OTHER!r}")
-        journal.confirm = question.confirm
-        return journal
-
-
-def _new_journal(folder: Path, question: BisectQuestion) -> Journal:
-    return Journal(folder / journals.FILE, question.name, confirm=question.confirm)
-
-
-@contextmanager
-def _understood(path: Path) -> Iterator[None]:
-    """Turn what goes wrong while a file is read into one error."""
-    hints = [f"to start again: remove {path.parent}"]
-    try:
-        yield
-    except FactError as error:
-        raise FactError("cannot read this bisect", where=path, why=error.why, hints=hints) from error
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise FactError("cannot read this bisect", where=path, why=str(error), hints=hints) from error
-
-
-def _content(path: Path, schema: int) -> dict[str, Any]:
-    content: dict[str, Any] = untrusted.read_json(path, untrusted.OURS)
-    if content["schema"] != schema:
-        raise ValueError(f"schema {content['schema']}")
-    return content
-
-
-def _question(content: dict[str, Any]) -> BisectQuestion:
-    question = untrusted.shaped(BisectQuestion, content)
-    _check(question)
-    return replace(question, when=tuple(question.when), command=tuple(question.command))
-
-
-def _is_session(folder: Path) -> bool:
-    return (folder / FILE).is_file() or (folder / _OLD_FILE).is_file()
-
-
-def _changed(folder: Path) -> float:
-    """The time at which a bisect changed last, in seconds since 1970."""
-    names = (FILE, _OLD_FILE, journals.FILE)
-    return max((folder / name).stat().st_mtime for name in names if (folder / name).is_file())
-
-
-def _check(question: BisectQuestion) -> None:
-    """Check what becomes a part of paths and of the command lines of git and pip.
-
-    Raises:
-        ValueError: it is no such value.
-    """
-    for name in ("good", "bad", "env", "nightlies"):
-        if not _VALUE.fullmatch(getattr(question, name)):
-            raise ValueError(f"{name} cannot be {getattr(question, name)[:80]!r}")
-    for place in (question.kernel, question.test, question.folder, question.source, question.llvm_source):
-        if place.startswith("-") or "\0" in place:
-            raise ValueError(f"{place[:80]!r} is not a path")
-    if any("\0" in word for word in question.command):
-        raise ValueError("a word of the command has a NUL")
-
-
-def _tested(
-    triton: str, verdict: str, figures: str = "", why: str = "", seconds: float = 0.0
-) -> tuple[str, Observation]:
-    """Check a row of an old session."""
-    if not _TRITON.fullmatch(triton):
-        raise ValueError(f"{triton[:80]!r} is neither a release nor a commit")
-    if (kind := Verdict(verdict)) is Verdict.OTHER:
-        raise ValueError(f"no bisect has the verdict {verdict!r}")
-    row = {"figures": figures, "why": why, "seconds": seconds}
-    return triton, untrusted.shaped(Observation, row, verdict=kind)
-
-
-def _plain(text: str) -> str:
-    return "".join(char if char.isalnum() or char in "._" else "_" for char in text)[:24]
-
-
-# The folders of bisects in the workspace: answers with their tests, libraries, and where commits are built.
-
-
 @dataclass(frozen=True)
 class KeptFolder:
-    """A folder.
+    """A folder of the workspace that bisects have made, and that `cache` may remove.
 
     Attributes:
-        kind: what is in it, in a word.
+        kind: its content in a word.
         folder: its path.
         bytes: of all files.
     """
@@ -468,7 +413,8 @@ class KeptFolder:
 
 
 def kept(space: Workspace) -> tuple[KeptFolder, ...]:
-    """All that there is. Environments of releases (`triton-3.6.0`) belong to other tasks as well."""
+    """List the folders of bisects: their sessions, libraries, builds and clones."""
+    # Environments of releases (`triton-3.6.0`) belong to other commands as well, so they are not listed.
     places = (
         ("bisect", space.root / "bisects", re.compile(".*")),
         ("libraries", space.root / "bisect" / "libraries", re.compile(".*")),
@@ -476,7 +422,7 @@ def kept(space: Workspace) -> tuple[KeptFolder, ...]:
         ("clone", space.sources, _CLONE),
     )
     return tuple(
-        KeptFolder(kind, folder, _size(folder))
+        KeptFolder(kind, folder, sum(path.lstat().st_size for path in folder.rglob("*") if not path.is_dir()))
         for kind, parent, name in places
         for folder in sorted(parent.glob("*"))
         if folder.is_dir() and name.fullmatch(folder.name)
@@ -484,14 +430,14 @@ def kept(space: Workspace) -> tuple[KeptFolder, ...]:
 
 
 def removal(folders: Iterable[KeptFolder], space: Workspace) -> Plan:
-    """Remove it."""
+    """Plan the removal of folders."""
     paths = tuple(row.folder for row in folders)
     return Plan("clear what bisect keeps", (Remove(paths, space.root, phase="clear"),) if paths else ())
 
 
 @contextmanager
 def all_held(folders: Sequence[KeptFolder], space: Workspace, purpose: str) -> Iterator[None]:
-    """Keep bisects from it for the body of a `with`.
+    """Keep bisects from using the folders for the body of a `with`.
 
     Raises:
         LockedError: a bisect runs.
@@ -504,7 +450,3 @@ def all_held(folders: Sequence[KeptFolder], space: Workspace, purpose: str) -> I
             if row.kind == "clone":
                 stack.enter_context(locks.hold(row.folder.with_suffix(".lock"), purpose=purpose))
         yield
-
-
-def _size(folder: Path) -> int:
-    return sum(path.lstat().st_size for path in folder.rglob("*") if not path.is_dir())

@@ -79,7 +79,7 @@ class BisectStep:
 
 
 @dataclass(frozen=True)
-class BisectAnswer:
+class BisectResult:
     """The result.
 
     Attributes:
@@ -153,7 +153,7 @@ class StagedSearch:
     observations: dict[str, Observation] = field(default_factory=dict)
     nightlies: tuple[Triton, ...] = ()
 
-    def run(self) -> Search[Candidate, BisectAnswer]:
+    def run(self) -> Search[Candidate, BisectResult]:
         """Search.
 
         Raises:
@@ -165,13 +165,13 @@ class StagedSearch:
             release = yield from self._search_releases()
             good, bad = release.good, release.bad
             if self.releases_only or release.fix:
-                return BisectAnswer(release, notes=self._about(release))
+                return BisectResult(release, notes=self._about(release))
             if self._between(good, bad):
                 nightly = yield from self._search_nightlies(good, bad)
                 good, bad = (self._commit_of(name) for name in (nightly.good, nightly.bad))
             if self.builds is None:
                 notes = self._about(release)
-                return BisectAnswer(release, notes=notes, nightly=nightly, nightlies=self._labels)
+                return BisectResult(release, notes=notes, nightly=nightly, nightlies=self._labels)
         # From here on the ends are commits. A release is one of its branch; see `history.between`.
         commits, span = yield from self._verified(good, bad)
         if self.jobs > 1:
@@ -182,7 +182,7 @@ class StagedSearch:
         step = _step((yield from first_bad(commits)), commits.candidates, fix=span.fix)
         every = tuple(row.commit for row in commits.candidates if row.commit)
         culprit = next((commit for commit in every if commit.commit == step.suspects[-1]), None)
-        return BisectAnswer(
+        return BisectResult(
             release,
             step,
             every[::-1] if span.fix else every,

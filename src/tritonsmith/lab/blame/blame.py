@@ -35,7 +35,7 @@ from tritonsmith.lab.blame import mixtures, pipeline, verdict
 from tritonsmith.lab.blame.llc import Llc
 from tritonsmith.lab.blame.mixtures import AxisRow, MixtureTests
 from tritonsmith.lab.blame.pipeline import PHASE, BlameSide, MixedPipeline
-from tritonsmith.lab.blame.verdict import BlameVerdict, Figures, Flip
+from tritonsmith.lab.blame.verdict import BlameFinding, Figures, Flip
 from tritonsmith.lab.compare import matching
 from tritonsmith.lab.compare import two_sides as compared
 from tritonsmith.lab.compare.matching import Pair
@@ -106,7 +106,7 @@ class Blamed:
     ends: tuple[Figures, Figures]
     replayed: tuple[Figures, Figures]
     flips: tuple[Flip, ...]
-    verdicts: tuple[BlameVerdict, ...]
+    verdicts: tuple[BlameFinding, ...]
     rows: tuple[AxisRow, ...]
     notes: tuple[str, ...]
 
@@ -374,7 +374,7 @@ def blocks(request: BlameRequest, answer: Blamed) -> Iterator[Text | Grid]:
         yield Text(sentence(answer, decided))
 
 
-def sentence(answer: Blamed, verdict: BlameVerdict) -> str:
+def sentence(answer: Blamed, verdict: BlameFinding) -> str:
     """The answer for a metric: `spills 980 -> 4472: ptxas 12.9.86 -> 13.0.88`."""
     words = verdict.words
     if [group.names for group in verdict.culprits] == [("ptxas",)]:
@@ -460,7 +460,7 @@ def _spelled(value: Value) -> str:
     return "?" if value is None else str(value)
 
 
-def _step(rows: Sequence[AxisRow], verdict: BlameVerdict) -> str:
+def _step(rows: Sequence[AxisRow], verdict: BlameFinding) -> str:
     """The two neighbouring ptxas between which A's PTX changes its value; empty if there are none."""
     own = [
         row for row in rows if row.axis == "ptxas" and row.side == "A" and not isinstance(row.figures, str)

@@ -146,7 +146,7 @@ class Share:
 
 
 @dataclass(frozen=True)
-class BlameVerdict:
+class BlameFinding:
     """The answer for one metric.
 
     Attributes:
@@ -173,7 +173,7 @@ class BlameVerdict:
 
 def decide(
     metric: str, ends: tuple[Figures, Figures], replayed: tuple[Figures, Figures], flips: Sequence[Flip]
-) -> BlameVerdict | None:
+) -> BlameFinding | None:
     """Decide who changed a metric; None if it did not change.
 
     Args:
@@ -186,7 +186,7 @@ def decide(
     if a == b and a is not None:
         return None
     if not isinstance(a, (int, float)) or not isinstance(b, (int, float)):
-        return BlameVerdict(metric, a, b, (), f"not decided: {metric} {_spelled(a)} -> {_spelled(b)}", ())
+        return BlameFinding(metric, a, b, (), f"not decided: {metric} {_spelled(a)} -> {_spelled(b)}", ())
     shares = tuple(_share(metric, replayed, b - a, flip) for flip in flips)
     rest = _rest(metric, (a, b), replayed)
     table = configs.load("blame")["share"]
@@ -194,11 +194,11 @@ def decide(
     if rest is not None and abs(rest) <= 1 - table["low"]:
         for share in shares:  # single ones come first
             if _explains(share, table) and len(share.group.axes) == 1:
-                return BlameVerdict(metric, a, b, (share.group,), share.group.title, shares)
+                return BlameFinding(metric, a, b, (share.group,), share.group.title, shares)
         if shared := _shared(shares, flips, table):
             words = ", ".join(f"{share.group.title} {share.words}" for share in shared)
-            return BlameVerdict(metric, a, b, tuple(share.group for share in shared), words, shares)
-    return BlameVerdict(metric, a, b, (), f"not decided: {'; '.join(_doubts(shares, rest, table))}", shares)
+            return BlameFinding(metric, a, b, tuple(share.group for share in shared), words, shares)
+    return BlameFinding(metric, a, b, (), f"not decided: {'; '.join(_doubts(shares, rest, table))}", shares)
 
 
 def _share(metric: str, replayed: tuple[Figures, Figures], change: float, flip: Flip) -> Share:

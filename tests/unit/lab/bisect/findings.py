@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tritonsmith.facts.triton_history import TritonCommit
-from tritonsmith.lab.bisect.report import BisectFindings, BisectPoint, BisectTexts
+from tritonsmith.lab.bisect.report import BisectPage, BisectPoint, BisectTexts
 from tritonsmith.lab.model import Observation, Verdict
 
 PTX = """.visible .entry k(
@@ -40,7 +40,7 @@ def commit(digit: str, subject: str) -> TritonCommit:
 
 
 CULPRIT = commit("2", "[Pipeliner] Wait <later> (#123)")
-FINDINGS = BisectFindings(
+FINDINGS = BisectPage(
     command="tritonsmith bisect --good 3.6.0 --bad 3.9.0 --kernel attention.py:bwd --when 'spills>0'",
     question="spills>0",
     points=(

@@ -17,11 +17,11 @@ from tritonsmith.core.command_line import version_key
 from tritonsmith.core.errors import FactError, InterruptedRunError, SmithError, UsageError
 from tritonsmith.lab import journal
 from tritonsmith.lab.bisect import command, history, report, session
-from tritonsmith.lab.bisect.candidates import Outcomes, one_by_one
+from tritonsmith.lab.bisect.candidates import Observations, one_by_one
 from tritonsmith.lab.bisect.command import TritonBisect
 from tritonsmith.lab.bisect.search import LACKS, LLVM, NATIVE_TREE, TOOLS
 from tritonsmith.lab.bisect.session import BisectQuestion, BisectSession
-from tritonsmith.lab.bisect.stages import BisectAnswer, NotReproducedError
+from tritonsmith.lab.bisect.stages import BisectResult, NotReproducedError
 from tritonsmith.lab.model import Observation, Verdict
 
 pytestmark = pytest.mark.unit
@@ -48,7 +48,7 @@ class FakeTests:
     asked: list[str] = field(default_factory=list)
     stops: int = -1
 
-    def outcomes(self, tritons: Sequence[Triton]) -> Outcomes:
+    def outcomes(self, tritons: Sequence[Triton]) -> Observations:
         """One by one."""
         return one_by_one(self.test)(tritons)
 
@@ -69,7 +69,7 @@ def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def bisect(
     tests: FakeTests, question: BisectQuestion = QUESTION, *, jobs: int = 1
-) -> tuple[BisectAnswer, BisectSession]:
+) -> tuple[BisectResult, BisectSession]:
     told: list[str] = []
     good, bad = (tritons.parse_end(text, "--good") for text in (question.good, question.bad))
     one = TritonBisect(session.begin(question), tests, good, bad, jobs=jobs, tell=told.append)
@@ -91,7 +91,7 @@ def test_the_first_bad_release_is_found_and_nothing_is_tested_twice(culprit: str
     assert tests.asked[:2] == ["3.0.0", "3.9.0"]
     assert len(tests.asked) == len(set(tests.asked)) <= (7 if jobs == 1 else len(RELEASES))
     assert made.answer == f"first bad: {culprit}"
-    assert report.verdict(answer) == f"first bad release: {culprit}; last good: {step.good}"
+    assert report.headline(answer) == f"first bad release: {culprit}; last good: {step.good}"
 
 
 @pytest.mark.parametrize("mended", RELEASES[1:])
@@ -102,7 +102,7 @@ def test_the_release_that_mended_it_is_found(mended: str) -> None:
     last = RELEASES[RELEASES.index(mended) - 1]
     assert (answer.step.good, answer.step.bad, answer.step.fix) == (mended, last, True)
     assert answer.step.suspects == (mended,)
-    assert report.verdict(answer) == f"the fix is in release {mended}; last bad: {last}"
+    assert report.headline(answer) == f"the fix is in release {mended}; last bad: {last}"
     assert made.answer == f"the fix: {mended}"
     assert any("release/" in note for note in answer.notes)
     assert len(tests.asked) <= 7
@@ -139,7 +139,7 @@ def test_where_only_skips_are_left_the_answer_is_a_set() -> None:
     answer, made = bisect(FakeTests("3.4.0", {"3.4.0": SKIP, "3.3.1": SKIP}))
     assert answer.step.suspects == ("3.3.1", "3.4.0", "3.5.0")
     assert not answer.step.decided
-    assert report.verdict(answer) == "undecided: one of 3.3.1, 3.4.0, 3.5.0; all but 3.5.0 were skipped"
+    assert report.headline(answer) == "undecided: one of 3.3.1, 3.4.0, 3.5.0; all but 3.5.0 were skipped"
     assert "  skipped: 3.4.0: spills 1, broken" in report.lines(made, answer)
     assert made.answer == "one of: 3.3.1, 3.4.0, 3.5.0"
 
@@ -175,7 +175,7 @@ def test_what_stops_in_the_part_about_llvm_goes_on_there(
     if not isinstance(stop, SmithError) or isinstance(stop, InterruptedRunError):
         assert any(f"bisect --resume {found.folder.name}" in hint for hint in error.value.hints)
     assert found.answer == ""
-    assert found.tested
+    assert found.outcomes
     again = FakeTests("3.5.0")
     answer, made = bisect(again)
     assert again.asked == []
@@ -201,7 +201,7 @@ def test_a_skip_by_hand_counts_and_the_log_has_it() -> None:
     with pytest.raises(InterruptedRunError, match="bisect --resume"):
         bisect(FakeTests("3.5.0", stops=2))
     found = session.find()
-    assert [one.triton for one in found.tested] == ["3.0.0", "3.9.0"]
+    assert list(found.outcomes) == ["3.0.0", "3.9.0"]
     with found.held():
         found.journal.skip(session.known_name(found, "3.5.0"))
         found.journal.add("ab" * 20, Observation(BAD, "x\ny"))
@@ -303,7 +303,7 @@ def test_a_bisect_that_the_previous_version_began_goes_on() -> None:
     folder = old_session(question, rows)
     old = session.find()
     assert (old.folder, old.question, old.answer) == (folder, question, "")
-    assert next(iter(old.tested)).row() == rows[0]
+    assert report.tested_json(old)[0] == rows[0]
     assert old.outcomes["3.4.0"].why == "skipped by hand"
     again = FakeTests("3.5.0")
     answer, made = bisect(again, question)
@@ -323,7 +323,7 @@ def test_an_old_answer_is_shown_and_can_be_skipped_in() -> None:
     again = session.find()
     assert again.answer == "first bad: 3.9.0"
     assert list(report.git_log(again))[-1] == "# skip: 3.6.0: skipped by hand"
-    assert [row.triton for row in again.tested] == ["3.0.0", "3.9.0", "3.6.0"]
+    assert list(again.outcomes) == ["3.0.0", "3.9.0", "3.6.0"]
 
 
 def test_the_block_for_upstream_has_the_table_and_the_command() -> None:
@@ -409,7 +409,7 @@ def test_a_bisect_that_begins_anew_does_not_replace_one_that_began_meanwhile() -
     with first.held():
         first.journal.add("3.0.0", Observation(GOOD))
     with second.held():
-        assert [row.triton for row in second.tested] == ["3.0.0"]
+        assert list(second.outcomes) == ["3.0.0"]
 
 
 def test_a_journal_whose_last_line_was_cut_off_goes_on() -> None:
@@ -417,7 +417,7 @@ def test_a_journal_whose_last_line_was_cut_off_goes_on() -> None:
         bisect(FakeTests("3.5.0", stops=3))
     file = session.find().folder / journal.FILE
     file.write_text(file.read_text()[:-20])
-    assert len(session.find().tested) == 2
+    assert len(session.find().outcomes) == 2
     again = FakeTests("3.5.0")
     answer, _ = bisect(again)
     assert answer.step.bad == "3.5.0"

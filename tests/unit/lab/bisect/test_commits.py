@@ -27,7 +27,7 @@ from tests.unit.lab.bisect.simulated import (
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import LockedError, PreflightError, SmithError, StepError
 from tritonsmith.facts.triton_history import TritonCommit
-from tritonsmith.lab.bisect.candidates import Outcomes, one_by_one
+from tritonsmith.lab.bisect.candidates import Observations, one_by_one
 from tritonsmith.lab.bisect.search import BUILD, READY, CommitCosts, likelihood
 from tritonsmith.lab.bisect.stages import searched
 from tritonsmith.lab.experiment import agreed
@@ -118,7 +118,7 @@ def test_wherever_a_search_is_killed_it_ends_in_the_same_culprit_and_tests_nothi
     commits, tests = made.commits, oracle(made.commits, made.culprit)
     workshop = Workshop(*(commits[index].commit for index in made.broken))
 
-    def mortal(tritons: Sequence[Triton]) -> Outcomes:
+    def mortal(tritons: Sequence[Triton]) -> Observations:
         nonlocal lives
         for triton, outcome in tests(tritons):
             if not lives:
@@ -245,7 +245,7 @@ def test_commits_that_need_no_build_are_tested_at_once(culprit: int) -> None:
     workshop, numbers = Workshop(), {commit.commit: number for number, commit in enumerate(commits)}
     rounds: list[tuple[int, ...]] = []
 
-    def tests(tritons: Sequence[Triton]) -> Outcomes:
+    def tests(tritons: Sequence[Triton]) -> Observations:
         indices = [numbers[one.label] for one in tritons]
         rounds.append(tuple(indices))
         for one in reversed(tritons):  # the last one ends first
@@ -265,7 +265,7 @@ def test_an_outcome_that_comes_first_is_noted_first() -> None:
     """A kill while the slowest test of several is under way loses that one only."""
     commits = history("common", *["python"] * 11)
 
-    def tests(tritons: Sequence[Triton]) -> Outcomes:
+    def tests(tritons: Sequence[Triton]) -> Observations:
         yield from ((triton, Observation(Verdict.GOOD)) for triton in tritons[:0:-1])
         raise KeyboardInterrupt
 
@@ -287,7 +287,7 @@ def test_commits_that_must_be_built_are_tested_one_by_one() -> None:
     commits = history(*["common"] * 20)
     rounds: list[int] = []
 
-    def tests(tritons: Sequence[Triton]) -> Outcomes:
+    def tests(tritons: Sequence[Triton]) -> Observations:
         rounds.append(len(tritons))
         return one_by_one(lambda _: Observation(Verdict.GOOD))(tritons)
 

@@ -8,7 +8,7 @@ from tests.unit.lab.bisect.findings import CULPRIT, MLIR
 from tritonsmith.lab.bisect import report
 from tritonsmith.lab.bisect.diverging_pass import Level, PartingPass
 from tritonsmith.lab.bisect.session import BisectQuestion, BisectSession
-from tritonsmith.lab.bisect.stages import BisectAnswer, BisectStep
+from tritonsmith.lab.bisect.stages import BisectResult, BisectStep
 from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict
 
@@ -28,8 +28,8 @@ def test_a_culprit_is_a_commit_and_its_pass_is_beside(tmp_path: Path) -> None:
     parted = PartingPass(
         Level.PASSES, "passes: cse is the first", "cse", "lib/A.cpp", MLIR, MLIR.replace("k", "j")
     )
-    answer = BisectAnswer(None, STEP, (CULPRIT,), CULPRIT, ("a note",))
-    made = report.findings(SESSION, answer, parted, (tmp_path / "good", tmp_path / "bad"))
+    answer = BisectResult(None, STEP, (CULPRIT,), CULPRIT, ("a note",))
+    made = report.page_of(SESSION, answer, parted, (tmp_path / "good", tmp_path / "bad"))
     assert made.suspects == (CULPRIT,)
     assert made.question == "spills>0"
     assert "--when 'spills>0'" in made.command
@@ -42,13 +42,13 @@ def test_a_culprit_is_a_commit_and_its_pass_is_beside(tmp_path: Path) -> None:
 
 def test_llvms_passes_are_compared_as_llvms() -> None:
     parted = PartingPass(Level.LLVM, "passes: licm is the first", "licm", "", "good", "bad")
-    made = report.findings(SESSION, BisectAnswer(STEP), parted)
+    made = report.page_of(SESSION, BisectResult(STEP), parted)
     assert made.by_pass is not None
     assert made.by_pass.stage == "llvm"
 
 
 def test_a_pass_that_is_not_known_is_a_note_only() -> None:
     parted = PartingPass(Level.UNKNOWN, "passes: not comparable: no compiler")
-    made = report.findings(SESSION, BisectAnswer(STEP), parted)
+    made = report.page_of(SESSION, BisectResult(STEP), parted)
     assert made.by_pass is None
     assert made.notes[-1] == parted.sentence

@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.lab.bisect.findings import CULPRIT, FINDINGS, commit
 from tritonsmith.lab.bisect import report
-from tritonsmith.lab.bisect.report import BisectFindings
+from tritonsmith.lab.bisect.report import BisectPage
 from tritonsmith.lab.model import Observation, Verdict
 
 
@@ -49,7 +49,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "bisect.html"
 
 
-def written(found: BisectFindings, path: Path) -> Reader:
+def written(found: BisectPage, path: Path) -> Reader:
     report.write(found, path)
     reader = Reader()
     reader.feed(path.read_text(encoding="utf-8"))

@@ -15,11 +15,11 @@ from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import FactError
 from tritonsmith.facts.triton_history import TritonCommit
 from tritonsmith.lab.bisect import command, history, report, session
-from tritonsmith.lab.bisect.candidates import Outcomes, one_by_one
+from tritonsmith.lab.bisect.candidates import Observations, one_by_one
 from tritonsmith.lab.bisect.command import TritonBisect
 from tritonsmith.lab.bisect.search import LlvmState
 from tritonsmith.lab.bisect.session import BisectQuestion
-from tritonsmith.lab.bisect.stages import BisectAnswer, BisectStep
+from tritonsmith.lab.bisect.stages import BisectResult, BisectStep
 from tritonsmith.lab.model import Observation, Verdict
 
 pytestmark = pytest.mark.unit
@@ -62,7 +62,7 @@ class InTree:
     made: Made
     asked: list[str] = field(default_factory=list)
 
-    def outcomes(self, tritons: Sequence[Triton]) -> Outcomes:
+    def outcomes(self, tritons: Sequence[Triton]) -> Observations:
         """One by one."""
         return one_by_one(self.test)(tritons)
 
@@ -80,7 +80,7 @@ class Branches:
     made: Made
     commits: dict[str, str]
 
-    def bisect(self, good: str, bad: str, nightlies: str = "") -> BisectAnswer:
+    def bisect(self, good: str, bad: str, nightlies: str = "") -> BisectResult:
         return command.run(self.begun(good, bad, nightlies), (), silent=True).answer
 
     def begun(self, good: str, bad: str, nightlies: str = "") -> TritonBisect:
@@ -193,7 +193,7 @@ def test_a_fix_is_not_searched_where_the_clone_lacks_its_branch(
 
 def test_a_fix_among_commits_that_cannot_be_tested_is_not_decided() -> None:
     step = BisectStep("c" * 40, "a" * 40, ("b" * 40, "c" * 40), fix=True)
-    said = report.verdict(BisectAnswer(None, step))
+    said = report.headline(BisectResult(None, step))
     assert said == f"undecided: the fix is one of {'b' * 12}, {'c' * 12}; all but {'c' * 12} were skipped"
 
 

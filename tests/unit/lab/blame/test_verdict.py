@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from tritonsmith.lab.blame import verdict
-from tritonsmith.lab.blame.verdict import BlameComponent, BlameVerdict, Figures, Flip
+from tritonsmith.lab.blame.verdict import BlameComponent, BlameFinding, Figures, Flip
 
 CUDA = verdict.of("cuda", ("ttir", "ttgir", "llir", "ptx", "cubin"))
 NONE = frozenset[str]()
@@ -16,7 +16,7 @@ Rule = Callable[[frozenset[str]], int | str]  # the components of B to the spill
 
 def decided(
     rule: Rule, every: tuple[BlameComponent, ...] = CUDA, end: int | None = None
-) -> BlameVerdict | None:
+) -> BlameFinding | None:
     """The verdict on a kernel that spills by a rule.
 
     Args:
