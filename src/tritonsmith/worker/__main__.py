@@ -19,9 +19,7 @@
     interpret REQUEST    run programs of a kernel in Triton's interpreter, on the request's memory
     profile REQUEST      measure all further launches of this process with Proton
 
-The folder is removed from `sys.path`, and the modules beside this one become a package with a unique name: a
-kernel's file may be called `reduce.py`, or import a `replay` of its own. Each command imports only what it
-needs: the worker starts in no more time than `import triton` takes.
+Each command imports only what it needs: the worker starts in no more time than `import triton` takes.
 """
 
 from __future__ import annotations
@@ -46,17 +44,19 @@ COMMANDS = {  # module and function of each
     "generic": ("passes", "print_all"),
     "interpret": ("interpret", "run_programs"),
     "canary": ("torch_accelerator", "sing"),
-    "capture": ("capture", "start"),
-    "layout": ("introspect", "convert"),
+    "capture": ("capture", "start_capture"),
+    "layout": ("introspect", "print_layouts"),
     "profile": ("capture", "start_profile"),
     "check": ("check", "run_script"),
-    "plugin": ("passes", "try_it"),
+    "plugin": ("passes", "try_plugin"),
     "operate": ("surgery", "start"),
 }
 
 
 def run(what: str, *arguments: str) -> int:
     """Run the command, and return its exit code."""
+    # Python puts this folder first on the path. A kernel's file may be called `reduce.py`, or import a
+    # `passes` of its own: so the modules here become a package with a name that nobody else has.
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [part for part in sys.path if os.path.abspath(part or ".") != here]
     package = types.ModuleType("_tritonsmith_worker")
@@ -77,4 +77,5 @@ if __name__ == "__main__":
         traceback.print_exc()
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(exit_code)  # Triton's destructors take time, and nanobind lists what they leave
+    # Past Python's own end: Triton's destructors take time, and nanobind prints a list of what they leak.
+    os._exit(exit_code)

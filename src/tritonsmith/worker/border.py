@@ -1,9 +1,8 @@
 """Carry requests and rows across the border between the tool and the worker, as JSON.
 
 `request_of`, `row_of` and `text_of` are the only ways across. They refuse unknown keys, missing keys and
-values of another type: a mistake of one side ends at the border, with the name of the field.
-
-Convert values and types between JSON and Triton.
+values of another type: a mistake of one side ends at the border, with the name of the field. `decoded` and
+`encoded` convert the values of a kernel, which JSON carries too, from and to Triton's.
 """
 
 from __future__ import annotations
@@ -19,13 +18,9 @@ from .stubs import name_of
 if TYPE_CHECKING:  # Python 3.8 cannot evaluate this
     from collections.abc import Callable
 
-    Table = dict[str, Any]
-
-if TYPE_CHECKING:
     from .foreign import JsonValue
 
-
-# what JSON carries
+    Table = dict[str, Any]
 
 Shape = TypeVar("Shape")
 
@@ -47,10 +42,10 @@ class WorkerRefusal:
         kind: `kernel`, `option`, `import`, `file`, `triton`, `unusable` ...
         what: the whole sentence.
         why: the place in the user's file, or the error of another program.
-        name: of the thing that does not exist.
-        names: those that do.
-        parameters: of the kernel, where an option is refused.
-        module: name of a module that cannot be imported.
+        name: the name of the thing that does not exist.
+        names: the names of those that do.
+        parameters: the kernel's parameters, where an option is refused.
+        module: the name of a module that cannot be imported.
         package: the package of a stand-in.
     """
 
@@ -133,7 +128,8 @@ def row_of(kind: type[Shape], text: str | bytes) -> Shape:
 
 
 def _plain(value: object) -> Any:
-    """Return JSON data; `dataclasses.asdict` does the same, but copies each leaf."""
+    """Return a value as JSON data."""
+    # `dataclasses.asdict` does the same, but copies each leaf: texts of kernels are large.
     if dataclasses.is_dataclass(value):
         return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, dict):
@@ -174,12 +170,12 @@ def _fields(kind: type[Any]) -> tuple[dict[str, Callable[[object, str], Any]], l
 def _reader(annotation: str, module: str) -> Callable[[object, str], Any]:
     """Return the function that converts JSON data to an annotated type.
 
-    The annotations are read as texts: Python 3.8 can evaluate neither `tuple[str, ...]` nor `str | None`.
-
     Args:
-        annotation: such as `tuple[PointRequest, ...]`.
-        module: name of the module whose classes it names.
+        annotation: the text of a type: `tuple[PointRequest, ...]`.
+        module: the name of the module whose classes it names.
     """
+    # As a text: Python 3.8 can evaluate neither `tuple[str, ...]` (PEP 585) nor `str | None` (PEP 604), so
+    # `typing` cannot resolve the annotations of these classes there.
     if annotation.endswith("]"):
         return _collection_reader(annotation, module)
     if " | " in annotation:
@@ -278,6 +274,7 @@ def encoded(value: JsonValue) -> Any:
 
 def nested(kind: str) -> Any:
     """Parse `(i32,*fp32)` into a tuple of types; a plain type is returned as it is."""
+    # A comma separates types only at depth 1: `tensordesc<fp16[128,64]>` has commas of its own.
     if not kind.startswith("("):
         return kind
     parts, depth, begin = [], 0, 1

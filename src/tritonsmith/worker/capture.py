@@ -1,10 +1,8 @@
-"""Record a program's launches: it sees a GPU, and its kernels are counted, not run.
+"""Watch the launches of a program: record them without a GPU, or measure them with Proton.
 
-`sitecustomize.py` of a scratch folder on PYTHONPATH calls `start` in every Python of the process tree.
-
-Profile a process's launches with Proton, Triton's own profiler.
-
-`sitecustomize.py` of a scratch folder on PYTHONPATH calls `start` in every Python of the process tree.
+`sitecustomize.py` of a scratch folder on PYTHONPATH calls `start_capture` or `start_profile` in every Python
+of the program's process tree. A recorded program sees a GPU, and its kernels are counted, not run. Proton is
+Triton's own profiler.
 """
 
 from __future__ import annotations
@@ -30,9 +28,8 @@ if TYPE_CHECKING:
     from .border import Table
     from .foreign import AstSource, Autotuner, GpuTarget
 
-
 ALWAYS = ("num_warps", "num_stages")  # options that are written even where they are the defaults
-_TIMES = 1.0  # milliseconds: what a kernel takes, for whoever measures
+_TIME = 1.0  # milliseconds that every kernel takes, for a program that measures
 
 
 class UnknownFactError(RuntimeError):
@@ -57,12 +54,14 @@ class RecordedDriver(FakeDriver):
         """Do nothing."""
 
 
-def start(request_path: str) -> int:
+def start_capture(request_path: str) -> int:
     """Wait for Triton and torch to be imported, and make them report the GPU of the request."""
+    # Importing them here would cost seconds in each Python of the process tree, of which most need neither.
     request = read_request(CaptureRequest, request_path)
     recorder = Recorder(request.results)
     gpu = FakeGpu(lambda text: recorder.note(f"{where()}: {text}"), UnknownFactError, request.gpus)
     backend, arch, warp_size = request.target
+    # Of the form of Triton's GPUTarget, which is not imported yet: torch may be asked first.
     gpu.become(types.SimpleNamespace(backend=backend, arch=arch, warp_size=warp_size))
     around: dict[str, Any] = {
         "triton": functools.partial(_with_triton, request, recorder, gpu),
@@ -107,7 +106,7 @@ def _with_triton(
     for module in (triton, triton.compiler, compiler):
         vars(module)["compile"] = replacement
     for module in (compiler, cache, autotuner):
-        # The digest of libtriton.so takes seconds; nobody else sees this run's cache.
+        # The digest of libtriton.so takes seconds, and no other Triton uses this run's cache.
         if "triton_key" in vars(module):
             vars(module)["triton_key"] = lambda: "tritonsmith"
     for module in (testing, autotuner):
@@ -125,6 +124,7 @@ def _compile(
     **more: Any,
 ) -> Any:
     """Replace Triton's `compile`: record the request instead, and compile on demand."""
+    # Programs may compile a file of IR as well; there is no signature of such a kernel to record.
     if not hasattr(src, "fn"):
         recorder.note(f"{site()} compiles {src}, which is no kernel's source: it is compiled, not recorded")
         return real(src, target=target, options=options, **more)
@@ -152,6 +152,8 @@ def chosen_options(target: GpuTarget | None, options: Table) -> Table:
 def _watch_tuning(recorder: Recorder, tuner: Autotuner) -> None:
     """Make autotuners record their configs: Triton's, and those of packages that override its methods."""
 
+    # The methods are private to Triton, but the same from 3.0 to main: `run` chooses a config and launches,
+    # `_bench` measures one, `prune_configs` returns those that are left.
     def run(real: Callable[..., Any]) -> Callable[..., Any]:
         def watched(self: Autotuner, *args: Any, **kwargs: Any) -> Any:
             with recorder.configs_of(functools.partial(_configs, recorder, self)):
@@ -182,6 +184,7 @@ def _watch_tuning(recorder: Recorder, tuner: Autotuner) -> None:
         for name in set(changes) & set(vars(kind)):
             setattr(kind, name, functools.wraps(vars(kind)[name])(changes[name](vars(kind)[name])))
 
+    # A subclass that overrides a method would bypass the patched one of its base.
     def created(kind: type[Any], /, **more: Any) -> None:
         super(tuner, kind).__init_subclass__(**more)
         watch(kind)
@@ -203,6 +206,7 @@ def _configs(recorder: Recorder, tuner: Autotuner) -> list[Table]:
     name = getattr(tuner.base_fn, "__name__", "a kernel")
     tables = []
     for config in getattr(tuner, "smith_pruned", tuner.configs):
+        # A new config has the defaults of this release; an option that was not chosen stays unwritten.
         usual = type(config)({}).all_kwargs()
         chosen = {
             key: value
@@ -227,23 +231,24 @@ def _configs(recorder: Recorder, tuner: Autotuner) -> list[Table]:
 def measured(recorder: Recorder, kernel: Callable[[], Any], *_: Any, **more: Any) -> Any:
     """Replace Triton's `do_bench`: call the kernel once."""
     if getattr(recorder.tuning, "trial", None) is None:
-        recorder.note(f"{site()} measures a kernel: {_TIMES} ms is answered")
+        recorder.note(f"{site()} measures a kernel: {_TIME} ms is answered")
     kernel()
     quantiles = more.get("quantiles")
     if quantiles:
-        return [_TIMES] * len(quantiles)
-    return [_TIMES] if more.get("return_mode") == "all" else _TIMES
+        return [_TIME] * len(quantiles)
+    return [_TIME] if more.get("return_mode") == "all" else _TIME
 
 
 def start_profile(request_path: str) -> int:
     """Start a session as soon as Triton is imported; it ends with the process."""
     request = read_request(ProfileRequest, request_path)
     if request.sessions:
-        sys.meta_path.insert(0, ImportWatcher({"triton": functools.partial(_profiled, request)}))
+        sys.meta_path.insert(0, ImportWatcher({"triton": functools.partial(_with_proton, request)}))
     return 0
 
 
-def _profiled(request: ProfileRequest, run: Callable[[], None], _triton: types.ModuleType) -> None:
+def _with_proton(request: ProfileRequest, run: Callable[[], None], _triton: types.ModuleType) -> None:
+    """Start the first of the sessions that this machine can run, and write which one it is."""
     run()
     place = os.path.join(request.results, str(os.getpid()))
     session: ProfileSession | None = None
@@ -255,15 +260,17 @@ def _profiled(request: ProfileRequest, run: Callable[[], None], _triton: types.M
         refused.append(f"{type(error).__name__}: {error}")
     else:
         module = triton.profiler.flags
-        for candidate in filter(functools.partial(_known, profiler), request.sessions):
+        for candidate in filter(functools.partial(_supports, profiler), request.sessions):
             try:
-                _start(profiler, place, candidate)
+                mode = {"mode": candidate.mode} if candidate.mode else {}
+                profiler.start(place, backend=candidate.backend, **mode)
             except Exception as error:  # noqa: BLE001 - libproton raises what CUPTI and ROCm say
                 name = " ".join(filter(None, (candidate.backend, candidate.mode)))
                 refused.append(f"{name}: {error}")
                 continue
             session = candidate
-            # Otherwise a session of the program's would end this one.
+            # With this flag Proton ignores the program's own `start` and `finalize`, which would end this
+            # session; it is what `proton SCRIPT` sets. Older releases have it in the module itself.
             getattr(module, "flags", module).command_line = True
             atexit.register(profiler.finalize)
             break
@@ -271,13 +278,8 @@ def _profiled(request: ProfileRequest, run: Callable[[], None], _triton: types.M
         file.write(text_of(ProfiledRow(session, tuple(refused))) + "\n")
 
 
-def _known(profiler: types.ModuleType, session: ProfileSession) -> bool:
+def _supports(profiler: types.ModuleType, session: ProfileSession) -> bool:
     """Report whether this Proton has the session's backend."""
     # A Proton with modes would start `cupti_pcsampling`, but measure nothing.
     modes = "mode" in inspect.signature(profiler.start).parameters
     return not session.mode if not modes else session.backend != "cupti_pcsampling"
-
-
-def _start(profiler: types.ModuleType, place: str, session: ProfileSession) -> None:
-    mode = {"mode": session.mode} if session.mode else {}
-    profiler.start(place, backend=session.backend, **mode)

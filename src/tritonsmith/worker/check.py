@@ -1,7 +1,4 @@
-"""Run a script as Python would, then check its values for `triage --check`.
-
-The verdict is a file: a script may end with any exit code, and may end before it has values.
-"""
+"""Run a script as Python would, then check its values for `triage --check`."""
 
 from __future__ import annotations
 
@@ -28,6 +25,8 @@ def run_script(request_path: str, script: str, *arguments: str) -> int:
         code = compile(file.read(), place, "exec")
     sys.argv = [script, *arguments]
     sys.path.insert(0, os.path.dirname(place))
+    # The script has to be `__main__`: it guards its main part by that name, and pickle looks classes up
+    # there.
     module = types.ModuleType("__main__")
     module.__file__ = place
     sys.modules["__main__"] = module
@@ -37,6 +36,7 @@ def run_script(request_path: str, script: str, *arguments: str) -> int:
         if end.code:
             print(end.code, file=sys.stderr)
             return end.code if isinstance(end.code, int) else 1
+    # The verdict goes to a file: a script may end with any exit code, and its output is its own.
     row = judge(request, module.__dict__)
     print(f"check: {row.status}: {row.text}")
     with open(request.result, "w", encoding="utf-8") as results:
@@ -62,13 +62,15 @@ def judge(request: CheckRequest, names: Table) -> CheckedRow:
 
 def _value(text: str, names: Table) -> Any:
     """Evaluate an expression; a function of the script is called."""
-    found = eval(text, names)  # noqa: S307 - what the user wrote beside the script
-    return found() if callable(found) else found
+    value = eval(text, names)  # noqa: S307 - the user writes it on the command line, beside the script
+    return value() if callable(value) else value
 
 
 def _compare(left: object, right: object, request: CheckRequest) -> None:
-    given = {name: getattr(request, name) for name in CLOSE if getattr(request, name) is not None}
-    tolerances = {**dict.fromkeys(CLOSE, 0.0), **given} if given else {}
+    # torch accepts both tolerances or neither. One alone means that the other is 0.
+    chosen = {name: getattr(request, name) for name in CLOSE if getattr(request, name) is not None}
+    tolerances = {**dict.fromkeys(CLOSE, 0.0), **chosen} if chosen else {}
+    # Only what the script has imported: its values can be of no other package.
     torch, numpy = (sys.modules.get(name) for name in ("torch", "numpy"))
     if torch and hasattr(torch, "testing"):
         same = {"check_device": False, "check_dtype": False, "check_stride": False}

@@ -1,10 +1,13 @@
 """Compile one kernel for many points; needs no GPU and no torch.
 
-Triton is imported once. Where the file's load serves all points, the processes that compile are forks.
+Triton is imported once. A pool of processes compiles the points: forks of this one where its load of the
+kernel's file serves a point, else new ones that load the file again. If one dies, its point fails and another
+process continues.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import faulthandler
 import functools
@@ -12,16 +15,20 @@ import gc
 import json
 import os
 import platform
+import selectors
 import shutil
+import signal
+import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+import time
+import traceback
+from collections.abc import Callable, Iterable
 from hashlib import sha256
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
-from .border import EXIT_REFUSED, RequestRefusedError, read_request, refusal_text, text_of
-from .compile_point import attempt, target_name
-from .compile_pool import CompileGroup, CompilePool, CompileProcess, can_fork
+from .border import EXIT_REFUSED, RequestRefusedError, read_request, refusal_text, row_of, text_of
+from .compile_point import attempt, failed, target_name
 from .file_context import FileSurroundings, prepare, surroundings
 from .load import LoadedKernel, content_of, load_checked
 from .messages import CompiledRow, CompileHead, PointRequest, PointsRequest, ServedRow
@@ -31,16 +38,20 @@ from .stage import listen, read_tail
 if TYPE_CHECKING:
     from .load import Loader
 
+Report = Callable[[int, CompiledRow], None]
+
 EXIT_INTERRUPTED = 130
 LONGEST_REQUEST = 86400.0  # seconds: each point has its own limit
 LONGEST_LOG = 100000  # characters of standard error that a result carries
+# Compiles that take as long as loading a file with many imports: `import torch` takes 3 s of CPU time.
+COMPILES_OF_A_LOAD = 8
+LOOKS_UP = 1.0  # seconds between two checks that the parent is still alive
 
 
 def compile_each(first_path: str) -> int:
     """Compile the points of one request after the other; each line of input names a request.
 
-    Triton is imported once: each request is compiled by a fork of this process, so that a crash in a child of
-    that fork is one row of the results. An answer is a line, too, with the status of the fork.
+    The answer to a request is a line, too: the status of the process that compiled it.
 
     Args:
         first_path: a request like the following ones; it decides which modules are replaced in the kernel's
@@ -48,11 +59,14 @@ def compile_each(first_path: str) -> int:
     """
     die_with_parent()
     around = surroundings(read_request(PointsRequest, first_path))
+    # As in `_compile_points`: a collection in a child would touch, and so copy, every page of Triton.
     gc.collect()
     gc.freeze()
     for line in sys.stdin:
         request_path = line.rstrip("\n")
         log = f"{request_path}.log"
+        # Triton is imported once, here. Each request has a fork of its own, so that what a kernel's file does
+        # to its process ends with the request, and a crash costs one row of the results.
         answer = in_child(functools.partial(compile_points, request_path, around), log, LONGEST_REQUEST)
         row = ServedRow(answer["status"], answer.get("value"), answer.get("error"))
         print(text_of(row), flush=True)
@@ -63,13 +77,14 @@ def compile_points(request_path: str, around: FileSurroundings | None = None) ->
     """Compile all points of a request; make new surroundings if none are given."""
     interrupt_with_parent()
     request = read_request(PointsRequest, request_path)
+    # A cache of this run alone: the user's would answer for points that were compiled before.
     cache = os.path.join(request.scratch, "cache")
-    shutil.rmtree(cache, ignore_errors=True)  # of a run that was killed
+    shutil.rmtree(cache, ignore_errors=True)  # left by a run that was killed
     os.mkdir(cache)
     os.environ.update(TRITON_CACHE_DIR=os.path.join(cache, "triton"), TRITON_HOME=cache, TMPDIR=cache)
-    # Of two points that turn out the same, the second takes its time too.
+    # Two points may turn out the same; the second must be timed as well, not read from the cache.
     os.environ["TRITON_ALWAYS_COMPILE"] = "1"
-    tempfile.tempdir = None
+    tempfile.tempdir = None  # tempfile remembers its folder: it has to look at TMPDIR again
     try:
         with open(request.results, "w", encoding="utf-8") as results:
             try:
@@ -93,8 +108,10 @@ def _compile_points(
     refusal: RequestRefusedError | None = None
     try:
         first = load_checked(request, around)
-    except RequestRefusedError as error:  # for this target; without a question, or another target, for all
-        if not around.gpu.asked or len({point.target for point in request.points}) == 1:
+    except RequestRefusedError as error:
+        # A file that asked about the GPU may load for another target. One that did not ask, or a request for
+        # a single target, gets the same answer every time.
+        if not around.gpu.queried or len({point.target for point in request.points}) == 1:
             raise
         refusal = error
     request, notes = drop_foreign_options(request)
@@ -117,14 +134,16 @@ def _compile_points(
 
     forks = can_fork()
     targets = [target_name(point) for point in request.points]
-    # Options of LLVM stay set in a process.
+    # LLVM's options are global variables of a process: points with other options need another one.
     llvm = [point.surgery.llvm if point.surgery else () for point in request.points]
-    if request.ir:  # nothing is loaded that could ask
+    if request.ir:  # no code is loaded that could ask about the GPU: targets may share a process
         groups = [CompileGroup(targets[0], not forks, options) for options in llvm]
-    else:  # what runs while it compiles may remember an answer: no process takes points of two targets
-        asked = around.gpu.asked  # while it was loaded, for the first target
+    else:
+        # Code that runs during a compile may remember what the GPU answered, in an lru_cache say, so no
+        # process takes points of two targets. If the load itself asked, it is good for its target only.
+        file_asked = around.gpu.queried
         groups = [
-            CompileGroup(target, not forks or (asked and target != targets[0]), options)
+            CompileGroup(target, not forks or (file_asked and target != targets[0]), options)
             for target, options in zip(targets, llvm)
         ]
 
@@ -135,8 +154,9 @@ def _compile_points(
         work = functools.partial(serve, request, loaded, around)
         return CompileProcess(group, work, argv if group.loads else None, siblings)
 
+    # Without this, the first collection of each child would copy every page that it shares with this process.
     gc.collect()
-    gc.freeze()  # or the first collection of each child would copy every page of this process
+    gc.freeze()
     CompilePool(request, groups, start, report).run()
     if refusal and len(unloaded) == total:
         raise refusal
@@ -148,7 +168,8 @@ def drop_foreign_options(request: PointsRequest) -> tuple[PointsRequest, list[st
     from triton.backends.compiler import GPUTarget
     from triton.compiler.compiler import make_backend
 
-    # `parse_options` of the backends ignores unknown names.
+    # `parse_options` of Triton's backends ignores unknown names, so a misspelled option would have no effect
+    # and no error.
     known: dict[str, set[str]] = {}
     for point in request.points:
         name = point.target[0]
@@ -187,7 +208,8 @@ def serve_alone(request_path: str, number: str) -> int:
         request, _ = drop_foreign_options(request)
         try:
             loaded = loader(load_checked(request, around, int(number)), around)
-        except RequestRefusedError as error:  # for this target only: others have their rows
+        except RequestRefusedError as error:
+            # The refusal is about this target; points of other targets still get their rows.
             loaded = refuser(error)
         serve(request, loaded, around, reader, writer)
     return 0
@@ -239,7 +261,8 @@ def finished(request: PointsRequest, point: PointRequest, row: CompiledRow) -> C
         path = os.path.join(request.output, point.id, "metadata.json")
         with open(path, "w", encoding="utf-8") as file:
             json.dump(row.metadata, file, indent=2)
-    else:  # MLIR prints its errors, and Python's exception knows nothing of them
+    else:
+        # MLIR prints its diagnostics to the descriptor: the exception in Python says only that a pass failed.
         printed = log.partition("Traceback (most recent call last)")[0].splitlines()
         errors = [line.strip() for line in printed if "error:" in line or "Assertion" in line]
         fresh = [line for line in dict.fromkeys(errors) if line not in error]
@@ -271,3 +294,210 @@ def variables() -> dict[str, str]:
     except ImportError:
         return {}
     return {name: os.environ[name] for name in get_cache_invalidating_env_vars() if name in os.environ}
+
+
+@dataclasses.dataclass(frozen=True)
+class CompileGroup:
+    """A group of points that can share one load of the kernel's file.
+
+    Attributes:
+        target: the target of the load and the compiles: `cuda:90:32`.
+        loads: each child of the group loads the file by itself.
+        llvm: options of LLVM.
+    """
+
+    target: str
+    loads: bool
+    llvm: tuple[str, ...] = ()
+
+
+class CompileProcess:
+    """A process that compiles points of one group, which share one load of the file."""
+
+    def __init__(
+        self,
+        group: CompileGroup,
+        work: Callable[[Any, Any], None],
+        argv: list[str] | None,
+        siblings: list[CompileProcess],
+    ) -> None:
+        """Start the process.
+
+        Args:
+            group: the group that its points are in.
+            work: the function that a fork runs, on its input and output.
+            argv: the command of a new process; None to fork.
+            siblings: the existing children.
+        """
+        self.group = group
+        self.number = -1
+        self.deadline = self.began = 0.0
+        self.buffer = b""
+        self.process: subprocess.Popen[bytes] | None = None
+        there, self.into = os.pipe()
+        self.out, back = os.pipe()
+        if argv is None:
+            self.pid = os.fork()
+            if self.pid == 0:
+                self._serve(work, there, back, siblings)
+        else:
+            self.process = subprocess.Popen(argv, stdin=there, stdout=back, start_new_session=True)
+            self.pid = self.process.pid
+        os.close(there)
+        os.close(back)
+
+    def _serve(
+        self, work: Callable[[Any, Any], None], there: int, back: int, siblings: list[CompileProcess]
+    ) -> None:
+        code = 1
+        try:
+            os.setpgid(0, 0)
+            # A fork inherits the pipes of all children. While a copy of one is open, its child sees no end of
+            # its input.
+            for child in (self, *siblings):
+                os.close(child.into)
+                os.close(child.out)
+            with open(there, encoding="ascii") as reader, open(back, "w", encoding="utf-8") as writer:
+                try:
+                    work(reader, writer)
+                except BaseException:
+                    # Now, not later: once the pipes close, the parent kills this process.
+                    traceback.print_exc()
+                    raise
+            code = 0
+        finally:
+            os._exit(code)
+
+    def give(self, number: int, timeout: float) -> None:
+        """Send a point to compile."""
+        self.number, self.began = number, time.monotonic()
+        self.deadline = self.began + timeout
+        # A child that has died is noticed when its pipe ends, with its exit code.
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self.into, b"%d\n" % number)
+
+    def end(self) -> str:
+        """Stop the process and its children, and return a description of its end."""
+        # Its group first, with the ptxas that it runs; a fork that died early has not made its group.
+        with contextlib.suppress(OSError):
+            os.killpg(self.pid, signal.SIGKILL)
+        with contextlib.suppress(OSError):
+            os.kill(self.pid, signal.SIGKILL)
+        os.close(self.into)
+        os.close(self.out)
+        if self.process:
+            code = self.process.wait()
+        else:
+            status = os.waitpid(self.pid, 0)[1]
+            code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+        with contextlib.suppress(ValueError):
+            return f"the compiler died: {signal.Signals(-code).name}"
+        return f"the compiler ended the process: exit code {code}"
+
+
+class CompilePool:
+    """A pool that distributes points to children, and passes rows to `report`."""
+
+    def __init__(
+        self,
+        request: PointsRequest,
+        groups: list[CompileGroup],
+        start: Callable[[CompileGroup, list[CompileProcess]], CompileProcess],
+        report: Report,
+    ) -> None:
+        """Create a pool; start no process yet.
+
+        Args:
+            request: the request with the points.
+            groups: the group of each point.
+            start: a function that starts a child for a group, beside its siblings.
+            report: a function that is called with the result of each point.
+        """
+        self.request, self.start, self.report = request, start, report
+        # In reverse, since `pop` takes the last: the first point is compiled first.
+        self.waiting: dict[CompileGroup, list[int]] = {}
+        for number in reversed(range(len(groups))):
+            self.waiting.setdefault(groups[number], []).append(number)
+        self.chosen = selectors.DefaultSelector()
+        self.children: list[CompileProcess] = []
+        self.asker = os.getppid()
+
+    def run(self) -> None:
+        """Run until every point has its row."""
+        try:
+            for _ in range(min(self.request.jobs, len(self.request.points))):
+                self._more()
+            while self.children:
+                # The parent was killed, so that nothing waits for results, and the lock of the output is free
+                # for another run.
+                if os.getppid() != self.asker:
+                    raise KeyboardInterrupt
+                nearest = min(child.deadline for child in self.children) - time.monotonic()
+                for key, _ in self.chosen.select(min(max(0.0, nearest), LOOKS_UP)):
+                    self._hear(key.data)
+                for child in [child for child in self.children if child.deadline < time.monotonic()]:
+                    seconds = self.request.timeout
+                    self._lost(child, "timeout", f"timed out after {seconds} s")
+        finally:
+            for child in list(self.children):
+                child.end()
+
+    def _more(self) -> None:
+        group = self._next()
+        if group is not None:
+            child = self.start(group, self.children)
+            self.children.append(child)
+            self.chosen.register(child.out, selectors.EVENT_READ, child)
+            child.give(self.waiting[group].pop(), self.request.timeout)
+
+    def _next(self) -> CompileGroup | None:
+        """Return the group that most needs another child; None if no group benefits."""
+        # A group whose children load the file gets another child only if enough points wait for it: the load
+        # costs as much as several compiles.
+        busy = [child.group for child in self.children]
+        left = {group: len(waiting) for group, waiting in self.waiting.items() if waiting}
+        worth = [
+            group
+            for group, count in left.items()
+            if group not in busy or not group.loads or count > COMPILES_OF_A_LOAD * busy.count(group)
+        ]
+        return min(worth, key=lambda group: (busy.count(group), -left[group]), default=None)
+
+    def _hear(self, child: CompileProcess) -> None:
+        heard = os.read(child.out, 1 << 16)
+        if not heard:
+            self._lost(child, "crashed", "")
+            return
+        child.buffer += heard
+        if child.buffer.endswith(b"\n"):
+            row, child.buffer = row_of(CompiledRow, child.buffer), b""
+            self.report(child.number, row)
+            # A child stays with its group: another one would need another load of the file.
+            if self.waiting[child.group]:
+                child.give(self.waiting[child.group].pop(), self.request.timeout)
+            else:
+                self._gone(child)
+                self._more()
+
+    def _lost(self, child: CompileProcess, status: str, error: str) -> None:
+        ended = self._gone(child)
+        point = self.request.points[child.number]
+        self.report(child.number, failed(point, status, error or ended, child.began))
+        self._more()
+
+    def _gone(self, child: CompileProcess) -> str:
+        self.chosen.unregister(child.out)
+        self.children.remove(child)
+        return child.end()
+
+
+def can_fork() -> bool:
+    """Report whether this is the only thread: a lock of another thread would stay locked in the child."""
+    if not hasattr(os, "fork"):
+        return False
+    try:
+        return len(os.listdir("/proc/self/task")) == 1
+    except OSError:
+        import threading
+
+        return threading.active_count() == 1

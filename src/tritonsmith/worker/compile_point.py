@@ -40,7 +40,8 @@ def attempt(
     log = os.path.join(folder, "log")
     texts = [tool.stage for tool in around.disassemblers.values()]
     stages = [f"{request.kernel}.{stage}" for stage in [*request.stages, *texts]]
-    for name in ["log", "metadata.json", *stages]:  # of an earlier run, and perhaps links
+    # Files of an earlier run may be links to files elsewhere, which must not be written through.
+    for name in ["log", "metadata.json", *stages]:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(os.path.join(folder, name))
     # MLIR and ptxas write to the descriptors, past Python's own streams.
@@ -64,8 +65,9 @@ def attempt(
         row = dataclasses.replace(row, loaded=kernel is not None or request.ir)
     except BaseException as error:  # noqa: BLE001 - SystemExit too: a failure of any kind is an answer
         traceback.print_exc()
+        # Triton looks up the types of a signature in a table, so an unknown one is a bare KeyError.
         strange = isinstance(error, KeyError) and error.args[0] in point.signature.values()
-        what = f"this Triton has no type {error}" if strange else told(error, kernel)
+        what = f"this Triton has no type {error}" if strange else message_of(error, kernel)
         row = failed(point, "failed", what, began)
     around.ledger.strict = False
     if operation:
@@ -134,6 +136,7 @@ def compile_point(
         raise RequestRefusedError("pass", operation.unmet())
     metadata: Table = {}
     if compiled:
+        # A GPUTarget and paths are in it, which JSON does not know.
         metadata = json.loads(json.dumps(compiled.metadata._asdict(), default=str))
         if not loaded:
             signature = {f"arg{key}": str(kind) for key, kind in compiled.src.signature.items()}
@@ -196,10 +199,8 @@ def make_source(
     hints: dict[str, int],
     ranges: Iterable[str] = (),
 ) -> Any:
-    """Return Triton's source object: `constants` and a descriptor up to 3.2, then `constexprs` and a dict.
-
-    The change is triton-lang/triton#5220. Gluon's kernels have a class of their own.
-    """
+    """Return Triton's source object; Gluon's kernels have a class of their own."""
+    # Up to 3.2 it takes `constants` and a descriptor, then `constexprs` and a dict (triton-lang/triton#5220).
     import triton
     from triton.compiler import ASTSource
 
@@ -221,7 +222,10 @@ def make_source(
         for name in ranges:
             attrs.setdefault(path(name), []).append(["tt.pointer_range", 32])
         return ASTSource(
-            fn=fn, signature=types_, constexprs={path(key): one for key, one in values.items()}, attrs=attrs
+            fn=fn,
+            signature=types_,
+            constexprs={path(key): value for key, value in values.items()},
+            attrs=attrs,
         )
     parts = sorted(name for name in values if "." in name) + [k for k, v in signature.items() if v[0] == "("]
     if parts:
@@ -256,9 +260,10 @@ def write(request: PointsRequest, folder: str, stage: str, raw: bytes) -> StageF
     return StageFile(os.path.relpath(path, request.output), len(raw), sha256(raw).hexdigest())
 
 
-def told(error: BaseException | None, loaded: LoadedKernel | None) -> str:
+def message_of(error: BaseException | None, loaded: LoadedKernel | None) -> str:
     """Return the compiler's own message, and its position in the file."""
     text = ""
+    # A CompilationError of a called function is the cause of one of its caller. A chain may be a circle.
     for _ in range(20):
         if error is None:
             break
@@ -280,14 +285,14 @@ def place_of(function: Callable[..., Any], number: int) -> str:
     return f"{inspect.getsourcefile(function)}:{first + head + number - 1}"
 
 
-# Measure the CPU seconds of each stage; started programs count, other load does not.
-
 REST = "rest"  # the front end, which makes the first IR, and Triton's caches
 
 
 @contextlib.contextmanager
 def counted() -> Iterator[dict[str, float]]:
-    """Measure the compiles in the body: stage to seconds, for stages that ran to their end."""
+    """Measure the compiles in the body: yield CPU seconds by stage, for stages that ran to their end."""
+    # CPU time, ptxas and other programs included, does not grow with the load of the machine, as time on the
+    # clock would while other points are compiled.
     import triton.backends
 
     seconds: dict[str, float] = {}
@@ -311,16 +316,16 @@ def _now() -> float:
 def _counted_stages(real: Callable[..., Any], seconds: dict[str, float]) -> Callable[..., Any]:
     @functools.wraps(real)
     def add_stages(self: Backend, stages: Table, *arguments: Any, **named: Any) -> Any:
-        found = real(self, stages, *arguments, **named)
+        result = real(self, stages, *arguments, **named)
         for name, make in list(stages.items()):
-            stages[name] = functools.partial(_made, seconds, name, make)
-        return found
+            stages[name] = functools.partial(_counted_stage, seconds, name, make)
+        return result
 
     return add_stages
 
 
-def _made(seconds: dict[str, float], name: str, make: Callable[..., Any], *arguments: Any) -> Any:
+def _counted_stage(seconds: dict[str, float], name: str, make: Callable[..., Any], *arguments: Any) -> Any:
     began = _now()
-    found = make(*arguments)
+    output = make(*arguments)
     seconds[name] = round(_now() - began, 3)
-    return found
+    return output

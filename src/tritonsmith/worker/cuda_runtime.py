@@ -92,7 +92,8 @@ def _answers(torch: Torch, gpu: FakeGpu, request: CaptureRequest) -> None:
             setattr(torch.accelerator, name, for_everyone(_nothing))
         torch.accelerator.current_stream = lambda *_: torch.cuda.current_stream()
         torch.accelerator.current_device_idx = lambda *_: 0
-    torch._C._host_emptyCache = _zero  # noqa: SLF001 - torch's own name; torch.cuda.graph calls it
+    # `torch.cuda.graph` calls it, and `torch.cuda.nvtx` the library below: both are C++ that is not there.
+    torch._C._host_emptyCache = _zero  # noqa: SLF001 - torch's own name
     nvtx: Any = importlib.import_module("torch.cuda.nvtx")
     calls = (
         "rangePushA",
@@ -159,15 +160,17 @@ def _generator_type(torch: Torch) -> Any:
 
     class Generator(real):  # type: ignore[misc, valid-type]
         def __new__(cls, device: object = "cpu") -> Any:
-            made = real.__new__(cls, "cpu")
-            made.smith_device = torch.device("cuda", 0) if torch.device(device).type == "cuda" else None
-            return made
+            generator = real.__new__(cls, "cpu")
+            generator.smith_device = torch.device("cuda", 0) if torch.device(device).type == "cuda" else None
+            return generator
 
         @property
         def device(self) -> Any:
             return self.smith_device or real.device.__get__(self)
 
-        def get_state(self) -> Any:  # of CUDA: a seed, and an offset that kernels read
+        # The state of a generator of CUDA is a seed and an offset, which kernels read. Programs take it
+        # apart.
+        def get_state(self) -> Any:
             if self.smith_device is None:
                 return real.get_state(self)
             numbers = [self.initial_seed(), self.get_offset()]
@@ -214,8 +217,8 @@ def _constructors(torch: Torch) -> None:
     real = torch.tensor
 
     def tensor(*args: Any, pin_memory: bool = False, **kwargs: Any) -> Any:
-        made = real(*args, **kwargs)
-        return made.pin_memory() if pin_memory else made
+        result = real(*args, **kwargs)
+        return result.pin_memory() if pin_memory else result
 
     torch.tensor = functools.wraps(real)(tensor)
 
@@ -252,5 +255,6 @@ def _storages(torch: Torch) -> None:
     def tag(storage: Tensor) -> str | None:
         return "cuda:0" if hasattr(storage, "smith_gpu") else None
 
-    first = 0  # before torch's own, which asks for the runtime of CUDA
+    # Before torch's own function for CUDA, which has priority 20 and asks for the runtime.
+    first = 0
     torch.serialization.register_package(first, tag, restored)

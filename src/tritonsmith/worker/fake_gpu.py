@@ -1,8 +1,6 @@
 """Imitate a GPU for a kernel's file: it reports the point's target.
 
-Triton's driver and `torch.cuda` answer for the same GPU, from facts that the tool read in `configs/`. A fact
-about every GPU of the target is answered; one that differs between models is answered for one of them, and
-noted as a doubt; an unknown one is refused.
+Triton's driver and `torch.cuda` answer for the same GPU, from facts that the tool read in `configs/`.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ class FakeGpu:
 
     Attributes:
         target: Triton's GPUTarget.
-        asked: a fact that differs between targets was queried.
+        queried: whether a fact that differs between targets was queried.
     """
 
     def __init__(
@@ -32,7 +30,7 @@ class FakeGpu:
     ) -> None:
         self._doubt, self._unknown, self._every = doubt, unknown, every
         self.target: Any = None
-        self.asked = False
+        self.queried = False
         self._facts: Table = {}
 
     def become(self, target: GpuTarget) -> None:
@@ -47,18 +45,21 @@ class FakeGpu:
 
     def environment(self, package: str) -> dict[str, str]:
         """Return the variables that a package reads."""
-        self.asked = True
-        found: dict[str, str] = self._facts.get("environment", {}).get(package, {})
-        return found
+        self.queried = True
+        variables: dict[str, str] = self._facts.get("environment", {}).get(package, {})
+        return variables
 
     def fact(self, name: str, called: str) -> Any:
         """Return a fact.
 
         Args:
-            name: our name of it.
+            name: our name for it.
             called: the name that the caller uses.
         """
-        self.asked = True
+        # A fact that holds for every GPU of the target is certain. One that differs between models (the
+        # number of multiprocessors) is answered for one of them, as most kernels compile to the same code
+        # anyway, and noted as a doubt. An unknown one has no answer that could be right.
+        self.queried = True
         if name in self._facts["known"]:
             return self._facts["known"][name]
         if name not in self._facts["of_model"]:
@@ -77,9 +78,10 @@ class FakeGpu:
 
     def refuse(self, called: str) -> NoReturn:
         """Refuse a question whose answer is unknown."""
-        self.asked = True
+        self.queried = True
         text = f"{called} of a GPU of {self} is unknown"
-        self._doubt(text)  # a bare `except:` may be around
+        # A bare `except:` around the question would swallow the error, but not the doubt.
+        self._doubt(text)
         raise self._unknown(text)
 
     def __str__(self) -> str:
@@ -87,18 +89,20 @@ class FakeGpu:
 
     def capability(self, *_: Any, **__: Any) -> tuple[int, int]:
         """Return the compute capability; for AMD the numbers in the name."""
-        self.asked = True
+        self.queried = True
         arch = self.target.arch
         if self.target.backend == "cuda":
             return arch // 10, arch % 10
-        number = arch.partition("-")[0].replace("gfx", "")  # gfx1250-strict is a mode of Triton's
+        # gfx942 is (9, 4): major, minor and a stepping, the last two in hexadecimal (gfx90a). A suffix, as in
+        # gfx1250-strict, is a mode of Triton's.
+        number = arch.partition("-")[0].replace("gfx", "")
         return int(number[:-2]), int(number[-2], 16)
 
     def names(self, whose: str) -> Table:
         """Return facts by their names in upstream's driver or in torch: some exist for one vendor only."""
-        self.asked = True
-        found: Table = self._facts["names"].get(whose, {})
-        return found
+        self.queried = True
+        names: Table = self._facts["names"].get(whose, {})
+        return names
 
 
 class Properties(Mapping):  # type: ignore[type-arg] # Python 3.8
@@ -127,6 +131,9 @@ class DriverUtils:
         """Return the properties, by the names of this Triton's driver."""
         import triton
 
+        # The properties differ between releases. They are in the driver's C source, which Triton compiles on
+        # the user's machine and so brings along; later releases keep it elsewhere, and then all names are
+        # answered.
         names = self._gpu.names("driver")
         folder = os.path.join(os.path.dirname(triton.__file__), "backends")
         path = os.path.join(folder, _VENDORS[self._gpu.target.backend], "driver.c")
@@ -159,7 +166,7 @@ class FakeDriver:
 
     def get_current_target(self) -> Any:
         """Return the target of the compile."""
-        self._gpu.asked = True
+        self._gpu.queried = True
         return self._gpu.target
 
     def get_device_capability(self, *_: Any) -> tuple[int, int]:
@@ -199,8 +206,10 @@ class FakeDriver:
             raise AttributeError(name)
         from triton.backends import backends
 
-        self._gpu.asked = True
-        real = getattr(backends[_VENDORS[self._gpu.target.backend]].driver, name)  # AttributeError, as there
-        if name != "map_python_to_cpp_type":  # a table
+        self._gpu.queried = True
+        # An attribute that the real driver lacks is an AttributeError here, too: packages try several. The
+        # table of C types asks no GPU, so it is the one answer that is the real driver's.
+        real = getattr(backends[_VENDORS[self._gpu.target.backend]].driver, name)
+        if name != "map_python_to_cpp_type":
             self._gpu.refuse(f"driver.active.{name}")
         return real.__get__(self)

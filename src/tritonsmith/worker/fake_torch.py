@@ -73,7 +73,7 @@ class TorchVersion(types.ModuleType):
 
     _smith_gpu: FakeGpu
     _smith_built: Table
-    _smith_told: bool  # torch itself is told of the GPU, too
+    _smith_for_torch: bool  # whether torch itself sees the GPU, too
 
     @property
     def cuda(self) -> Any:
@@ -86,9 +86,10 @@ class TorchVersion(types.ModuleType):
         return self._built("hip")
 
     def _built(self, name: str) -> Any:
-        if _is_torch(sys._getframe(2)) and not self._smith_told:  # noqa: SLF001 - who asks decides the answer
+        # torch branches on its own build: on CUDA it would call C++ functions that this build lacks.
+        if _is_torch(sys._getframe(2)) and not self._smith_for_torch:  # noqa: SLF001 - who asks decides the answer
             return self._smith_built.get(name)
-        self._smith_gpu.asked = True
+        self._smith_gpu.queried = True
         if self._smith_gpu.target.backend != name:
             return None
         return self._smith_built.get(name) or UnknownVersion(f"torch.version.{name}", self._smith_gpu)
@@ -131,10 +132,13 @@ def torch_cuda(gpu: FakeGpu) -> Table:
     def name(*_: Any, **__: Any) -> Any:
         return gpu.fact("name", "the name of the GPU")
 
+    # Releases of torch differ in whether a GPU without bf16 counts as one that supports it, by emulation.
+    # Where the caller does not say which it means, only hardware that has it gives the same answer in all of
+    # them.
     def bf16(including_emulation: bool | None = None) -> bool:
         major = gpu.capability()[0]
         native = bool(gpu.target.backend == "hip" or major >= _SINCE_BF16)
-        if not native and including_emulation is None:  # releases of torch differ
+        if not native and including_emulation is None:
             gpu.refuse("torch.cuda.is_bf16_supported()")
         return bool(native or including_emulation)
 
@@ -155,8 +159,8 @@ def torch_cuda(gpu: FakeGpu) -> Table:
         "get_device_name": name,
         "is_bf16_supported": bf16,
         **{
-            one: refused(one)
-            for one in ("mem_get_info", "get_arch_list", "get_gencode_flags", "clock_rate", "utilization")
+            called: refused(called)
+            for called in ("mem_get_info", "get_arch_list", "get_gencode_flags", "clock_rate", "utilization")
         },
     }
 
@@ -164,7 +168,8 @@ def torch_cuda(gpu: FakeGpu) -> Table:
 def provide(gpu: FakeGpu, module: types.ModuleType) -> None:
     """Add the GPU to a stand-in for a module of torch."""
     if module.__name__ == "torch":
-        for name in PROVIDED[:2]:  # others are looked up by those who need them
+        # `import torch` makes these two attributes of it; the third has to be imported by name.
+        for name in PROVIDED[:2]:
             importlib.import_module(name)
     elif module.__name__ == "torch.cuda":
         vars(module).update(torch_cuda(gpu))
@@ -175,14 +180,15 @@ def provide(gpu: FakeGpu, module: types.ModuleType) -> None:
 
 
 def patch(gpu: FakeGpu, torch: Torch, built: Table | None = None) -> None:
-    """Let an installed torch report the fake GPU to all callers but torch itself, which would use the GPU.
+    """Let an installed torch report the fake GPU.
 
     Args:
         gpu: the GPU.
         torch: the module.
         built: versions by the vendor that torch claims to be built for, `cuda` or `hip`: then torch itself
-            sees the GPU, too.
+            sees the GPU, too, as captures need.
     """
+    # Torch itself would use a GPU that it sees, by C++ functions that a build for the CPU lacks.
     everyone = built is not None
     others = for_everyone if everyone else _for_others
     for name, answer in torch_cuda(gpu).items():
@@ -196,7 +202,8 @@ def patch(gpu: FakeGpu, torch: Torch, built: Table | None = None) -> None:
                 real = getattr(torch.accelerator, name)
                 setattr(torch.accelerator, name, others(_constant(value), real))
     torch.backends.cuda.is_built = others(_constant(True), torch.backends.cuda.is_built)
-    if hasattr(torch, "_C"):  # a torch for the CPU lacks this, which unsloth calls when it is imported
+    # A torch for the CPU lacks this function, which unsloth calls when it is imported.
+    if hasattr(torch, "_C"):
         real = getattr(torch._C, _RAW_STREAM, _constant(0))  # noqa: SLF001 - torch's own name
         setattr(torch._C, _RAW_STREAM, others(_constant(0), real))  # noqa: SLF001
     _version(gpu, torch.version, built)
@@ -225,7 +232,8 @@ def patched(gpu: FakeGpu, run: Callable[[], None], torch: Torch) -> None:
 def _tensors_on_cpu(gpu: FakeGpu, torch: Torch) -> None:
     """Let a file make tensors of the GPU, such as tables of its host code, as tensors of torch's CPU."""
 
-    # Their values are right, and no kernel takes one as a constant. Their device is wrong, which is noted.
+    # Their values are right, and no kernel takes a tensor as a constant. Their device is wrong, which is
+    # noted.
     def on_gpu(value: object) -> bool:
         text = str(value) if isinstance(value, (str, torch.device)) else ""
         return text.partition(":")[0] == "cuda"
@@ -256,10 +264,11 @@ def _constant(value: object) -> Callable[..., Any]:
     return lambda *_, **__: value
 
 
-def _version(gpu: FakeGpu, module: types.ModuleType, said: Table | None) -> None:
-    built = {name: vars(module).pop(name, None) or (said or {}).get(name) for name in ("cuda", "hip")}
+def _version(gpu: FakeGpu, module: types.ModuleType, claimed: Table | None) -> None:
+    # The properties of a class answer only where the module's own variables are gone.
+    built = {name: vars(module).pop(name, None) or (claimed or {}).get(name) for name in ("cuda", "hip")}
     module.__class__ = TorchVersion
-    vars(module).update(_smith_gpu=gpu, _smith_built=built, _smith_told=said is not None)
+    vars(module).update(_smith_gpu=gpu, _smith_built=built, _smith_for_torch=claimed is not None)
 
 
 def _is_torch(frame: types.FrameType) -> bool:
@@ -268,7 +277,8 @@ def _is_torch(frame: types.FrameType) -> bool:
 
 
 def for_everyone(answer: Callable[..., Any], _real: object = None) -> Any:
-    """Wrap the answer: torch._dynamo has a table of functions in which none may occur twice."""
+    """Return a function of its own for each name that has this answer."""
+    # torch._dynamo has a table of functions in which none may occur twice.
     if isinstance(answer, type):
         return answer
 
@@ -279,7 +289,8 @@ def for_everyone(answer: Callable[..., Any], _real: object = None) -> Any:
 
 
 def _for_others(answer: Callable[..., Any], real: Callable[..., Any]) -> Any:
-    if isinstance(real, type):  # a class may be inherited from, or be asked whether something is of it
+    # A class is more than its call: packages inherit from `torch.cuda.Stream`, or pass it to `isinstance`.
+    if isinstance(real, type):
         return _ClassForOthers(answer, real)
 
     def function(*args: Any, **kwargs: Any) -> Any:

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from .border import Table
     from .foreign import GpuTarget
 
-# Read by OpenMP and by the linear algebra libraries of NumPy and torch when they are imported.
+# OpenMP and the linear algebra libraries of NumPy and torch read these when they are imported. A process with
+# threads must not fork: a lock that another thread holds stays locked in the child.
 SINGLE_THREADED = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -31,7 +32,7 @@ class FileSurroundings:
     Attributes:
         ledger: a record of replaced modules, and of the code that depends on them.
         gpu: the target's GPU.
-        disassemblers: by binary stage, each with the programs that are there.
+        disassemblers: the disassembler of each binary stage, with those of its programs that exist.
     """
 
     def __init__(self, modules: Iterable[str], gpus: Table, lent: Table) -> None:
@@ -44,6 +45,8 @@ class FileSurroundings:
         )
         for name in self.gpu.packages():
             self._watcher.around[name] = self._with_variables
+        # Installed modules win: stand-ins are for what nobody else finds. A lent package is a real one, so it
+        # comes before them.
         sys.meta_path.insert(0, self._watcher)
         sys.meta_path.append(LentFinder(lent))
         sys.meta_path.append(StubFinder(modules, self.ledger, functools.partial(provide, self.gpu)))
@@ -63,8 +66,8 @@ class FileSurroundings:
     def tolerate(self, package: str) -> None:
         """Continue if the `__init__.py` of a package, or of a parent package, fails."""
 
-        # It often imports the whole package, with compiled extensions that are missing here; a kernel needs
-        # little of that, and anything it lacks later is a separate error.
+        # It often imports the whole package, with compiled extensions that are missing here. A kernel needs
+        # little of that, and whatever it lacks later is an error of its own.
         def run(rest: Callable[[], None], module: types.ModuleType) -> None:
             try:
                 if module.__name__ in self.gpu.packages():
@@ -91,43 +94,42 @@ def prepare(request: FileRequest, around: FileSurroundings | None = None) -> Fil
 
 def surroundings(request: FileRequest) -> FileSurroundings:
     """Import Triton, and return the surroundings of a kernel's file."""
-    for name in SINGLE_THREADED:  # a process with threads, started by an imported library, must not fork
+    for name in SINGLE_THREADED:
         os.environ.setdefault(name, "1")
     around = FileSurroundings(request.stand_ins, request.gpus, request.lent)
     try:
+        # Triton imports its code generator at the first compile: each child would do so again.
         import triton
-        import triton.compiler.code_generator  # imported late by itself, in each process
+        import triton.compiler.code_generator
         import triton.compiler.compiler
         import triton.runtime.cache
     except ImportError as error:
         raise RequestRefusedError(
             "triton", "this interpreter cannot import Triton 3.0 or later", why=str(error)
         ) from None
-    # The key of a cache names the Triton that filled it; nobody else sees this run's cache, and the
-    # digest of libtriton.so, which may have gigabytes, takes longer than `import triton`.
+    # Triton's part of a cache key is a digest of libtriton.so, which may have gigabytes: it takes longer than
+    # `import triton`. Only this Triton uses this run's cache, so any constant will do.
     for module in (triton.compiler.compiler, triton.runtime.cache):
         if hasattr(module, "triton_key"):
             module.triton_key = lambda: "tritonsmith"
     return around
 
 
-# Find the disassemblers of binary stages that are there, and run them.
-
-
 def available(tool: DisassemblerRequest, origin: str) -> DisassemblerRequest:
-    """Return a tool with those of its programs that are there; `origin` is the folder of Triton's package."""
+    """Return a tool with those of its programs that exist; `origin` is the folder of Triton's package."""
     paths = [path.replace("{triton}", origin) for path in tool.programs]
     return dataclasses.replace(tool, programs=tuple([path for path in paths if os.access(path, os.X_OK)]))
 
 
 def disassembled(tool: DisassemblerRequest, path: str) -> bytes | None:
     """Return the text of the first disassembler that can read a file; None if none can: the log says why."""
-    said = []
+    # An older cuobjdump on the PATH cannot read cubins of newer GPUs; the next program may.
+    errors = []
     for program in tool.programs:
         argv = [program, *tool.flags, path]
         done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=False)
         if done.returncode == 0:
             return done.stdout
-        said.append(done.stderr.decode(errors="replace"))
-    sys.stderr.write("".join(said))
+        errors.append(done.stderr.decode(errors="replace"))
+    sys.stderr.write("".join(errors))
     return None

@@ -1,9 +1,8 @@
-"""Names for objects of Triton and torch, which are not installed where types are checked.
+"""Other people's objects and code: names for types of Triton and torch, and whose code a frame runs.
 
-Each is `Any` for the type checker, and tells a reader which class it is. Nothing imports this file at run
-time: Python 3.8 cannot evaluate it.
-
-Find the code that uses a stub: the user's code, Triton, the standard library or the worker.
+The names are `Any` for the type checker, as neither package is installed where types are checked; they tell
+a reader which class an object has. The functions tell the user's code from Triton, the standard library and
+the worker, which are all on the stack where a stand-in is used.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ class GpuTarget(Protocol):
         """Threads of a warp."""
 
 
-_HERE = os.path.dirname(__file__)
+_HERE = os.path.dirname(__file__)  # of the worker, whose frames are nobody's use
 _LIBRARY = os.path.dirname(os.__file__)
 INSTALLED = ("site-packages", "dist-packages")
 _ASKS = ("hasattr", "getattr")
@@ -63,19 +62,21 @@ _LOOKERS = ("typing", "typing_extensions", "dataclasses", "abc", "enum", "inspec
 
 def where() -> str:
     """Return FILE:LINE of the responsible code, outside of the standard library, Triton and this tool."""
-    outermost = ""
+    # A kernel has no frame, as Triton compiles its AST: then Triton's own line is better than none.
+    innermost = ""
     for frame in frames():
         if _is_ours(frame) or is_library(frame):
             continue
         place = f"{shown(frame.f_code.co_filename)}:{frame.f_lineno}"
         if package_name(frame) != "triton":
             return place
-        outermost = outermost or place
-    return outermost
+        innermost = innermost or place
+    return innermost
 
 
 def shown(path: str) -> str:
     """Return a file's path relative to the folder that Python imports it from."""
+    # Folders of `sys.path` may be nested, as a checkout in a site-packages is: the longest one is meant.
     roots = [os.path.join(os.path.abspath(part), "") for part in sys.path if part]
     inside = [root for root in roots if path.startswith(root)]
     return path[len(max(inside, key=len)) :] if inside else path
@@ -101,6 +102,7 @@ def _is_ours(frame: types.FrameType) -> bool:
 def is_library(frame: types.FrameType) -> bool:
     """Report whether a frame runs code of the standard library."""
     path = frame.f_code.co_filename
+    # `importlib._bootstrap` is frozen into the interpreter, and stands below each `import`.
     if path.startswith("<frozen"):
         return True
     return path.startswith(_LIBRARY) and not any(part in path for part in INSTALLED)
@@ -125,4 +127,5 @@ def asks_whether(frame: types.FrameType) -> bool:
     """Report whether an attribute is read by `hasattr`, or `getattr` with a default, and not by a dot."""
     if is_library(frame) or not set(_ASKS) & set(frame.f_code.co_names):
         return False
+    # Builtins have no frame. The instruction that the caller is at tells them apart: a call, or LOAD_ATTR.
     return "CALL" in opcode.opname[frame.f_code.co_code[frame.f_lasti]]

@@ -1,7 +1,7 @@
 """Imitate tensors of the GPU: torch's CPU tensors, with values, that report the device `cuda:0`.
 
-An operation's result is of the GPU if its `device` says so, or else if one of its arguments is. Below
-autograd, torch hands all operations to one function here (`TorchDispatchMode`), which runs them on the CPU.
+Below autograd, torch hands all operations to one function here (`TorchDispatchMode`), which runs them on the
+CPU.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _REGISTRY = "_ZN3c104impl26device_guard_impl_registryE"
 _CUDA = 1  # c10::DeviceType
+# Operations by which a program sees values: after a kernel's launch they would be wrong, as no kernel runs.
 _READS = (
     "_local_scalar_dense",
     "nonzero",
@@ -53,11 +54,12 @@ def install(torch: Torch, gpu: FakeGpu, recorder: Recorder, request: CaptureRequ
     torch_compile.watch(torch, tensors.type, recorder, request)
     run = threading.Thread.run
 
+    # torch's modes belong to one thread: data loaders and servers start others.
     def in_thread(thread: threading.Thread) -> None:
         with tensors.mode():
             run(thread)
 
-    threading.Thread.run = in_thread  # type: ignore[assignment, method-assign] # modes are of one thread
+    threading.Thread.run = in_thread  # type: ignore[assignment, method-assign]
 
 
 class _Tensors:
@@ -86,7 +88,8 @@ class _Tensors:
         dispatch, handles = self._dispatch, self._handles
 
         class FakeGpuMode(base):  # type: ignore[misc, valid-type]
-            # Modes of torch's own do not bring in torch._dynamo, nor keep it from compiling.
+            # As for modes of torch's own: entering one neither imports torch._dynamo nor keeps it from
+            # compiling.
             _should_skip_dynamo = classmethod(lambda _: False)
             is_infra_mode = ignore_compile_internals = classmethod(lambda _: True)
             supports_higher_order_operators = True
@@ -146,15 +149,16 @@ class _Tensors:
             ) -> Any:
                 args, kwargs = autocast(func, args, kwargs or {})
                 others = overriding(types)
-                for kind in others:  # who are not told of this class, which is a plain tensor on a GPU
+                # Other subclasses check the types that they are called with, and this one stands for a plain
+                # tensor.
+                for kind in others:
                     theirs: Any = kind.__torch_function__(func, others, args, kwargs)
                     if theirs is not NotImplemented:
                         return theirs
                 with without():
                     result: Any = func(*args, **kwargs)
-                if (
-                    type(result) is plain and result.grad_fn is None
-                ):  # scratch of C++, which asks for no device
+                # Scratch tensors that C++ makes for itself pass no dispatch with a device.
+                if type(result) is plain and result.grad_fn is None:
                     return wrap(result)
                 return result
 
@@ -215,9 +219,8 @@ class _Tensors:
             return f"torch.cuda.{self._inner(tensor).type().rpartition('.')[2]}"
         if isinstance(kind, torch.dtype):
             return tensor.to(dtype=kind)
-        name = (
-            kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__name__}"
-        )  # torch.cuda.HalfTensor
+        # A name such as `torch.cuda.HalfTensor`, or that class.
+        name = kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__name__}"
         device = self._cuda if ".cuda." in name else self._cpu
         return tensor.to(device=device, dtype=getattr(torch, name.rpartition(".")[2]).dtype)
 
@@ -264,6 +267,7 @@ class _Tensors:
             outer[id(inner)] = inner, tensor
             return inner
 
+        # The result is of the GPU if `device` says so, or else if one of the arguments is.
         arguments = args, kwargs
         args, kwargs = self._each(unwrap, args), self._each(unwrap, kwargs)
         there = bool(outer)
@@ -278,15 +282,18 @@ class _Tensors:
         if outer and name in _READS and self._recorder.launched():
             self._recorder.note(f"{site()} reads values of the GPU ({name}): what kernels write is 0 there")
         result: Any = func(*args, **kwargs) if name != "record_stream" else None
-        if there and name in _EMPTY:  # what no kernel fills
+        # Memory that no kernel fills would hold other values in each run, and a program may branch on them.
+        if there and name in _EMPTY:
             result.zero_()
 
         def wrap(tensor: Tensor) -> Any:
             if id(tensor) not in outer:
                 return self._wrapped(tensor) if there else tensor
             inner, old = outer[id(tensor)]
+            # An operation in place returns its argument, which has to stay the same object. `t_()` and the
+            # like change its shape, too.
             if inner.shape != old.shape or inner.stride() != old.stride():
-                old.data = self._wrapped(inner)  # t_() and the like
+                old.data = self._wrapped(inner)
             return old
 
         return self._each(self._pinned if pinned else wrap, result)
@@ -405,8 +412,9 @@ def _no_array(*_: Any, **__: Any) -> Any:
 
 
 def _comparisons(torch: Torch, tensor_type: type[Any], recorder: Recorder) -> None:
-    """Make comparisons with kernel results succeed, so that a test goes on to its next kernel."""
+    """Make comparisons with kernel results succeed."""
 
+    # No kernel runs, so its results are wrong, and a test would end before it launches its next kernel.
     def holds(real: Callable[..., Any], answer: Callable[[Any], Any]) -> Callable[..., Any]:
         def compared(*args: Any, **kwargs: Any) -> Any:
             both = [argument for argument in (*args, *kwargs.values()) if isinstance(argument, tensor_type)]
@@ -418,7 +426,7 @@ def _comparisons(torch: Torch, tensor_type: type[Any], recorder: Recorder) -> No
         return functools.wraps(real)(compared)
 
     torch.allclose = holds(torch.allclose, lambda _: True)
-    torch.isclose = holds(torch.isclose, lambda one: torch.ones_like(one, dtype=torch.bool))
+    torch.isclose = holds(torch.isclose, lambda tensor: torch.ones_like(tensor, dtype=torch.bool))
     testing: Any = importlib.import_module("torch.testing")
     testing.assert_close = holds(testing.assert_close, lambda _: None)
 

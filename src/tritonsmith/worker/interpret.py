@@ -34,10 +34,8 @@ def run_programs(request_path: str) -> int:
     if answer["status"] == "ok":
         lines, refused = answer["value"]
     else:  # the file ended the process that loads it
-        lines, refused = (
-            [text_of(InterpretedRow(answer["status"], answer["error"], answer["seconds"]))],
-            False,
-        )
+        row = InterpretedRow(answer["status"], answer["error"], answer["seconds"])
+        lines, refused = [text_of(row)], False
     write(request.results, "".join(f"{line}\n" for line in lines))
     return EXIT_REFUSED if refused else 0
 
@@ -48,7 +46,9 @@ def _run_all(request: InterpretRequest) -> tuple[list[str], bool]:
     The second value is true if the request is refused.
     """
     lines: list[str] = []
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # which ends this process
+    # The default action of the alarm ends this process, whatever the file catches; the parent makes a row of
+    # it.
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, request.limit)
     try:
         _find_numpy(request.numpy)
@@ -70,6 +70,8 @@ def _run_all(request: InterpretRequest) -> tuple[list[str], bool]:
 
 def _find_numpy(folder: str) -> None:
     """Import NumPy; if this interpreter has none, import it from a folder, if it fits."""
+    # The folder is the tool's own, whose Python may have another version: then the C code of NumPy does not
+    # load.
     try:
         importlib.import_module("numpy")
     except ImportError:
@@ -89,8 +91,9 @@ def _run(point: PointRequest, loaded: LoadedKernel, program: InterpretedProgram)
 
     memory = InterpretedMemory(program.memory)
     interpreter._interpreter = MemoryModule(interpreter._interpreter, memory)  # noqa: SLF001
+    # As GridExecutor does. Since 3.1 the interpreter rewrites the kernel's AST first.
     kernel = loaded.fn
-    function = kernel.rewrite() if hasattr(kernel, "rewrite") else kernel.fn  # 3.1 and later rewrite its AST
+    function = kernel.rewrite() if hasattr(kernel, "rewrite") else kernel.fn
     interpreter._patch_lang(function)  # noqa: SLF001
     interpreter.interpreter_builder.grid_dim = program.grid
     interpreter.interpreter_builder.grid_idx = program.program
@@ -98,22 +101,23 @@ def _run(point: PointRequest, loaded: LoadedKernel, program: InterpretedProgram)
     return {"written": list(memory.written()), "outside": memory.outside}
 
 
-def _arguments(point: PointRequest, loaded: LoadedKernel, given: Iterator[Any]) -> Table:
+def _arguments(point: PointRequest, loaded: LoadedKernel, values: Iterator[Any]) -> Table:
     """Return the arguments by name: constants as a launch has them, others as the signature types them."""
     from triton.runtime import interpreter
 
     constants = {name: decoded(value) for name, value in complete(loaded, point).items()}
     constants.update({name: 1 for name, hint in point.hints.items() if hint == 1})
-    marked = {name for name, one in loaded.fn.fn.__annotations__.items() if "constexpr" in str(one)}
-    found: Table = {}
+    annotations = loaded.fn.fn.__annotations__
+    marked = {name for name, annotation in annotations.items() if "constexpr" in str(annotation)}
+    arguments: Table = {}
     for name, kind in point.signature.items():
         if name not in constants:
-            found[name] = _typed(kind, next(given))
+            arguments[name] = _typed(kind, next(values))
         elif name in marked:
-            found[name] = constants[name]
-        else:  # a number is a tensor for the interpreter, as for a launch
-            found[name] = interpreter._implicit_cvt(constants[name])  # noqa: SLF001
-    return found
+            arguments[name] = constants[name]
+        else:  # the interpreter makes a tensor of a number that is no constexpr, as a launch does
+            arguments[name] = interpreter._implicit_cvt(constants[name])  # noqa: SLF001
+    return arguments
 
 
 def _typed(kind: str, value: JsonValue) -> Any:
@@ -158,6 +162,8 @@ class _ElementType:
 class _DescribedTensor:
     """The base of a descriptor: an address and a type, as of a tensor."""
 
+    # TensorDescriptor asks its base for nothing else, and a tensor would need torch.
+
     def __init__(self, address: int, kind: str) -> None:
         self._address, self.dtype = address, _ElementType(kind)
 
@@ -171,5 +177,5 @@ def _descriptor(kind: str, value: Table) -> Any:
     from triton.tools.tensor_descriptor import TensorDescriptor
 
     base = _DescribedTensor(value["base"], kind[len("tensordesc<") :].partition("[")[0])
-    made = TensorDescriptor(base, value["shape"], value["strides"], value["block"])
-    return interpreter._implicit_cvt(made)  # noqa: SLF001
+    descriptor = TensorDescriptor(base, value["shape"], value["strides"], value["block"])
+    return interpreter._implicit_cvt(descriptor)  # noqa: SLF001

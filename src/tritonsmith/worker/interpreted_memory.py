@@ -24,6 +24,8 @@ class InterpretedMemory:
         """Fill the memory from runs of bytes: the first address, and the bytes in hexadecimal."""
         self.outside = 0
         parts = [(start, np.frombuffer(bytes.fromhex(digits), np.uint8)) for start, digits in runs]
+        # Sorted addresses beside their bytes. Addresses of the request are far apart, so one array of all
+        # bytes between them would not fit. Address 0, which no kernel has, keeps the arrays from being empty.
         self._at = np.concatenate([[0], *(start + np.arange(part.size) for start, part in parts)]).astype(
             np.int64
         )
@@ -125,6 +127,7 @@ class MemoryModule:
 
 def _lanes(at: Array, chosen: Array) -> list[Array]:
     """Return groups of elements that can act at once: all, or single ones if two share an address."""
+    # NumPy would read the old value for both, and lose one of the updates.
     if np.unique(at[chosen]).size == chosen.size:
         return [chosen]
     return [np.asarray([lane]) for lane in chosen]
@@ -135,9 +138,7 @@ def _bits(values: Array) -> Array:
 
 
 def _unsigned(act: Callable[..., Any]) -> Any:
-    return lambda one, other: act(one.view(f"u{one.itemsize}"), other.view(f"u{other.itemsize}")).view(
-        one.dtype
-    )
+    return lambda left, right: act(_bits(left), _bits(right)).view(left.dtype)
 
 
 _OPERATIONS = {  # RMWOp, python/src/interpreter.cc

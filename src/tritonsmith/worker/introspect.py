@@ -1,9 +1,6 @@
-"""Find which binding adds which pass, and which bindings a backend calls; nothing is compiled.
+"""Ask libtriton about itself: which binding adds which pass, what a backend calls, what a layout means.
 
-Convert layouts to linear ones with libtriton: the place of each element.
-
-Gluon's bindings convert; `to_linear_layout` came with 3.6. An assertion of the compiler ends the process, so
-each type has a process of its own.
+Nothing is compiled. An assertion of the compiler ends the process, so each question has a process of its own.
 """
 
 from __future__ import annotations
@@ -30,20 +27,19 @@ from .stage import read_tail
 
 if TYPE_CHECKING:
     from .border import Table
-    from .foreign import Backend, PassManager
+    from .foreign import Backend, Layout, PassManager
 
-if TYPE_CHECKING:
-    from .border import Table
-    from .foreign import Layout
-
-
+# Stages read attributes of the module and of its function, so an empty module is not enough to rehearse them.
 KERNEL = """\
 module {
   tt.func public @kernel() {
     tt.return
   }
 }
-"""  # of which stages read attributes
+"""
+LAYOUT_MODULE = "module {\n  tt.func public @f(%%0: %s) {\n    tt.return\n  }\n}\n"
+SIZES = re.compile(r"<((?:\d+x)+)")
+SHOWN = 2000  # bytes of what was printed, in an error
 
 
 def print_bindings(_: str) -> int:
@@ -116,7 +112,9 @@ class EnoughError(BaseException):
 
 def rehearse(request: RehearseRequest) -> Iterator[RehearsedRow]:
     """Yield the backend's calls per stage, in order, with the forms of their passes."""
-    answer = in_child(lambda: _rehearse(request))  # first, so that no thread runs where children come from
+    # First, and in a child: it imports Triton, and no thread that an import starts may run in the process
+    # that forks the other children.
+    answer = in_child(lambda: _rehearse(request))
     if answer["status"] != "ok":
         raise UnusableError(answer["error"])
     lib = load(library())
@@ -148,11 +146,13 @@ def _rehearse(request: RehearseRequest) -> list[Table]:
     for module, path, name in list(bindings_of(lib)):
         _watch(module, path, name, calls)
     lib.ir.pass_manager.run = lambda *_: None
+    # After its last MLIR pass, the stage `llir` translates to LLVM's IR. A module that no pass has lowered
+    # cannot go on from there.
     lib.llvm.context = _enough
     target = GPUTarget(*request.target)
     backend = make_backend(target)
     known = set(getattr(backend.parse_options({}), "__dataclass_fields__", ()))
-    options = backend.parse_options({key: one for key, one in request.options.items() if key in known})
+    options = backend.parse_options({key: value for key, value in request.options.items() if key in known})
     context = lib.ir.context()
     lib.ir.load_dialects(context)
     backend.load_dialects(context)
@@ -169,7 +169,7 @@ def _rehearse(request: RehearseRequest) -> list[Table]:
         try:
             if name in stages:
                 stages[name](module, metadata)
-        except EnoughError:
+        except EnoughError:  # all passes of MLIR were requested
             pass
         except Exception as failure:  # noqa: BLE001 - the calls that were made count
             error = f"{type(failure).__name__}: {failure}"
@@ -204,19 +204,17 @@ def _watch(module: types.ModuleType, path: str, name: str, calls: list[Table]) -
 
 def plain(arguments: Iterable[Any]) -> list[Any]:
     """Return arguments of a binding as JSON values."""
-    return [one if isinstance(one, (bool, int, str)) else {"class": type(one).__name__} for one in arguments]
+    return [
+        value if isinstance(value, (bool, int, str)) else {"class": type(value).__name__}
+        for value in arguments
+    ]
 
 
-MODULE = "module {\n  tt.func public @f(%%0: %s) {\n    tt.return\n  }\n}\n"
-SIZES = re.compile(r"<((?:\d+x)+)")
-SHOWN = 2000  # bytes of what was printed, in an error
-
-
-def convert(request_text: str) -> int:
-    """Print a line of JSON for each type of the request: its bases, or an error."""
+def print_layouts(request_text: str) -> int:
+    """Convert layouts to linear ones: print a line of JSON for each type, with its bases or an error."""
     interrupt_with_parent()
     request = request_of(LayoutRequest, request_text)
-    if not able():
+    if not converts_layouts():
         what = "it has no conversion to linear layouts: releases from 3.6.0 on have"
         print(refusal_text(WorkerRefusal("unusable", what)))
         return EXIT_REFUSED
@@ -225,15 +223,16 @@ def convert(request_text: str) -> int:
         for number, text in enumerate(request.types):
             file = os.path.join(folder, f"{number}.mlir")
             with open(file, "w", encoding="utf-8") as module:
-                module.write(MODULE % text)
-            answer = in_child(functools.partial(bases, text, file), log, request.timeout)
+                module.write(LAYOUT_MODULE % text)
+            answer = in_child(functools.partial(linear_layout, text, file), log, request.timeout)
             value = answer.get("value") or {"error": failure(answer["error"], log)}
             print(text_of(LayoutRow(text, **value)))
     return 0
 
 
-def able() -> bool:
+def converts_layouts() -> bool:
     """Report whether this Triton converts layouts; import the modules that this takes."""
+    # Gluon's bindings convert; `to_linear_layout` came with 3.6.
     import triton
 
     try:
@@ -244,8 +243,8 @@ def able() -> bool:
     return hasattr(gluon_ir.GluonOpBuilder, "to_linear_layout")
 
 
-def bases(text: str, file: str) -> Table:
-    """Return the bases of the layout of a tensor or memory type."""
+def linear_layout(text: str, file: str) -> Table:
+    """Return the bases, shape and padding of the layout of a tensor or memory type."""
     import triton._C.libtriton as lib
 
     context = context_of(lib)
@@ -276,16 +275,18 @@ def rank_of(layout: Layout, most: int) -> int:
 
 def answer_of(layout: Layout, shape: list[int]) -> Table:
     """Return the fields of one of Gluon's linear layouts."""
+    # The fields differ by class (registers, shared memory, tensor memory), and by release: the bases of
+    # blocks are `block_bases` or `cga_layout`.
     names = {"reg_bases": "register", "lane_bases": "lane", "warp_bases": "warp", "offset_bases": "offset"}
     names.update(rows="row", cols="column", block_bases="block", cga_layout="block")
-    found = {name: getattr(layout, field) for field, name in names.items() if hasattr(layout, field)}
+    bases = {name: getattr(layout, field) for field, name in names.items() if hasattr(layout, field)}
     padding = getattr(layout, "interval_padding_pairs", [])
-    return {"bases": found, "shape": shape, "padding": padding}
+    return {"bases": bases, "shape": shape, "padding": padding}
 
 
 def failure(error: str, log: str) -> str:
     """Return the error with the compiler's output."""
-    said = re.findall(
+    printed = re.findall(
         r"^(?:loc\(.*\): )?(.*(?:error|Assertion|ERROR).*)$", read_tail(log, SHOWN), re.MULTILINE
     )
-    return "\n".join([error, *said[:3]])
+    return "\n".join([error, *printed[:3]])

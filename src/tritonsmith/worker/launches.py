@@ -28,10 +28,12 @@ if TYPE_CHECKING:
     from .border import Table
     from .foreign import AstSource, GpuTarget, JitFunction, TritonValue
 
-_PAUSE = 0.2  # seconds between two writes of counts: a process may be killed at any time
+# Seconds between two writes of counts: a process may be killed at any time, but a program may also launch
+# some hundred thousand times, and cannot wait for a disk each time.
+_PAUSE = 0.2
 _OURS = os.path.dirname(__file__)
-_GENERATED: list[str] = []  # folders of generated code that go with the run
-_BELOW = ("triton", "torch", "")  # packages between a launch and the program; generated code is of none
+_GENERATED: list[str] = []  # folders of generated code, which are deleted after the run
+_BELOW = ("triton", "torch", "")  # packages between a launch and the program; generated code has none
 ALIGNED = 16
 _DIVISIBLE, _RANGE = "tt.divisibility", "tt.pointer_range"
 
@@ -74,7 +76,7 @@ class Recorder:
 
     def begin(self) -> None:
         """Open the file of this process."""
-        # The time, too: a program may run for so long that numbers of processes come again.
+        # With the time, as a long run may see the number of a process again.
         name = f"{os.getpid()}-{time.time_ns()}.jsonl"
         self._file = open(  # noqa: SIM115 - until the process ends
             os.path.join(self._folder, name), "x", encoding="utf-8"
@@ -88,8 +90,9 @@ class Recorder:
             launches.forget()
         self._changed.clear()
         self.begin()
+        # Processes of multiprocessing end by `os._exit`, without `atexit`, but run its own finalizers.
         util = sys.modules.get("multiprocessing.util")
-        if util:  # its processes end without `atexit`
+        if util:
             util.register_after_fork(
                 self, lambda recorder: util.Finalize(recorder, recorder.end, exitpriority=0)
             )
@@ -141,7 +144,6 @@ class Recorder:
             launches.grids[text] = launches.grids.get(text, 0) + 1
             launches.sites[place] = launches.sites.get(place, 0) + 1
             self._changed[key] = None
-            # Not each launch is written: a program may launch some hundred thousand times.
             if time.monotonic() - self._wrote > _PAUSE:
                 self._flush()
 
@@ -211,15 +213,14 @@ def specialized_kernel(
 ) -> SpecializedKernel:
     """Read a kernel's specialization from the source object that Triton hands to its compiler.
 
-    Up to 3.2 that has names, positions and an AttrsDescriptor; since 3.3 paths, so that parts of tuples have
-    them too.
-
     Args:
         src: Triton's ASTSource.
         target: Triton's GPUTarget.
-        options: those to record.
-        note: called with what no signature can say.
+        options: the options to record.
+        note: a function that is called with what no signature can say.
     """
+    # Up to 3.2 the source has names, positions and an AttrsDescriptor; since 3.3 it has paths, so that parts
+    # of tuples have attributes, too.
     function = src.fn.fn
     while not inspect.isfunction(function):
         function = function.fn
@@ -319,6 +320,7 @@ def _value(value: TritonValue) -> Any:
 
 def _named(fn: JitFunction, function: types.FunctionType) -> str:
     """Return the `kernel` of FILE:KERNEL: a name of the module, or `make.kernel`; empty if neither exists."""
+    # Its own name first: another variable may be bound to the same kernel.
     bound = function.__globals__
     for name in (function.__name__, *bound):
         value = bound.get(name)
@@ -332,12 +334,10 @@ def _named(fn: JitFunction, function: types.FunctionType) -> str:
 
 
 class RecordedKernel:
-    """A kernel that is not compiled: its launches are counted; reading an attribute compiles it.
+    """A kernel that is not compiled: its launches are counted; reading an attribute compiles it."""
 
-    Attributes:
-        function: Triton passes this and the metadata on.
-    """
-
+    # Triton hands these to `run`, which ignores them, and to hooks. Programs read the numbers to choose a
+    # grid: those of a small kernel on any GPU.
     function = packed_metadata = module = None
     n_regs, n_spills, n_max_threads = 32, 0, 1024
 
@@ -364,7 +364,8 @@ class RecordedKernel:
         self._recorder.note(f"{site()} {what}")
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name == "result":  # 3.6 asks: a kernel in the making has it
+        # Since 3.6 Triton takes an object with `result` for the future of a compile that still runs.
+        if name.startswith("__") or name == "result":
             raise AttributeError(name)
         if "_real" not in vars(self):
             self._real = self._compile()

@@ -1,12 +1,4 @@
-"""Call libtriton's bindings of the passes; the library is loaded without the package.
-
-The package takes longer to import, and 3.0's needs setuptools.
-
-Set options of the LLVM inside libtriton, as `opt` and `llc` take them.
-
-Its parser is in each libtriton.so. Up to 3.6 the library does not export it: the symbol table, which releases
-keep, has its address. (The function of LLVM's C API ignores unknown options silently.)
-"""
+"""Use libtriton without Triton's package: the bindings that add passes, and the options of its LLVM."""
 
 from __future__ import annotations
 
@@ -30,11 +22,22 @@ if TYPE_CHECKING:
     from .border import Table
     from .foreign import PassManager
 
-
 SIGNATURE = re.compile(r"^\w+\((.*)\) -> ")
 PARAMETER = re.compile(r"(?:^|, )\w+: ([^,\[\]]+(?:\[[^\]]*\])?)")
 # Two values per argument type: the option that changes between them shows that argument.
 PROBES: Table = {"int": (7001, 7002), "bool": (False, True), "str": ("first", "second")}
+
+# llvm::cl::ParseCommandLineOptions(int, const char *const *, StringRef, ...): all arguments after these have
+# zero as their default, and one more of them does no harm (there are three or four).
+PARSER = rb"_ZN4llvm2cl23ParseCommandLineOptionsEiPKPKcNS_9StringRefE\w+"
+ANCHOR = rb"PyInit_libtriton"  # exported: its address minus its place in the file is the library's base
+BISECTION = "-opt-bisect-limit"
+GATE = "LLVM_IR_ENABLE_DUMP"  # if set, Triton's passes over LLVM IR are printed, and numbered, too
+SILENCE = "-filter-print-funcs=none"  # print no function
+_TABLES = (2, 11)  # sh_type: SHT_SYMTAB, SHT_DYNSYM
+_SECTION = struct.Struct("<IIQQQQIIQQ")
+_SYMBOL = struct.Struct("<IBBHQQ")
+_APPLIED: list[tuple[str, ...]] = []
 
 
 class UnusableError(Exception):
@@ -47,10 +50,9 @@ def library() -> str:
     if spec is None or not spec.origin:
         raise UnusableError("this interpreter has no Triton")
     folder = os.path.join(os.path.dirname(spec.origin), "_C")
-    candidates = [
-        os.path.join(folder, "libtriton" + ending) for ending in importlib.machinery.EXTENSION_SUFFIXES
-    ]
-    for path in candidates:  # in Python's own order: a library for another Python may lie beside it
+    # In the order of Python's own import: a library for another Python may be in the same folder.
+    for ending in importlib.machinery.EXTENSION_SUFFIXES:
+        path = os.path.join(folder, f"libtriton{ending}")
         if os.path.isfile(path):
             return path
     raise UnusableError(f"{os.path.dirname(spec.origin)} has no libtriton.so for this Python")
@@ -58,6 +60,7 @@ def library() -> str:
 
 def load(path: str) -> Any:
     """Load the extension module without the package."""
+    # The package takes longer to import, and 3.0's needs setuptools.
     spec = importlib.util.spec_from_file_location("libtriton", path)
     assert spec is not None  # noqa: S101 - for the type checker
     assert spec.loader is not None  # noqa: S101
@@ -105,6 +108,7 @@ def binding(lib: types.ModuleType, path: str) -> Any:
 
 def kinds_of(function: object) -> list[str] | None:
     """Return the types of a binding's arguments after the pass manager; None if its docstring lacks them."""
+    # A function of pybind11 or nanobind has no other signature than the first line of its docstring.
     match = SIGNATURE.match((function.__doc__ or "").strip())
     if not match:
         return None
@@ -117,7 +121,8 @@ def value_of(lib: types.ModuleType, kind: str, number: int) -> Any:
     if kind in PROBES:
         return PROBES[kind][number]
     short = re.split(r"::|\.", kind)[-1]
-    for name in sorted(dir(lib)):  # ClusterInfo: a class of a backend, made without arguments
+    # What is left is a class of a backend that is made without arguments, such as nvidia.ClusterInfo.
+    for name in sorted(dir(lib)):
         cls = getattr(getattr(lib, name), short, None)
         if isinstance(cls, type):
             return cls()
@@ -133,21 +138,8 @@ def add(lib: types.ModuleType, manager: PassManager, path: str, arguments: Itera
     binding(lib, path)(manager, *values)
 
 
-# llvm::cl::ParseCommandLineOptions(int, const char *const *, StringRef, ...): all arguments after these have
-# zero as their default, and one more of them does no harm (there are three or four).
-PARSER = rb"_ZN4llvm2cl23ParseCommandLineOptionsEiPKPKcNS_9StringRefE\w+"
-ANCHOR = rb"PyInit_libtriton"  # exported: its address minus its place in the file is the library's base
-BISECTION = "-opt-bisect-limit"
-GATE = "LLVM_IR_ENABLE_DUMP"  # if set, Triton's passes over LLVM IR are printed, and numbered, too
-SILENCE = "-filter-print-funcs=none"  # print no function
-_TABLES = (2, 11)  # sh_type: SHT_SYMTAB, SHT_DYNSYM
-_SECTION = struct.Struct("<IIQQQQIIQQ")
-_SYMBOL = struct.Struct("<IBBHQQ")
-_APPLIED: list[tuple[str, ...]] = []
-
-
 def apply(flags: tuple[str, ...]) -> None:
-    """Set options, once in a process: `disable-lsr`, `opt-bisect-limit=9`.
+    """Set options of LLVM, once in a process: `disable-lsr`, `opt-bisect-limit=9`, as `opt` takes them.
 
     Raises:
         RequestRefusedError: LLVM rejects them, or its parser is not found.
@@ -159,11 +151,12 @@ def apply(flags: tuple[str, ...]) -> None:
     if bisects(flags) and GATE not in os.environ:
         os.environ[GATE] = "1"
         words.append(SILENCE)
-    with tempfile.NamedTemporaryFile() as log:  # an option that is unknown ends the process
+    # LLVM's parser calls `exit` on an unknown option: it is tried in a child first.
+    with tempfile.NamedTemporaryFile() as log:
         answer = in_child(lambda: parse(words), log.name)
-        said = log.read().decode(errors="replace").strip()
+        printed = log.read().decode(errors="replace").strip()
     if answer["status"] != "ok":
-        why = said or answer["error"]
+        why = printed or answer["error"]
         raise RequestRefusedError("llvm", f"LLVM does not take --set-llvm {' '.join(flags)}", why=why)
     parse(words)
     _APPLIED.append(flags)
@@ -186,6 +179,9 @@ def shorten(path: str, flags: tuple[str, ...]) -> None:
 
 
 def _parser(path: str) -> Callable[[list[str]], None]:
+    """Return LLVM's parser of options, which is in each libtriton.so."""
+    # Up to 3.6 the library does not export it, but releases keep the symbol table, which has its address.
+    # LLVM's C API has LLVMParseCommandLineOptions, which ignores unknown options silently.
     anchor = getattr(ctypes.CDLL(path), ANCHOR.decode())
     places = symbols(path, (PARSER, ANCHOR))
     if len(places) < 2:  # noqa: PLR2004 - both
@@ -205,7 +201,8 @@ def _parser(path: str) -> Callable[[list[str]], None]:
 
 def symbols(path: str, names: tuple[bytes, ...]) -> dict[bytes, int]:
     """Return the addresses of the symbols that match the patterns; missing ones are left out."""
-    found: dict[bytes, int] = {}
+    addresses: dict[bytes, int] = {}
+    # Mapped and searched, not parsed: the library has hundreds of megabytes, and 100,000 symbols and more.
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as raw:
         (start,), (size, count) = struct.unpack_from("<Q", raw, 40), struct.unpack_from("<HH", raw, 58)
         sections = [_SECTION.unpack_from(raw, start + number * size) for number in range(count)]
@@ -217,5 +214,5 @@ def symbols(path: str, names: tuple[bytes, ...]) -> dict[bytes, int]:
             places = {match.start() + 1 - begin: name for name, match in matches if match}
             for text, _, _, _, value, _ in _SYMBOL.iter_unpack(raw[offset : offset + length]):
                 if text in places and value:
-                    found[places[text]] = value
-    return found
+                    addresses[places[text]] = value
+    return addresses

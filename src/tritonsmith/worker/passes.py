@@ -1,19 +1,14 @@
-"""Run single passes on files of IR, or print such files in MLIR's generic form; each in a process of its own.
+"""Run single passes on files of IR, print such files in MLIR's generic form, and try a plugin's passes.
 
 `replay` runs a list of jobs. `reduce` is a conversation: a request is a line of JSON on standard input, an
-answer one on standard output. `generic` prints files with the Triton that printed them.
-
-Load a plugin as Triton would, in processes of their own: an abort there is an answer here.
-
-The struct that a plugin returns is `PluginInfo` in include/triton/Tools/PluginUtils.h at 3.7 and main; its
-last field, Triton's version, came with version 2.
+answer one on standard output. `generic` prints files with the Triton that printed them. `plugin` loads a
+plugin as Triton would. Each runs in a process of its own: an abort there is an answer here.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
-import functools
 import os
 import sys
 import tempfile
@@ -41,12 +36,25 @@ from .processes import adopt, end_adopted, in_child, interrupt_with_parent, limi
 from .stage import read_tail
 
 if TYPE_CHECKING:
-    from .foreign import MlirModule, PassManager
-
-if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .border import Table
+    from .foreign import MlirModule, PassManager
+
+# In the log: the IR was parsed, and the passes begin. An earlier failure is not theirs.
+MARK = "=== passes ===\n"
+# MLIR prints a module in generic form if it is invalid, and `builtin.module` may only have attributes of
+# dialects: one without a dialect's prefix makes it print that form.
+_INVALID = "generic"
+
+ENTRY = "tritonGetPluginInfo"
+SHOWN = 2000  # bytes of what was printed, in an error
+PLUGIN_INPUT = """tt.func public @f(%a: i32) -> i32 {
+  %0 = arith.addi %a, %a : i32
+  tt.return %0 : i32
+}
+"""
+LISTS = ("passes", "dialects", "ops")
 
 
 def replay_all(request_path: str) -> int:
@@ -93,7 +101,8 @@ def add_all(lib: types.ModuleType, manager: PassManager, calls: Iterable[CallReq
 
 
 def run_passes(manager: PassManager, module: MlirModule, name: str) -> None:
-    """Run the passes; `name` is for the reproducer, which has one since 3.5."""
+    """Run the passes; `name` is for the reproducer."""
+    # Since 3.5 `run` takes that name, and requires it. A binding has no signature but its docstring.
     tagged = ": str" in (manager.run.__doc__ or "")
     manager.run(module, *([name] if tagged else []))
 
@@ -102,12 +111,6 @@ def write(path: str, text: str) -> None:
     """Write the whole content of a file."""
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)
-
-
-# Print the generic form.
-
-# MLIR prints a module in generic form if it is invalid; builtin.module may only have attributes of dialects.
-_INVALID = "generic"
 
 
 def print_all(request_path: str) -> int:
@@ -129,34 +132,28 @@ def print_all(request_path: str) -> int:
 
 
 def _print(lib: types.ModuleType, path: str, out: str, memory: int) -> None:
-    _limit(memory)
+    _limit_addresses(memory)
     context = context_of(lib)
     write(out, generic_text(lib, context, lib.ir.parse_mlir_module(path, context)))
 
 
-def _limit(memory: int) -> None:
-    """Limit the memory of this process, in bytes."""
+def _limit_addresses(memory: int) -> None:
+    """Limit the address space of this process, in bytes."""
     # The generic form repeats the definition of an alias at each use, so a text may grow without bound.
     import resource
 
     most = resource.getrlimit(resource.RLIMIT_AS)[1]
-    wanted = memory if most == resource.RLIM_INFINITY else min(memory, most)
+    limit = memory if most == resource.RLIM_INFINITY else min(memory, most)
     with contextlib.suppress(ValueError, OSError):  # macOS refuses it
-        resource.setrlimit(resource.RLIMIT_AS, (wanted, most))
+        resource.setrlimit(resource.RLIMIT_AS, (limit, most))
 
 
 def generic_text(lib: types.ModuleType, context: Any, module: MlirModule) -> str:
     """Return a module in generic form; the module is invalid afterwards."""
     builder = lib.ir.builder(context)
-    unit = getattr(builder, "get_unit_attr", None)  # 3.0 and others have it not; any attribute will do
+    unit = getattr(builder, "get_unit_attr", None)  # some releases, 3.0 among them, lack it
     module.set_attr(_INVALID, unit() if unit else builder.get_bool_attr(True))
     return str(module)
-
-
-# Run passes on one piece of IR after the other.
-
-# In the log: the IR was parsed, and the passes begin. An earlier failure is not theirs.
-MARK = "=== passes ===\n"
 
 
 def answer_requests() -> int:
@@ -169,15 +166,16 @@ def answer_requests() -> int:
     print(text_of(ReadyRow(ready=True)), flush=True)
     for line in sys.stdin:
         request = request_of(ReduceRequest, line)
-        answer = in_child(partial(run, lib, request), request.log, request.timeout)
+        answer = in_child(partial(_answer, lib, request), request.log, request.timeout)
         row = ChildRow(answer["status"], answer.get("error", ""), answer["seconds"])
         print(text_of(row), flush=True)
     return 0
 
 
-def run(lib: types.ModuleType, request: ReduceRequest) -> None:
+def _answer(lib: types.ModuleType, request: ReduceRequest) -> None:
     """Parse, run the passes, and write the output or its generic form, if requested; runs in the child."""
     context = context_of(lib)
+    # One piece of IR has little to do in parallel, so no pool of threads is started for it.
     if hasattr(context, "disable_multithreading"):
         context.disable_multithreading()
     module = lib.ir.parse_mlir_module(request.input, context)
@@ -193,19 +191,11 @@ def run(lib: types.ModuleType, request: ReduceRequest) -> None:
         write(request.out, text)
 
 
-ENTRY = "tritonGetPluginInfo"
-SHOWN = 2000  # bytes of what was printed, in an error
-MODULE = """tt.func public @f(%a: i32) -> i32 {
-  %0 = arith.addi %a, %a : i32
-  tt.return %0 : i32
-}
-"""
-LISTS = ("passes", "dialects", "ops")
-
-
 class PluginInfo(ctypes.Structure):
     """The struct that the entry point returns."""
 
+    # `PluginInfo` in include/triton/Tools/PluginUtils.h, at 3.7 and main. The last field came with version 2
+    # of the struct: where `api` is less, it lies beyond the struct's end, and must not be read.
     _fields_ = [
         ("api", ctypes.c_uint32),
         ("name", ctypes.c_char_p),
@@ -219,17 +209,19 @@ class PluginInfo(ctypes.Structure):
     ]
 
 
-def try_it(request_text: str) -> int:
-    """Print a JSON object: `said` by the plugin, `taken` by Triton, `ran`; each a value or an error."""
+def try_plugin(request_text: str) -> int:
+    """Print a JSON object: the plugin's description, Triton's view of it, and the run of its passes."""
     interrupt_with_parent()
     adopt()
     request = request_of(LoadPluginRequest, request_text)
     steps = {}
     with tempfile.TemporaryDirectory() as folder:
         log = os.path.join(folder, "log")
-        for key, act in (("said", said), ("taken", taken), ("ran", ran)):
-            answer = in_child(functools.partial(_bounded, act, request), log, request.timeout)
-            end_adopted()  # sessions of their own, too
+        for key, act in (("said", described), ("taken", registered), ("ran", run_each)):
+            answer = in_child(partial(_bounded, act, request), log, request.timeout)
+            # `in_child` ends its child's group. A process that a plugin's constructor starts may have left
+            # that group, for a session of its own.
+            end_adopted()
             steps[key] = PluginStepRow(
                 answer["status"],
                 answer.get("error", ""),
@@ -246,10 +238,12 @@ def _bounded(act: Callable[[LoadPluginRequest], Table], request: LoadPluginReque
     return act(request)
 
 
-def said(request: LoadPluginRequest) -> Table:
-    """Return a plugin's own description; all of its symbols are resolved first."""
+def described(request: LoadPluginRequest) -> Table:
+    """Return a plugin's own description."""
     from triton._C import libtriton  # noqa: F401 - the plugin takes its symbols from there
 
+    # RTLD_NOW resolves all symbols at once: one that this libtriton lacks is an error here with its name,
+    # instead of a crash in the middle of a pass.
     library = ctypes.CDLL(request.plugin, mode=os.RTLD_NOW | os.RTLD_LOCAL)
     entry = getattr(library, ENTRY)
     entry.restype = ctypes.POINTER(PluginInfo)
@@ -257,27 +251,27 @@ def said(request: LoadPluginRequest) -> Table:
     latest = info.api >= request.names_triton
     return {
         "api": info.api,
-        "name": text(info.name),
-        "version": text(info.version),
-        "triton": text(info.triton) if latest else "",
+        "name": _decoded(info.name),
+        "version": _decoded(info.version),
+        "triton": _decoded(info.triton) if latest else "",
         **{name: getattr(info, f"{name}_count") for name in LISTS},
     }
 
 
-def taken(request: LoadPluginRequest) -> Table:
+def registered(request: LoadPluginRequest) -> Table:
     """Return Triton's view of a plugin: the functions that add its passes."""
     return {"bindings": sorted(_bindings(request))}
 
 
-def ran(request: LoadPluginRequest) -> Table:
-    """Run each pass on a small module; a crash is libtriton's own, which it reports as a failure."""
+def run_each(request: LoadPluginRequest) -> Table:
+    """Run each pass on a small module."""
     bindings = _bindings(request)
     from triton._C import libtriton
 
     with tempfile.TemporaryDirectory() as folder:
         file = os.path.join(folder, "module.mlir")
         with open(file, "w", encoding="utf-8") as module_file:
-            module_file.write(MODULE)
+            module_file.write(PLUGIN_INPUT)
         for add in bindings.values():
             context = context_of(libtriton)
             module = libtriton.ir.parse_mlir_module(file, context)
@@ -290,9 +284,9 @@ def ran(request: LoadPluginRequest) -> Table:
 
 
 def _bindings(request: LoadPluginRequest) -> dict[str, Callable[..., object]]:
-    variable = request.variable
-    if variable:
-        os.environ[variable] = request.plugin
+    # libtriton reads the variable while it is loaded, so it has to be set before the import.
+    if request.variable:
+        os.environ[request.variable] = request.plugin
     from triton._C import libtriton
 
     module: Any = getattr(libtriton.passes, "plugin", None)
@@ -302,6 +296,6 @@ def _bindings(request: LoadPluginRequest) -> dict[str, Callable[..., object]]:
     return {name: getattr(module, name) for name in names}
 
 
-def text(value: bytes | None) -> str:
+def _decoded(value: bytes | None) -> str:
     """Decode a C string; empty for NULL."""
     return value.decode("utf-8", "replace") if value else ""

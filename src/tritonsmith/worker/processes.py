@@ -61,10 +61,10 @@ def in_child(act: Callable[[], Any], log: str = os.devnull, timeout: float = 600
 
 def _hear(reader: int, pid: int, timeout: float) -> tuple[str, bool]:
     """Return the line that a child writes, and True if it took too long."""
-    # The end of the pipe is not the end of the child: processes that it has started may hold the pipe.
+    # The end of the child need not end the pipe: processes that it has started may hold it open.
     until, line = time.monotonic() + timeout, b""
     while not line.endswith(b"\n"):
-        # Asked before the pipe is read: what a child writes just before its end is then there.
+        # In this order, a line that a child writes just before its end is not missed.
         over, left = _over(pid), until - time.monotonic()
         if left <= 0:
             return "", True
@@ -86,7 +86,8 @@ def _over(pid: int) -> bool:
 
 
 def _lead(pid: int) -> None:
-    """Make a process the leader of a group: by itself and by its parent, whichever comes first."""
+    """Make a process the leader of a group."""
+    # Both it and its parent call this: whoever comes second must find the group there.
     with contextlib.suppress(OSError):
         os.setpgid(pid, pid)
 
@@ -101,8 +102,9 @@ def _end(pid: int) -> None:
 
 def end_adopted() -> None:
     """Kill all children of a process that adopts: see `adopt`. It must have none of its own."""
+    # A child that is killed leaves its own children to this process, so one round is not enough.
     until = time.monotonic() + _ADOPTED
-    while (children := _children()) and time.monotonic() < until:  # a child that is killed leaves its own
+    while (children := _children()) and time.monotonic() < until:
         for pid in children:
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
@@ -121,7 +123,8 @@ def _children() -> list[int]:
 
 
 def limit_memory(bytes_: int) -> None:
-    """Limit the writable memory of this process and each of its children; mapped memory is not limited."""
+    """Limit the writable memory of this process and each of its children."""
+    # RLIMIT_AS would count mapped files, and libtriton alone maps a gigabyte.
     import resource
 
     most = resource.getrlimit(resource.RLIMIT_DATA)[1]
@@ -141,22 +144,19 @@ def _child(act: Callable[[], Any], log: str, writer: int) -> None:
             line = json.dumps({"status": "ok", "value": act()})
         except BaseException as error:  # noqa: BLE001 - whatever a binding raises
             line = json.dumps({"status": "failed", "error": f"{type(error).__name__}: {error}"})
-        sys.stdout.flush()  # now: the parent ends this process when it has the answer
+        # Before the answer, as the parent kills this process as soon as it has it.
+        sys.stdout.flush()
         with contextlib.suppress(OSError), open(writer, "w", encoding="utf-8") as file:
             file.write(line + "\n")
         os._exit(0)
-    finally:  # what runs after this is the parent's
+    finally:
+        # Whatever failed above, this copy of the parent must not go on as the parent.
         os._exit(1)
 
 
-# React to the death of the parent or of a child.
-
-
 def interrupt_with_parent() -> None:
-    """Clean up as after ^C when the parent dies: nothing waits for the result any more.
-
-    On systems without such a signal, `CompilePool` checks for the parent periodically.
-    """
+    """Clean up as after ^C when the parent dies: nothing waits for the result any more."""
+    # Only Linux has such a signal. Elsewhere, `CompilePool` looks for its parent once a second.
     _signal(signal.SIGINT)
 
 

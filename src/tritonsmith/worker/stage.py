@@ -1,8 +1,7 @@
-"""Run single stages of the pipeline on the text of another stage: `llir` to `ptx`, `ttgir` to `llir`.
+"""Run a single stage of the pipeline on the text of another stage, and watch the ptxas that stages run.
 
-`triton.compile` accepts IR files too, but not `llir`, and runs all following stages.
-
-List the GPUs that Triton's ptxas supports, and keep its remarks about a kernel.
+`triton.compile` accepts IR files too, but not `llir`, and runs all following stages. Of ptxas, this module
+knows which GPUs it supports, its remarks about a kernel, and its command line.
 """
 
 from __future__ import annotations
@@ -28,13 +27,16 @@ if TYPE_CHECKING:
 
 
 LONGEST_TAIL = 400000  # bytes
-ASSEMBLED: list[str] = []  # what it wrote, run by run
+SHOWN = 3000  # bytes of what was printed, in an error
+PARSED = ("ttir", "ttgir")  # modules of MLIR; other stages take texts
+ASSEMBLED: list[str] = []  # the output of ptxas, run by run
 REMARK = re.compile(r"^ptxas\b[^:]*\b(?:info *: *(?=\(C\d+\))|warning *: *)(.+)$", re.MULTILINE)
 
 
 def listen() -> None:
-    """Keep the output of ptxas: Triton deletes the file on success, which an audit hook notices."""
+    """Keep the output of ptxas, which Triton deletes when ptxas succeeds."""
 
+    # The deletion is an audit event, raised while the file is still there.
     def heard(event: str, arguments: tuple[Any, ...]) -> None:
         if event == "os.remove" and str(arguments[0]).endswith(".log"):
             ASSEMBLED.append(read_tail(arguments[0]))
@@ -58,7 +60,7 @@ def ptxas_for(arch: int) -> str:
         takes = inspect.signature(compiler.get_ptxas).parameters  # none in 3.4 and 3.5
         ptxas = compiler.get_ptxas(arch) if takes else compiler.get_ptxas()
         return str(ptxas[0] if isinstance(ptxas, tuple) else ptxas.path)  # a pair in 3.3
-    except Exception:  # noqa: BLE001 - then the compile itself tells what is wrong
+    except Exception:  # noqa: BLE001 - a check must not fail where the compile may succeed, or explain itself
         return ""
 
 
@@ -74,12 +76,16 @@ def gpus_of(ptxas: str) -> list[int]:
 
 
 def check_gpu(arch: int) -> None:
-    """Refuse GPUs that this Triton does not support: LLVM may abort before ptxas can report the error."""
+    """Refuse GPUs that this Triton does not support."""
+    # LLVM knows only the GPUs of its own release, and may abort on others before ptxas can report an error.
     import triton
 
     ptxas = ptxas_for(arch)
-    programs = {ptxas, *map(ptxas_for, gpus_of(ptxas))}  # newer GPUs have one of their own
-    known = sorted(number for one in programs for number in gpus_of(one) if ptxas_for(number) == one)
+    # Newer releases bring a second ptxas for Blackwell: each counts for the GPUs that Triton uses it for.
+    programs = {ptxas, *map(ptxas_for, gpus_of(ptxas))}
+    known = sorted(
+        number for program in programs for number in gpus_of(program) if ptxas_for(number) == program
+    )
     if known and arch not in known:
         near = min(known, key=lambda number: abs(number - arch))
         names = ", ".join(f"sm_{number}" for number in known)
@@ -102,10 +108,6 @@ def read_tail(path: str, most: int = LONGEST_TAIL) -> str:
     return text if size <= most else text.partition("\n")[2] or text
 
 
-PARSED = ("ttir", "ttgir")  # modules of MLIR; other stages take texts
-SHOWN = 3000  # bytes of what was printed, in an error
-
-
 def run_stage(request_path: str) -> int:
     """Run the stage that a request names, on its file; the result is a line of JSON."""
     interrupt_with_parent()
@@ -118,12 +120,12 @@ def run_stage(request_path: str) -> int:
     hear_ptxas(assembled)
     sys.meta_path.append(StubFinder(request.stand_ins, Ledger()))
     try:
-        content = made(request)
+        content = output_of(request)
     except Exception as error:  # noqa: BLE001 - whatever the compiler raises is the answer
         traceback.print_exc()
         sys.stderr.flush()
-        said = [line for line in read_tail(request.log, SHOWN).splitlines() if "error:" in line]
-        row = StageRow("\n".join([f"{type(error).__name__}: {error}", *said[:3]]))
+        printed = [line for line in read_tail(request.log, SHOWN).splitlines() if "error:" in line]
+        row = StageRow("\n".join([f"{type(error).__name__}: {error}", *printed[:3]]))
     else:
         with open(request.out, "wb") as out:
             out.write(content if isinstance(content, bytes) else str(content).encode())
@@ -133,7 +135,7 @@ def run_stage(request_path: str) -> int:
     return 0
 
 
-def made(request: StageRequest) -> Any:
+def output_of(request: StageRequest) -> Any:
     """Return the stage's output for the file."""
     from triton._C.libtriton import ir, llvm
     from triton.backends.compiler import GPUTarget

@@ -1,10 +1,8 @@
-"""Stand-ins for the objects of a module that is not installed.
+"""Stand-ins for modules that are not installed: their objects, and the finders by which `import` gets them.
 
 A stub can be inherited from, called, used as a decorator, a dictionary key or an annotation: that decides
-nothing. Where its value decides something (a truth, a comparison, a length, a text), the answer is noted as a
-doubt while a kernel's file is loaded, and refused while a kernel is compiled.
-
-Define finders for `import`: for stubs of missing modules, and for code around installed ones.
+nothing. Where its value decides something (a truth, a comparison, a length, a text), a `Ledger` notes the
+answer as a doubt while a kernel's file is loaded, and refuses it while a kernel is compiled.
 """
 
 from __future__ import annotations
@@ -35,8 +33,7 @@ from .messages import LedgerNews
 if TYPE_CHECKING:
     from .foreign import JitFunction
 
-
-if TYPE_CHECKING:  # Python 3.8 cannot evaluate these
+    # Python 3.8 cannot evaluate these.
     Provider = Callable[[types.ModuleType], None]
     Around = Callable[[Callable[[], None], types.ModuleType], None]
 
@@ -49,8 +46,10 @@ class Stub:
         self.__name__ = self.__qualname__ = name.rpartition(".")[2]
 
     def __getattr__(self, name: str) -> Any:
+        # Triton searches the names of a kernel for other kernels, and skips its own builtins. A stub may be a
+        # mere annotation there, so it says that it is one.
         if name == "__triton_builtin__" and is_jit(_caller()):
-            return True  # so Triton's search for a kernel's dependencies skips it: it may be an annotation
+            return True
         if name.startswith(("__", "_Stub__")):
             raise AttributeError(name)
         return attribute(self.__ledger, self.__name, name)
@@ -87,6 +86,7 @@ class Stub:
 
     __hash__ = object.__hash__
 
+    # A stub is itself, and each name has one stub. Whether two names have the same value is unknown.
     def __eq__(self, other: object) -> bool:
         if self is not other:
             self.__decides("a comparison")
@@ -125,6 +125,7 @@ class Stub:
 
     __gt__ = __le__ = __ge__ = __lt__
 
+    # A number cannot be made up: it would be compiled into the kernel, as a size or a count.
     def _no_number(self) -> NoReturn:
         self.__ledger.refuse(self.__name, "the number")
 
@@ -165,7 +166,8 @@ def attribute(ledger: Ledger, parent: str, name: str) -> Any:
 
 
 def stub(name: str, ledger: Ledger) -> Stub:
-    """Return the stub of this name: the same one each time, so that it can be a key."""
+    """Return the stub of this name: the same one each time."""
+    # `{torch.float16: ...}[torch.float16]` has to hit.
     return ledger.stubs.setdefault(name, Stub(name, ledger))
 
 
@@ -212,10 +214,12 @@ def base_class(name: str, ledger: Ledger, bases: tuple[Any, ...]) -> type:
     """Return a base class in place of a stand-in.
 
     Args:
-        name: of the stand-in.
+        name: the name of the stand-in.
         ledger: its ledger.
-        bases: all bases of the new class, so that metaclasses, such as Enum's, do not conflict.
+        bases: all bases of the new class.
     """
+    # A class has one metaclass. If another base brings one (Enum's), a base with ours would conflict with it:
+    # "metaclass conflict". Then missing attributes of the class are errors, which is the smaller harm.
     usual: set[type] = {type, abc.ABCMeta, _Attributes}
     others = {type(base) for base in bases if isinstance(base, type)} - usual
     kind: type = type if others else _Attributes
@@ -250,16 +254,11 @@ def is_stub_module(module: types.ModuleType | None) -> bool:
     return "_smith_ledger" in getattr(module, "__dict__", {})
 
 
-# Keep a ledger of stubs: the replaced objects, and the code that depends on the replacements.
-
-
-class UnknownError(BaseException):
+class UnknownError(BaseException):  # an Exception would end in the `except Exception` of a kernel's file
     """A value is unknown, and any answer would be wrong.
 
-    Not an Exception: `except Exception` in a kernel's file would turn it into a value again.
-
     Attributes:
-        name: full name of the stand-in; empty if the value is not one.
+        name: the full name of the stand-in; empty if the value is not one.
     """
 
     def __init__(self, text: str, name: str = "") -> None:
@@ -271,12 +270,12 @@ class Ledger:
     """A record of replaced objects, the places of their first use, and the code that depends on them.
 
     Attributes:
-        used: full dotted name that a stand-in answered for, to the place of its first use.
-        gone: name of a module that is not installed, to the place that continues without it.
+        used: the place of the first use, by the full dotted name that a stand-in answered for.
+        gone: the place that continues without a module, by the name of the missing module.
         stubs: the stubs that answered, by full name.
         doubts: warnings about the result as sentences, without duplicates.
-        known: names of stand-ins with true answers.
-        strict: refuse instead of doubting: a kernel is being compiled.
+        known: the names of stand-ins with true answers.
+        strict: whether to refuse instead of doubting: a kernel is being compiled.
     """
 
     def __init__(self, known: Iterable[str] = ()) -> None:
@@ -286,17 +285,17 @@ class Ledger:
         self.doubts: dict[str, None] = {}
         self.strict = False
         self.stubs: dict[str, Stub] = {}
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._taken_off: list[tuple[Any, str]] = []
 
     def news(self) -> LedgerNews:
         """Return the entries that were not reported before."""
         news = LedgerNews(
-            {name: place for name, place in self.used.items() if name not in self._told},
-            {name: place for name, place in self.gone.items() if name not in self._told},
-            tuple(text for text in self.doubts if text not in self._told),
+            {name: place for name, place in self.used.items() if name not in self._reported},
+            {name: place for name, place in self.gone.items() if name not in self._reported},
+            tuple(text for text in self.doubts if text not in self._reported),
         )
-        self._told.update(self.used, self.gone, self.doubts)
+        self._reported.update(self.used, self.gone, self.doubts)
         return news
 
     def use(self, name: str) -> None:
@@ -304,6 +303,7 @@ class Ledger:
         # Triton's own host code uses torch too, but that is not part of a kernel.
         if name in self.known or package_name(user_frame()) == "triton":
             return
+        # `torch.nn.functional` is three uses on one line; the two shorter ones say nothing more.
         place = where()
         parent = name.rpartition(".")[0]
         if self.used.get(parent) == place:
@@ -311,7 +311,8 @@ class Ledger:
         self.used.setdefault(name, place)
 
     def miss(self, name: str) -> None:
-        """Record that user code continues without a module; installed packages do that everywhere."""
+        """Record that user code continues without a module."""
+        # Installed packages try optional imports everywhere, and none of that is news to the user.
         user = user_frame()
         path = user.f_code.co_filename if user else ""
         if package_name(user) != "triton" and not any(part in path for part in INSTALLED):
@@ -328,7 +329,7 @@ class Ledger:
         self.doubts[f"{where()}: {text}"] = None
 
     def take_off(self, name: str, decorated: JitFunction) -> None:
-        """Remember that a decorator did nothing; whether the function is a kernel is not yet known."""
+        """Remember that a decorator did nothing, until it is known whether the function is a kernel."""
         while is_kernel(decorated):
             decorated = decorated.fn
         package = name.partition(".")[0]
@@ -343,12 +344,14 @@ class Ledger:
         """Refuse a question that has no true answer."""
         package = name.partition(".")[0]
         text = f"{what} of {name} is needed, but {package} is not installed"
-        self.note(text)  # a bare `except:` may be around
+        # A bare `except:` around the question would swallow the error, but not the note.
+        self.note(text)
         raise UnknownError(text, name)
 
 
 def is_kernel(thing: object) -> bool:
-    """Report whether one of Triton's decorators made an object; an autotuner, for one, is not callable."""
+    """Report whether one of Triton's decorators made an object."""
+    # `callable` would not do: an autotuner has no `__call__`.
     return type(thing).__module__.partition(".")[0] == "triton" and hasattr(thing, "fn")
 
 
@@ -360,7 +363,7 @@ class ImportWatcher(importlib.abc.MetaPathFinder):
     """The first finder: modules are found and run as usual, with extra code around their run.
 
     Attributes:
-        around: name of a module, to a function that is called with its run and itself.
+        around: for the name of a module, a function that gets what runs it, and the module.
     """
 
     def __init__(self, around: dict[str, Around]) -> None:
@@ -372,6 +375,7 @@ class ImportWatcher(importlib.abc.MetaPathFinder):
         """Return another finder's spec with an extended loader; None for a stand-in."""
         if name not in self.around:
             return None
+        # Finders of old packages have `find_module` only, which Python 3.12 dropped.
         others = (finder for finder in sys.meta_path if finder is not self and hasattr(finder, "find_spec"))
         specs = (finder.find_spec(name, path, target) for finder in others)
         spec = next((spec for spec in specs if spec), None)
@@ -389,7 +393,7 @@ class LentFinder(importlib.abc.MetaPathFinder):
     """A finder of packages that this interpreter lacks, in the environment of the tool.
 
     Attributes:
-        folders: name of a package to the folder that has it; nothing else is found there.
+        folders: the folder that has a package, by the package's name; nothing else is found there.
     """
 
     def __init__(self, folders: dict[str, str]) -> None:
@@ -406,9 +410,9 @@ class StubFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """The last finder: provides modules that no other finder finds and that a compile does not need.
 
     Attributes:
-        names: packages that have stand-ins.
-        ledger: of their answers.
-        provide: adds known facts to a new stand-in, such as the GPU to `torch.cuda`.
+        names: the packages that have stand-ins.
+        ledger: the ledger of their answers.
+        provide: a function that adds known facts to a new stand-in, such as the GPU to `torch.cuda`.
     """
 
     def __init__(self, names: Iterable[str], ledger: Ledger, provide: Provider | None = None) -> None:
@@ -455,7 +459,7 @@ class AbsentFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     Attributes:
         names: the modules that the user names; submodules are included.
-        note: called with a message for each import.
+        note: a function that is called with a message for each import.
     """
 
     def __init__(self, names: Iterable[str], note: Callable[[str], None]) -> None:
@@ -533,18 +537,17 @@ def names_in(node: ast.AST) -> set[str]:
     return words | {part.attr for part in ast.walk(node) if isinstance(part, ast.Attribute)}
 
 
-# Find checks of a stub's identity or class: Python does not call the stub, so the source is read.
-
-
 def note_identities(body: Iterable[ast.stmt], names: dict[str, Any], path: str, ledger: Ledger) -> None:
-    """Note the places where `is` and `isinstance` check a stand-in: Python does not call the stand-in.
+    """Note the places where `is` and `isinstance` check a stand-in.
 
     Args:
         body: the executed statements of a file.
-        names: of the module, after the run.
-        path: of the file.
-        ledger: of the stand-ins.
+        names: the variables of the module, after the run.
+        path: the path of the file.
+        ledger: the ledger of the stand-ins.
     """
+    # Python calls no method of an object for `x is None`, nor for `isinstance(x, int)`, so a stub does not
+    # notice these questions: they are looked up in the source.
     for node in (node for part in body for node in ast.walk(part)):
         looked: list[ast.expr] = []
         if isinstance(node, ast.Compare) and any(

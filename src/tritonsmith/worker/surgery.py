@@ -1,6 +1,7 @@
-"""Change a compile: passes are skipped, repeated or made the last, and counted; Triton's files stay.
+"""Change a compile: skip, repeat or stop after passes, and count them; Triton's files stay as they are.
 
-A backend adds passes by functions of libtriton (`passes.ttgpuir.add_coalesce(pm)`), looked up at each call.
+A backend adds passes by functions of libtriton (`passes.ttgpuir.add_coalesce(pm)`), which it looks up at each
+call: replacing them in the modules of libtriton changes the pipelines of all backends, known or not.
 """
 
 from __future__ import annotations
@@ -46,14 +47,14 @@ class CompileOperation:
     """The surgery on one compile.
 
     Attributes:
-        wanted: the changes.
+        changes: the changes to make.
         passes: a row for each pass that the backend requested.
-        stages: output of each stage: name to text, bytes or module.
+        stages: the output of each stage that ran: text or bytes.
         stage: the stage that runs now.
     """
 
-    def __init__(self, wanted: SurgeryRequest) -> None:
-        self.wanted = wanted
+    def __init__(self, changes: SurgeryRequest) -> None:
+        self.changes = changes
         self.passes: list[Table] = []
         self.stages: Table = {}
         self.stage = ""
@@ -69,21 +70,23 @@ class CompileOperation:
             RequestRefusedError: LLVM rejects an option.
         """
         install()
-        if self.wanted.llvm:
-            libtriton.apply(self.wanted.llvm)
+        if self.changes.llvm:
+            libtriton.apply(self.changes.llvm)
 
     def key(self) -> str:
         """Return a digest of the surgery for the keys of Triton's caches."""
-        return sha256(text_of(self.wanted).encode()).hexdigest()
+        return sha256(text_of(self.changes).encode()).hexdigest()
 
     def add(self, path: str, names: list[str], real: Callable[[], Any]) -> Any:
         """Add a pass as often as the surgery says.
 
         Args:
-            path: of the binding.
-            names: of its passes, as MLIR spells them.
-            real: adds it.
+            path: the path of the binding.
+            names: the names of its passes, as MLIR spells them.
+            real: a function that adds it.
         """
+        # A user may write the pass (`tritongpu-coalesce`) or the binding (`add_coalesce`). All are counted,
+        # as the number in `NAME#2` counts what is written.
         mine = {*names, path, path.rpartition(".")[2]}
         for name in mine:
             self._counts[name] = self._counts.get(name, 0) + 1
@@ -101,10 +104,11 @@ class CompileOperation:
 
     def _passes(self, kind: str) -> tuple[tuple[str, int], ...]:
         """Return the passes to skip, to stop after, or to repeat."""
-        return {"skip": self.wanted.skip, "stop": self.wanted.stop, "repeat": self.wanted.repeat}[kind]
+        return {"skip": self.changes.skip, "stop": self.changes.stop, "repeat": self.changes.repeat}[kind]
 
     def _is(self, kind: str, mine: set[str]) -> bool:
-        bare = {_bare(name): name for name in mine}  # MLIR's errors name the class: TritonGPUCoalesce
+        # Errors and dumps of MLIR name the class of a pass, TritonGPUCoalesce, and users paste that.
+        bare = {_bare(name): name for name in mine}
         met = [
             (kind, name, number)
             for name, number in self._passes(kind)
@@ -126,7 +130,7 @@ class CompileOperation:
     def assembling(self, argv: Any) -> Any:
         """Return the command of ptxas, a list or (3.0) a line for a shell, with more flags."""
         self._assembled = True
-        more = self.wanted.ptxas
+        more = self.changes.ptxas
         if isinstance(argv, str):
             program, _, rest = argv.partition(" ")
             return " ".join([program, *map(shlex.quote, more), rest])
@@ -137,12 +141,12 @@ class CompileOperation:
         for kind in ("skip", "stop", "repeat"):
             for name, number in self._passes(kind):
                 if (kind, name, number) not in self._met:
-                    return self._told(name, number)
-        if self.wanted.ptxas and not self._assembled:
+                    return self._unmet_pass(name, number)
+        if self.changes.ptxas and not self._assembled:
             return "ptxas did not run in this compile: --ptxas-option has no effect"
         return ""
 
-    def _told(self, name: str, number: int) -> str:
+    def _unmet_pass(self, name: str, number: int) -> str:
         count = self._counts.get(name, 0)
         if count:
             return f"this compile reaches {name} {count} times: there is no {name}#{number}"
@@ -187,11 +191,14 @@ def install() -> None:
     manager.run = _watched_run(manager.run)
     for backend in backends.values():
         known = backend.compiler
-        names = known.add_stages.__globals__  # of its module, which up to 3.2 has no name
+        # The globals of its module: up to 3.2 that module is loaded from its file, and not in `sys.modules`.
+        names = known.add_stages.__globals__
         known.add_stages = _watched_stages(known.add_stages)
         if "subprocess" in names:
+            # A copy for this module alone: other code may run a program that is called ptxas, too.
             real = names["subprocess"]
             names["subprocess"] = types.SimpleNamespace(**{**vars(real), "run": _watched_ptxas(real.run)})
+    # Triton's caches must not answer a changed compile with an unchanged kernel, nor the other way round.
     for module in (compiler, cache, autotuner):
         if "triton_key" in vars(module):
             vars(module)["triton_key"] = _watched_key(vars(module)["triton_key"])
@@ -204,6 +211,7 @@ def _watch(lib: types.ModuleType, module: types.ModuleType, path: str, name: str
         operation = current()
         if operation is None:
             return real(manager, *arguments, **more)
+        # Naming the passes calls the binding once more, which must not count.
         with operating(None):
             names = names_of(lib, path, real, arguments, more)
         return operation.add(path, names, lambda: real(manager, *arguments, **more))
@@ -248,13 +256,13 @@ def _watched_stages(real: Callable[..., Any]) -> Callable[..., Any]:
         result = real(self, stages, *arguments, **named)
         if current():
             for name, make in list(stages.items()):
-                stages[name] = functools.partial(_made, name, make)
+                stages[name] = functools.partial(_watched_stage, name, make)
         return result
 
     return add_stages
 
 
-def _made(name: str, make: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+def _watched_stage(name: str, make: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
     operation = current()
     if operation is None:
         return make(*arguments, **named)
@@ -283,9 +291,6 @@ def _watched_key(real: Callable[[], str]) -> Callable[[], str]:
     return triton_key
 
 
-# ---------------------------------------------------------------- any program
-
-
 def start(request_path: str) -> int:
     """Operate on all compiles of this process; each writes a line to the results."""
     request = read_request(OperateRequest, request_path)
@@ -307,6 +312,7 @@ def _with_triton(request: OperateRequest, run: Callable[[], None], triton: types
 
 def _allocated(size: int, _alignment: int, _stream: int | None) -> Any:
     """Allocate memory with torch, for the scratch memory that Triton adds to a kernel."""
+    # The program sets no allocator if its own kernel needs none; options or passes that were changed may.
     torch: types.ModuleType = importlib.import_module("torch")
     return torch.empty(size, dtype=torch.int8, device="cuda")
 

@@ -1,9 +1,8 @@
 """Make a torch for the CPU answer that its accelerator is a GPU, which `torch.compile` needs: experimental.
 
-torch has no interface for it. `_patch` replaces a method of a C++ object whose place differs between
-releases, so it is tried out: a wrong place is undefined behaviour. It runs in a user's process only if that
-process uses `torch.compile`, and only with a torch for which it did no harm in a process of its own: the
-canary. What came of that is remembered for this torch, by its version and its library.
+torch has no interface for this, so `_patch` replaces a method of a C++ object. It runs in a user's process
+only if that process uses `torch.compile`, and only with a torch for which a process of its own, the canary,
+survived it. The result of the canary is kept for this torch.
 """
 
 from __future__ import annotations
@@ -31,16 +30,16 @@ _TABLE = 64  # entries of its table that are copied
 _ABOVE = 16  # bytes in front of the first method
 _SHOWN = 200  # characters of an error
 TRIAL = (sys.executable, os.path.dirname(os.path.abspath(__file__)), "canary")
-_KEPT: list[Any] = []  # objects whose address C++ holds
+_KEPT: list[Any] = []  # objects whose addresses C++ holds: Python must not free them
 
 
 class TorchAccelerator:
-    """The accelerator of this process's torch: it is patched once, when it is first asked for.
+    """The accelerator of this process's torch, which is patched once, when it is first needed.
 
     Args:
         torch: the module.
-        request: of the capture.
-        note: takes a message for the user.
+        request: the request of the capture.
+        note: a function that takes a message for the user.
         trial: the command of the canary.
     """
 
@@ -73,6 +72,7 @@ def canary(torch: types.ModuleType, request: CaptureRequest, trial: Sequence[str
         about = os.stat(library)
     except OSError as missing:
         return f"{library}: {missing.strerror}"
+    # A build of torch may be replaced under the same version, and another way to patch is another trial.
     facts = (torch.__version__, library, about.st_size, about.st_mtime_ns, sys.version, _source())
     name = hashlib.sha256(repr(facts).encode()).hexdigest()
     remembered = os.path.join(request.canaries, f"torch-{name[:32]}.json")
@@ -83,6 +83,7 @@ def canary(torch: types.ModuleType, request: CaptureRequest, trial: Sequence[str
         pass  # no earlier process has tried this torch
     error = fate(trial, request)
     os.makedirs(request.canaries, exist_ok=True)
+    # Several processes of a program may try at the same time: each replaces the whole file.
     partial = f"{remembered}.{os.getpid()}"
     with open(partial, "w", encoding="utf-8") as file:
         file.write(text_of(CanaryRow(error)) + "\n")
@@ -125,7 +126,8 @@ def sing() -> int:
     device_guard(torch)
     _patch(torch)
     fake_tensor.FakeTensorMode.avoid_device_init = property(lambda _: True)
-    with fake_tensor.FakeTensorMode():  # autograd asks for the streams of the device, and for the accelerator
+    # Autograd asks for the streams of the device, and for the accelerator: a wrong patch shows here.
+    with fake_tensor.FakeTensorMode():
         traced = torch.ones(3, device="cuda", requires_grad=True)
         (traced * 2).sum().backward()
     plain = torch.ones(3, requires_grad=True)
@@ -141,15 +143,16 @@ def library_of(torch: types.ModuleType) -> str:
 
 
 def _source() -> str:
-    """Return this module's text: another way to patch is another trial."""
+    """Return this module's text."""
     with open(__file__, encoding="utf-8") as file:
         return file.read()
 
 
 def _patch(torch: types.ModuleType) -> None:
     """Make C++ report a torch that is built for a GPU: autograd asks for the streams of traced tensors."""
-    # `isBuilt` is one of the first methods of the object that knows. Its place differs between releases: one
-    # method after the other is replaced, until the accelerator is `cuda`.
+    # `isBuilt` is one of the first virtual methods of at::CUDAHooksInterface. Its place in the table differs
+    # between releases, so one method after the other is replaced until the accelerator is `cuda`. Calling a
+    # wrong one with this signature is undefined behaviour, which is what the canary is for.
     ask = torch._C._accelerator_getAccelerator  # noqa: SLF001 - torch's own name
     find = ctypes.CDLL(library_of(torch))[_HOOKS]
     find.restype = ctypes.c_void_p
@@ -157,6 +160,7 @@ def _patch(torch: types.ModuleType) -> None:
     real = table.value or 0
     kind = ctypes.CFUNCTYPE(ctypes.c_long, ctypes.c_void_p, ctypes.c_long)
     yes, no = kind(lambda *_: 1), kind(lambda *_: 0)
+    # The table itself is in read-only memory: the object is pointed to a changed copy.
     for number in range(_METHODS):
         changed = (ctypes.c_void_p * _TABLE)()
         ctypes.memmove(changed, real - _ABOVE, ctypes.sizeof(changed))

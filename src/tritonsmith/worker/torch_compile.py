@@ -1,7 +1,7 @@
 """Support `torch.compile` for the fake GPU: TorchInductor generates kernels for it, and launches them.
 
 torch._dynamo traces tensors of the GPU as torch's own, with the device `cuda:0`. TorchInductor's code then
-runs unchanged, and its launches are counted.
+runs unchanged, and its launches are counted. All names that are changed here are private to torch.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .border import Table
     from .foreign import DType, Inductor, Tensor, Torch
 
-_TIMES = 1.0  # milliseconds
+_TIME = 1.0  # milliseconds
 
 
 def watch(torch: Torch, tensor_type: type, recorder: Recorder, request: CaptureRequest) -> None:
@@ -49,6 +49,8 @@ def watch(torch: Torch, tensor_type: type, recorder: Recorder, request: CaptureR
 
         return after
 
+    # Importing torch._dynamo and torch._inductor takes seconds, and most programs never do: their modules are
+    # changed when the program imports them, or now if torch has.
     _allocations(torch, tensor_type)
     _without_graphs(torch)
     compile_if_captured(torch, accelerator)
@@ -104,7 +106,8 @@ def _plain(torch: Torch, tensor_type: type, accelerator: TorchAccelerator, build
 
 
 def _streams(torch: Torch, streams: Inductor) -> None:
-    """Hide the accelerator while a trace looks for the current stream, which it does only if there is one."""
+    """Hide the accelerator while a trace looks for the current stream."""
+    # It does so only if there is an accelerator, and by C++ functions that a torch for the CPU lacks.
     real = streams.SymbolicStreamState.__init__
 
     def without(self: Inductor, *args: Any) -> None:
@@ -120,6 +123,7 @@ def _streams(torch: Torch, streams: Inductor) -> None:
 
 def _fake_tensors(fake_tensor: Inductor) -> None:
     """Make a trace compute constants as it does without a GPU."""
+    # With a GPU, the mode would first initialize CUDA.
     fake_tensor.FakeTensorMode.avoid_device_init = property(lambda _: True)
 
 
@@ -130,7 +134,9 @@ def _settings(request: CaptureRequest, config: Inductor) -> None:
 
 
 def _constants(module: Inductor) -> None:
-    """Compute constants of the GPU on the CPU: TorchInductor folds constants with all modes off."""
+    """Compute constants of the GPU on the CPU."""
+    # TorchInductor folds constants with all modes off, also the one by which tensors of the fake GPU are
+    # made.
     base = sys.modules["torch.utils._python_dispatch"].TorchDispatchMode
     folder = module.UniformValueConstantFolder
     real = folder.run
@@ -164,10 +170,11 @@ def _failures(torch: Torch, recorder: Recorder, module: Inductor) -> None:
         try:
             return real(model, *args, **kwargs)
         except Exception as error:  # whatever it is, the program goes on
+            # torch._dynamo restarts a trace by an exception of its own, which has to reach it.
             if isinstance(error, errors.TorchDynamoException) and not isinstance(
                 error, errors.BackendCompilerFailed
             ):
-                raise  # how torch._dynamo starts again
+                raise
             what = str(error).partition("\n")[0]
             recorder.note(f"{site()}: TorchInductor's kernels are missing: {type(error).__name__}: {what}")
             return model
@@ -177,8 +184,8 @@ def _failures(torch: Torch, recorder: Recorder, module: Inductor) -> None:
 
 def _allocations(torch: Torch, tensor_type: type) -> None:
     """Replace the C++ functions by which generated code makes tensors."""
-    made = torch._C._dynamo.guards  # noqa: SLF001 - torch's own name
-    real = getattr(made, "_reinterpret_tensor", None) or torch.ops.inductor._reinterpret_tensor  # noqa: SLF001
+    functions = torch._C._dynamo.guards  # noqa: SLF001 - torch's own name
+    real = getattr(functions, "_reinterpret_tensor", None) or torch.ops.inductor._reinterpret_tensor  # noqa: SLF001
 
     def empty(size: tuple[int, ...], stride: tuple[int, ...], dtype: DType) -> Any:
         return torch.empty_strided(size, stride, dtype=dtype, device="cuda")
@@ -188,7 +195,7 @@ def _allocations(torch: Torch, tensor_type: type) -> None:
             return torch.as_strided(tensor, size, stride, torch.Tensor.storage_offset(tensor) + offset)
         return real(tensor, size, stride, offset)
 
-    made._empty_strided_cuda, made._reinterpret_tensor = empty, reinterpret  # noqa: SLF001
+    functions._empty_strided_cuda, functions._reinterpret_tensor = empty, reinterpret  # noqa: SLF001
 
 
 def _drivers(helpers: Inductor) -> None:
@@ -207,16 +214,18 @@ def _heuristics(recorder: Recorder, heuristics: Inductor) -> None:
 
     def listed(self: Inductor) -> None:
         make_launchers(self)
-        every = [one.config for one in self.launchers]
-        self.smith_configs = [_values(one) for one in every] if len(every) > 1 else []
+        every = [launcher.config for launcher in self.launchers]
+        self.smith_configs = [_values(config) for config in every] if len(every) > 1 else []
 
     def unread(self: Inductor) -> Any:
+        # The launcher's generated code reads these attributes, and reading one that a recorded kernel lacks
+        # would compile it.
         facts = {"shared": 0, "num_warps": self.config.num_warps, "num_ctas": 1, "cluster_dims": (1, 1, 1)}
-        vars(self.kernel).update(facts, _init_handles=lambda: None)  # what is read here is not compiled
+        vars(self.kernel).update(facts, _init_handles=lambda: None)
         return make_launcher(self)
 
     tuner.run, tuner._make_launchers, result.make_launcher = watched_run, listed, unread  # noqa: SLF001
-    tuner.bench = lambda *_, **__: _TIMES
+    tuner.bench = lambda *_, **__: _TIME
 
 
 def _values(config: Inductor) -> Table:
@@ -227,13 +236,15 @@ def _choices(recorder: Recorder, algorithms: Inductor) -> None:
     """Take the first of Triton's templates, where `max_autotune` would measure them."""
 
     def benchmark(_cls: object, choices: Inductor, *_: Any, **__: Any) -> dict[Any, float]:
-        ours = [one for one in choices if isinstance(one, algorithms.TritonTemplateCaller)]
+        ours = [choice for choice in choices if isinstance(choice, algorithms.TritonTemplateCaller)]
         if ours:
             others = f"{len(choices) - 1} others are not recorded"
             recorder.note(
                 f"{site()}: TorchInductor would measure templates: it takes the first, and {others}"
             )
-        return {one: _TIMES if one in ours else 2 * _TIMES for one in choices}
+        # The others are calls of cuBLAS and the like: a launch of those is not Triton's, and would not be
+        # seen.
+        return {choice: _TIME if choice in ours else 2 * _TIME for choice in choices}
 
     for name in ("benchmark_in_current_process", "benchmark_in_sub_process"):
         setattr(algorithms.AlgorithmSelectorCache, name, classmethod(benchmark))
@@ -242,6 +253,6 @@ def _choices(recorder: Recorder, algorithms: Inductor) -> None:
 def _fusions(triton: Inductor) -> None:
     """Skip the measurement of whether a fusion pays."""
     triton.TritonScheduling.benchmark_codegened_module = lambda _self, module, *_, **__: (
-        _TIMES,
+        _TIME,
         module.__file__,
     )

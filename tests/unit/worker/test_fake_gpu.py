@@ -194,7 +194,7 @@ FOUND = (torch.cuda.is_available(), torch.cuda.device_count(), torch.cuda.get_de
 """
     truth = (False, None)
     assert ask(asks) == (True, 1, (9, 0), 9, 232448, False, 0, True, True, "abc", True, True, False, truth)
-    assert gpu.asked
+    assert gpu.queried
     gpu.become(GpuTarget("hip", "gfx942", 64))
     assert ask(asks) == (True, 1, (9, 4), 9, None, True, 0, False, False, "abc", True, True, False, truth)
     assert not ledger.doubts
@@ -268,7 +268,7 @@ def test_what_amd_gpus_say_at_once_was_asked_too(
         ask(f"import torch\nFOUND = {text}\n")
     finally:
         purge(monkeypatch)
-    assert gpu.asked
+    assert gpu.queried
 
 
 def test_data_is_of_known_gpus_and_complete() -> None:
