@@ -14,23 +14,23 @@ from tritonsmith.core import configs
 
 When = Literal["before", "after", "failed"]
 
-MARK = b"Dump "  # every banner holds it, and hardly anything else does
+MARK = b"Dump "  # in every banner, and in hardly any other line: a search for it comes before the patterns
 LONGEST = 1 << 15  # bytes of a banner's line
 
-# mlir/lib/Pass/IRPrinting.cpp: `Name: pipeline{options}` since LLVM 22, `Name (argument)` before;
-# which operation only where whole modules are printed.
+# mlir/lib/Pass/IRPrinting.cpp: `Name: pipeline{options}` since LLVM 22, `Name (argument)` before. The
+# operation is named only where whole modules are printed.
 _MLIR = re.compile(
     rb"// -----// IR Dump (Before|After) (.*?)(?: \('([^']*)' operation(?:: @(.*))?\))? //----- //\r?\n?"
 )
 _SPELLED = re.compile(r"(?P<name>[^:]+?)(?P<failed> Failed)?: (?P<pipeline>.*)", re.DOTALL)
 _NAMED = re.compile(r"(?P<name>.+?)(?P<failed> Failed)?(?: \((?P<pipeline>[^()]*)\))?", re.DOTALL)
-# What passes of Triton print while they run (SoftwarePipeliner.cpp, WarpSpecialization.cpp).
+# Triton's own passes print this between their steps (SoftwarePipeliner.cpp, WarpSpecialization.cpp).
 _INSIDE = re.compile(rb"// -----// (\S+) internal IR Dump After: ([^\r\n]+)\r?\n?")
-# LLVM's: a `;` comes from StandardInstrumentations.cpp, a `#` from MachineFunctionPrinterPass.cpp.
+# A `;` comes from LLVM's StandardInstrumentations.cpp, a `#` from its MachineFunctionPrinterPass.cpp.
 _LLVM = re.compile(rb"([;#] )?\*\*\* IR Dump (Before|After) (.+?) \*\*\*:?\r?\n?")
 _LOOP = re.compile(r"loop (?:.*) in function (.+)", re.DOTALL)
 _LEGACY = re.compile(r"(.+?) \(([^()]+)\)", re.DOTALL)
-# Printed by compiler.py of a backend.
+# Printed by compiler.py of a backend, for assembly.
 _ASSEMBLY = re.compile(rb"// -----// (NVPTX|AMDGCN) Dump //----- //\r?\n?")
 
 
@@ -39,14 +39,14 @@ class Banner:
     """A parsed banner.
 
     Attributes:
-        kind: suffix of a file that holds such IR: `mlir`, `ll`, `mir`, `ptx`, `amdgcn`.
-        name: of the pass.
-        argument: name of the pass on a command line; empty if the banner has none.
+        kind: the suffix of a file that holds such IR: `mlir`, `ll`, `mir`, `ptx`, `amdgcn`.
+        name: the name of the pass.
+        argument: its name on a command line; empty if the banner has none.
         pipeline: the same with its options.
         operation: the operation that the pass ran on; empty if the banner does not name it.
         symbol: the operation's name, if it has one.
         when: whether the IR is from before the pass, from after it, or from its failure.
-        inside: the pass itself printed it while it ran.
+        inside: whether the pass itself printed it while it ran.
     """
 
     kind: str
@@ -59,9 +59,12 @@ class Banner:
     inside: bool = False
 
 
+# A pipeline prints the same banner for each function, and two for most passes.
 @lru_cache(4096)
 def parse(line: bytes) -> tuple[int, Banner] | None:
-    """Parse the banner at the end of a line; return its offset and the banner. Output may come before it."""
+    """Parse the banner at the end of a line, and return its offset and the banner."""
+    # A program's own output may stand before it on the line, as that goes to the same place without a
+    # newline.
     if match := _MLIR.search(line):
         return match.start(), _mlir(match)
     if match := _INSIDE.search(line):
@@ -79,7 +82,7 @@ def parse(line: bytes) -> tuple[int, Banner] | None:
 def _mlir(match: re.Match[bytes]) -> Banner:
     head, operation, symbol = _text(match[2]), _text(match[3] or b""), _text(match[4] or b"")
     parts = _SPELLED.fullmatch(head) or _NAMED.fullmatch(head)
-    if parts is None:  # an empty name
+    if parts is None:  # a pass may have an empty name
         return Banner("mlir", head, "", "", operation, symbol, "before")
     pipeline = parts["pipeline"] or ""
     when: When = "before" if match[1] == b"Before" else "failed" if parts["failed"] else "after"
@@ -92,7 +95,10 @@ def _llvm(match: re.Match[bytes]) -> Banner:
     kind = "mir" if match[1] == b"# " else "ll"
     when: When = "before" if match[2] == b"Before" else "after"
     name, on, target = head.partition(" on ")
-    if on and match[1] == b"; ":  # the new pass manager
+    # The new pass manager names what the pass ran on: `on [module]`, `on (f, g)` for a call graph's
+    # component, `on loop %3 in function f`. The old one, which still runs code generation, may have an
+    # argument instead.
+    if on and match[1] == b"; ":
         if loop := _LOOP.fullmatch(target):
             return Banner(kind, name, "", "", "loop", loop[1], when)
         if target == "[module]":
@@ -109,8 +115,7 @@ def _text(raw: bytes) -> str:
     return raw.decode("utf-8", "surrogateescape")
 
 
-# ---------------------------------------------------------------- where the IR ends
-
+# Possessive quantifiers: a dump may have a gigabyte, and backtracking over it would be quadratic.
 _ALIASES = re.compile(rb"(?:#[^\n]*(?:\n|\Z))*+\n{0,2}")
 _TOP = re.compile(
     rb"(?:(?:[;@%!$^]|declare |attributes #|source_filename |target |module asm |uselistorder)"
@@ -134,6 +139,7 @@ def end(kind: str, data: bytes) -> int | None:
     """
     if kind == "mlir":
         return _mlir_end(data)
+    # Machine IR is the only one with an end mark.
     if kind == "mir":
         at = data.find(_LAST)
         if at < 0:
@@ -145,7 +151,7 @@ def end(kind: str, data: bytes) -> int | None:
     return _matched(_PTX if kind == "ptx" else _AMDGCN, data)
 
 
-def said(data: bytes) -> int:
+def crash_offset(data: bytes) -> int:
     """Return the offset of the compiler's error message in IR that is cut off; the end if there is none."""
     mark = marks().search(data)
     return data.rfind(b"\n", 0, mark.start()) + 1 if mark else len(data)
@@ -159,7 +165,7 @@ def marks() -> re.Pattern[bytes]:
 
 @lru_cache(1)
 def log() -> re.Pattern[bytes]:
-    """Return a pattern of the lines that LLVM logs beside its dumps."""
+    """Return a pattern of the lines that LLVM logs between its dumps."""
     return re.compile(
         rb"(?m:^)(?:" + "|".join(configs.load("ir-dump")["marks"]["log"]).encode() + rb")[^\n]*\n"
     )

@@ -1,11 +1,4 @@
-"""Read the kernel of a GPU binary: a cubin of NVIDIA, or a code object of AMD.
-
-The attributes of a cubin's kernel are in `.nv.info`; `cuobjdump -elf` names them (EIATTR_REGCOUNT ...). Its
-layout is the same from compute capability 7.0 on. The code itself tells how much local memory it uses. The
-metadata of a code object are a note in MessagePack (AMDGPUUsage of LLVM).
-
-Read cubins and code objects: ELF files of GPUs, their sections by name, and notes.
-"""
+"""Read the kernel of a GPU binary, an ELF file: a cubin of NVIDIA, or a code object of AMD."""
 
 from __future__ import annotations
 
@@ -22,10 +15,25 @@ from tritonsmith.core.errors import FactError
 from tritonsmith.facts import shared_library
 from tritonsmith.facts.shared_library import DamagedElfError, SectionHeader
 
-_NOTE = struct.Struct("<III")
-_NOBITS = 8  # a section that takes no room in the file
-
 MACHINES = {190: "cuda", 224: "hip"}  # EM_CUDA, EM_AMDGPU: llvm/BinaryFormat/ELF.h
+_NOBITS = 8  # a section that takes no room in the file
+_NOTE = struct.Struct("<III")
+_METADATA = 32  # NT_AMDGPU_METADATA
+
+# The attributes of a cubin's kernel are in `.nv.info`, whose layout is the same from compute capability 7.0
+# on. NVIDIA does not document it; `cuobjdump -elf` prints each attribute with its name (EIATTR_REGCOUNT ...).
+_HEAD = struct.Struct("<BBH")  # format, attribute, value or size
+_SIZED = 4  # EIFMT_SVAL: as many bytes follow as the value says
+_FORMATS = range(1, _SIZED + 1)
+_MAX_THREADS, _REQUIRED_THREADS = 0x05, 0x10
+_FRAME, _REGISTERS, _BARRIERS = 0x11, 0x2F, 0x4C
+_BARRIER_SHIFT, _BARRIER_MASK = 20, 0x7F  # in the flags of `.text`, before there was an attribute
+
+# 16 bytes for each instruction: the opcode in bits 0 to 11, the width of an access in bits 73 to 75.
+_INSTRUCTION = struct.Struct("<QQ")
+_STORE_LOCAL, _LOAD_LOCAL = 0x387, 0x983  # STL, LDL
+_OPCODE, _WIDTH, _WIDTH_SHIFT = 0xFFF, 0x7, 73 - 64
+_BYTES = (1, 1, 2, 2, 4, 8, 16, 16)  # U8, S8, U16, S16, 32, 64, 128, U.128
 
 
 @dataclass(frozen=True)
@@ -33,10 +41,10 @@ class Section:
     """One section.
 
     Attributes:
-        name: `.text.matmul`.
-        flags: as in the file.
-        size: in bytes, also of one that takes no room in the file.
-        data: its content; empty for one that takes no room.
+        name: its name: `.text.matmul`.
+        flags: its flags, as in the file.
+        size: its size in bytes, even if it takes no room in the file.
+        data: its content; empty if it takes no room.
     """
 
     name: str
@@ -51,7 +59,7 @@ class Elf:
 
     Attributes:
         backend: `cuda` or `hip`.
-        sections: by name; if a name repeats, the first one.
+        sections: its sections by name; if a name repeats, the first one.
     """
 
     backend: str
@@ -106,7 +114,8 @@ def notes(data: bytes) -> Iterator[tuple[str, int, bytes]]:
         except struct.error as error:
             raise _wrong(f"truncated note: {error}") from error
         owner_at = at + _NOTE.size
-        # Both are padded to four bytes, in 64-bit files, too.
+        # Owner and content are padded to four bytes. The ELF standard asks for eight in 64-bit files, but
+        # LLVM and the GNU tools write four.
         content_at = owner_at + _aligned(owner_size)
         at = content_at + _aligned(size)
         if content_at + size > len(data):
@@ -136,29 +145,15 @@ def _wrong(why: str) -> FactError:
     )
 
 
-_HEAD = struct.Struct("<BBH")  # format, attribute, value or size
-_SIZED = 4  # EIFMT_SVAL: as many bytes follow as the value says
-_FORMATS = range(1, _SIZED + 1)
-_MAX_THREADS, _REQUIRED_THREADS = 0x05, 0x10
-_FRAME, _REGISTERS, _BARRIERS = 0x11, 0x2F, 0x4C
-_BARRIER_SHIFT, _BARRIER_MASK = 20, 0x7F  # in the flags of `.text`, before there was an attribute
-
-# 16 bytes for each instruction: the opcode in bits 0 to 11, the width of an access in bits 73 to 75.
-_INSTRUCTION = struct.Struct("<QQ")
-_STORE_LOCAL, _LOAD_LOCAL = 0x387, 0x983  # STL, LDL
-_OPCODE, _WIDTH, _WIDTH_SHIFT = 0xFFF, 0x7, 73 - 64
-_BYTES = (1, 1, 2, 2, 4, 8, 16, 16)  # U8, S8, U16, S16, 32, 64, 128, U.128
-
-
 @dataclass(frozen=True)
 class Cubin:
     """The kernel of a cubin.
 
     Attributes:
-        kernel: name of the function.
+        kernel: the name of the function.
         registers: 32-bit registers per thread.
         frame: bytes of stack per thread.
-        threads: per block.
+        threads: the threads of a block, at most; 0 if the kernel sets no bound.
         barriers: named barriers per block.
         shared: bytes of static shared memory; from 9.0 on including the driver's reservation.
         constant: bytes of constant bank 0: parameters of the launch and of the kernel.
@@ -195,6 +190,8 @@ def read_cubin(elf: Elf) -> Cubin:
     text = elf.sections.get(f".text.{kernel}")
     if text is None:
         raise FactError(f"this cubin has no code for its kernel {kernel}")
+    # `.nv.info` has what concerns a symbol of the file, as the driver needs it at the load; `.nv.info.NAME`
+    # has what concerns the launch of one kernel.
     whole = dict(_attributes(elf.sections[".nv.info"].data)) if ".nv.info" in elf.sections else {}
     own = dict(_attributes(elf.sections[infos[0]].data))
     stores, loads = _local(text.data)
@@ -225,7 +222,7 @@ def _attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
             yield number, data[at : at + size]
             at += size
         else:
-            # A short value is in the last half of the head itself.
+            # A value of up to two bytes is in the last half of the head itself.
             yield number, data[at - 2 : at]
 
 
@@ -254,7 +251,9 @@ def _size(elf: Elf, name: str) -> int:
 
 
 def _local(code: bytes) -> tuple[int, int]:
-    """Return the bytes of stores and of loads."""
+    """Return the bytes of stores to local memory, and of loads."""
+    # ptxas reports spills only in a log, which a cubin does not keep. The code still shows them, together
+    # with the kernel's other uses of local memory.
     stores = loads = 0
     for low, high in _INSTRUCTION.iter_unpack(code[: len(code) // _INSTRUCTION.size * _INSTRUCTION.size]):
         opcode = low & _OPCODE
@@ -265,17 +264,12 @@ def _local(code: bytes) -> tuple[int, int]:
     return stores, loads
 
 
-# --------------------------------------------------------------- code objects
-
-_METADATA = 32  # NT_AMDGPU_METADATA
-
-
 @dataclass(frozen=True)
 class CodeObject:
     """The kernel of a code object.
 
     Attributes:
-        kernel: name of the function.
+        kernel: the name of the function.
         sgprs: scalar registers per wave.
         vgprs: vector registers per lane; with the AGPRs if they share a register file (gfx90a and later).
         agprs: accumulation registers per lane.
@@ -284,7 +278,7 @@ class CodeObject:
         sgpr_spills: spilled scalar registers.
         vgpr_spills: spilled vector registers.
         wave: lanes of a wave.
-        threads: of a work-group, at most.
+        threads: the threads of a work-group, at most.
         code: bytes of machine code.
     """
 
@@ -328,7 +322,8 @@ def _unpacked(content: bytes) -> Any:
 
 def _code_object(table: Any, elf: Elf) -> CodeObject:
     try:
-        # Anybody may have written the file, so any of these values may have another type.
+        # The names are those of "Code Object V3 Metadata" in LLVM's AMDGPUUsage. Anybody may have written the
+        # file, so any of these values may have another type.
         (kernel,) = table["amdhsa.kernels"]
         name = str(kernel[".name"])
         numbers = {key: value for key, value in kernel.items() if type(value) is int}

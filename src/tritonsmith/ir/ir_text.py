@@ -1,9 +1,7 @@
-"""Parse the text of a module into a tree: the extent of operations, their results and their regions.
+"""Parse the text of a module into a tree of operations and regions, and remove debug locations from IR.
 
-It knows no dialect, only MLIR's format: an operation begins a line, and a `{` at the end of a line begins a
-region. A piece that is cut out of such a text wrongly does not parse, which costs one try and nothing else.
-
-Remove debug locations from IR, as far as needed to compare two dumps.
+The parser knows no dialect, only MLIR's format: an operation begins a line, and a `{` at the end of a line
+begins a region.
 """
 
 from __future__ import annotations
@@ -12,6 +10,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+# Strings, comments and file metadata are skipped as a whole. `->`, `>=` and `<=` are tokens, so that their
+# `>` and `<` are not taken for brackets.
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|\{-#.*?#-\}|->|[<>]=|[()\[\]{}<>\n]', re.DOTALL)
 _REGION = re.compile(r"[ \t]*(?://[^\n]*)?\n")
 _CLOSING = {")": "(", "]": "[", "}": "{", ">": "<"}
@@ -20,6 +20,7 @@ _RESULT = re.compile(r"(%[\w$.\-]+)(?::(\d+))?")
 _NAME = re.compile(r'\s*(?:"([\w.$\-]+)"|([A-Za-z_][\w.$\-]*))')
 _FUNCTIONS = ("tt.func", "func.func", "llvm.func", "gpu.func")
 MODULE = ("module", "builtin.module")
+# By the last word, as dialects are not known: `tt.return`, `scf.yield`, `cf.cond_br`, `ttg.warp_return`.
 _TERMINATORS = re.compile(r"(?:.*[._])?(?:return|yield|br|switch|unreachable|condition|terminator)")
 
 
@@ -28,10 +29,10 @@ class Region:
     """A region between `{` and `}`.
 
     Attributes:
-        begin: offset after the line of `{`.
-        end: offset of the line of `}`.
-        ops: operations of all its blocks, in order.
-        labels: begin and end of each line with a block label.
+        begin: the offset after the line of `{`.
+        end: the offset of the line of `}`.
+        ops: the operations of all its blocks, in order.
+        labels: the offsets of begin and end of each line with a block label.
     """
 
     begin: int
@@ -45,13 +46,13 @@ class Op:
     """An operation.
 
     Attributes:
-        begin: offset of its first line.
-        end: offset after its last line.
+        begin: the offset of its first line.
+        end: the offset after its last line.
         parent: the region that contains it; None at the top.
-        results: names, each with its number of values.
-        name: `arith.addi`.
-        head: text up to its first region, or all of it.
-        regions: in order.
+        results: the names of its results, each with its number of values.
+        name: its name: `arith.addi`.
+        head: its text up to its first region, or all of it.
+        regions: its regions, in order.
     """
 
     begin: int
@@ -85,8 +86,8 @@ class IrText:
     """A text and its operations.
 
     Attributes:
-        text: all of it.
-        top: operations that are in no other.
+        text: the whole text.
+        top: the operations that are in no other.
     """
 
     text: str
@@ -112,7 +113,7 @@ def uses(name: str) -> re.Pattern[str]:
 
 def scope(op: Op) -> tuple[int, int]:
     """Return the offsets between which an operation's results can be used."""
-    # In a region of several blocks that is all of the region: the order of blocks says little.
+    # Blocks may come in any order, so in a region of several blocks a use may stand above the definition.
     region = op.parent
     if region is None:
         return op.end, op.end
@@ -132,6 +133,8 @@ def bracketed(text: str, at: int, end: int | None = None) -> tuple[int, int] | N
 
 def parse(text: str) -> IrText:
     """Find the operations: at most one begins on a line; one that is cut off ends with the text."""
+    # It may be wrong about unusual texts: its caller cuts pieces out and tries whether they still parse, so a
+    # mistake costs one try.
     return _IrParser(text if text.endswith("\n") else f"{text}\n").run()
 
 
@@ -148,6 +151,7 @@ class _IrParser:
     def run(self) -> IrText:
         for match in _TOKEN.finditer(self._text):
             word, at = match[0], match.start()
+            # A statement ends with its line, unless a bracket is open: attributes may span lines.
             if word == "\n":
                 if not self._brackets:
                     self._end(at + 1)
@@ -159,6 +163,7 @@ class _IrParser:
                 self._leave(at)
             elif word in _CLOSING and self._brackets and self._brackets[-1] == _CLOSING[word]:
                 self._brackets.pop()
+        # A text that is cut off leaves regions open: they end with the text.
         size = len(self._text)
         while self._open:
             self._leave(size)
@@ -166,6 +171,7 @@ class _IrParser:
         return IrText(self._text, tuple(self._top))
 
     def _enter(self, at: int, after: int) -> None:
+        # `} else {` opens another region of the operation whose region was closed on this line.
         op = self._op or self._start(at)
         self._open.append((op, self._brackets))
         region = Region(after)
@@ -196,6 +202,7 @@ class _IrParser:
             self._op.end, self._op = stop, None
             return
         line = self._text[begin:stop].strip()
+        # Comments, file metadata, and aliases of attributes and types are no operations.
         if not line or line.startswith(("//", "{-#", "}", "#", "!")):
             return
         if line.startswith("^"):
@@ -217,10 +224,10 @@ _LLVM = re.compile(
     rb",? !dbg !\d+|(?m:^) *(?:#dbg_\w+\([^\n]*|![\w.]+ = [^\n]*)\n"
     rb"|,? *debug-location [^\n,]*|; [\w./-]+:\d+:\d+"
 )
-_FEW = 64  # lines that differ by their locations alone, before all locations are taken out
+_FEW = 64  # lines that may differ in their locations alone, before all locations are removed
 
 
-def without(kind: str, text: bytes) -> bytes:
+def without_locations(kind: str, text: bytes) -> bytes:
     """Return the IR without locations.
 
     Args:
@@ -231,19 +238,21 @@ def without(kind: str, text: bytes) -> bytes:
     return pattern.sub(b"", text) if pattern else text
 
 
-def same(kind: str, first_text: bytes, second_text: bytes) -> bool:
+def same_without_locations(kind: str, first_text: bytes, second_text: bytes) -> bool:
     """Report whether two dumps are equal except for their locations."""
-    # Most dumps that differ do so on an early line, by more than a location: that is tried first.
+    # Removing all locations is slow, and most dumps that differ do so on an early line by more than a
+    # location. Those lines are compared first.
     if first_text == second_text:
         return True
     left, right = (_body(first_text), _body(second_text)) if kind == "mlir" else (first_text, second_text)
     if _differ_soon(kind, left, right):
         return False
-    return without(kind, first_text).strip() == without(kind, second_text).strip()
+    return without_locations(kind, first_text).strip() == without_locations(kind, second_text).strip()
 
 
 def _body(text: bytes) -> bytes:
-    """Return the operation itself: aliases of locations come before and after it."""
+    """Return the operation itself."""
+    # Aliases of locations, which come before and after it, are renumbered by most passes.
     begin = text.find(b"\nmodule") + 1
     close = text.find(b"\n}", begin)
     return text[begin : close if close >= 0 else len(text)]
@@ -263,17 +272,19 @@ def _differ_soon(kind: str, first_text: bytes, second_text: bytes) -> bool:
         before, after = first_text[first:last], second_text[second:end]
         if before.startswith((b"#loc", b"!")) or after.startswith((b"#loc", b"!")):
             return False
-        if without(kind, before) != without(kind, after):
+        if without_locations(kind, before) != without_locations(kind, after):
             return True
         left, right = last, end
     return False
 
 
 def _common(first_text: bytes, second_text: bytes, left: int, right: int) -> int:
-    """Return the number of equal bytes from these places on."""
+    """Return the number of equal bytes from these offsets on."""
+    # In growing steps, so that a difference nearby is found without reading the rest; the last step is
+    # halved.
     size = min(len(first_text) - left, len(second_text) - right)
     low, step = 0, 256
-    while low < size:  # in growing steps, so that a difference nearby is found without a look at the rest
+    while low < size:
         step = min(step, size - low)
         if first_text[left + low : left + low + step] != second_text[right + low : right + low + step]:
             break

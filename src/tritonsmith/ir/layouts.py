@@ -25,10 +25,10 @@ class LinearLayout:
     """A layout of a tensor.
 
     Attributes:
-        shape: of the tensor.
-        bases: name of an input (`register`, `lane`, `warp`, `block`; `offset`; `row`, `column`) to the
-            element that each of its bits adds.
-        padding: intervals and the padding after each, in elements; for shared memory.
+        shape: the shape of the tensor.
+        bases: for each input (`register`, `lane`, `warp`, `block`; `offset`; `row`, `column`), the element
+            that each of its bits adds.
+        padding: the intervals of shared memory, and the padding after each, in elements.
     """
 
     shape: tuple[int, ...]
@@ -81,8 +81,9 @@ class LinearLayout:
     @cached_property
     def _solved(self) -> tuple[Mapping[int, tuple[int, int]], Sequence[int]]:
         """The bases by the highest bit of their element, with their place's bits; and places of element 0."""
-        # Gaussian elimination over single bits. The numbers of places and elements concatenate those of all
-        # inputs, and of all dimensions.
+        # Gaussian elimination over single bits, as XOR is addition there: afterwards the places of an element
+        # take one step per bit, not a search through all places. A place or an element is one number, which
+        # concatenates those of all inputs or dimensions.
         bases = [basis for name in reversed(self.inputs) for basis in self.bases[name]]
         pivots: dict[int, tuple[int, int]] = {}
         copies = []
@@ -130,11 +131,10 @@ class LinearLayout:
 
     def offset(self, element: Element) -> int:
         """Return the offset of an element in shared memory, in elements from the start of its block."""
+        # Memory holds each element once; if a layout should have copies, the first is as good as any.
         place = dict(zip(self.inputs, self.holders(element)[0], strict=True))
         return self.padded(place["offset"])
 
-
-# ----------------------------------------------------------- layouts in types
 
 _TYPE = re.compile(r"(?:\btensor|!ttg?\.memdesc|-> )<(?=\d+x)")
 _SHAPED = re.compile(r"((?:\d+x)*\d+)x(!tt\.ptr<.+>|[a-z]\w*)")
@@ -153,7 +153,7 @@ class LayoutType:
 
     Attributes:
         layout: its text in the newest dialect's spelling, without aliases.
-        shape: of the tensor; of memory the allocated one, buffers of a pipeline first.
+        shape: the shape of the tensor; for memory the allocated shape, the buffers of a pipeline first.
         element: an element type: `f16`; the distribution does not depend on it.
     """
 
@@ -188,8 +188,8 @@ class WrittenType:
     Attributes:
         type: its meaning.
         name: the layout as written: `#mma`, `#ttg.slice<{dim = 0, parent = #blocked}>`.
-        shape: of the part that is read or written: memory may be larger.
-        element: `f16`, `!tt.ptr<f16>`.
+        shape: the shape of the part that is read or written: memory may be larger.
+        element: the type of an element: `f16`, `!tt.ptr<f16>`.
     """
 
     type: LayoutType
@@ -203,8 +203,8 @@ class MemoryAccess:
     """A load or store of shared memory.
 
     Attributes:
-        line: its number, from 1.
-        operation: `local_load`.
+        line: the number of its line, from 1.
+        operation: its name: `local_load`.
         memory: the type in memory.
         tensor: the type that threads hold.
     """
@@ -238,8 +238,9 @@ def types_in(ir: str, definitions: Mapping[str, str]) -> Iterator[WrittenType]:
 
     Args:
         ir: a module, or a part of one.
-        definitions: alias of a layout to its definition, without aliases.
+        definitions: the definition of each alias of a layout, without aliases.
     """
+    # Brackets are counted, as a layout nests: `#ttg.slice<{dim = 0, parent = #ttg.slice<...>}>`.
     for match in _TYPE.finditer(ir):
         inside = ir[match.end() : _closing_bracket(ir, match.end())]
         first, *more = command_line.split(inside, ",")
@@ -263,12 +264,15 @@ def memory_accesses(ir: str, definitions: Mapping[str, str]) -> Iterator[MemoryA
             types = list(types_in(line, definitions))
             tensors = [written for written in types if written.type.kind == "registers"]
             memory = [written for written in types if written.type.kind == "shared memory"]
+            # A line with more types than one of each kind does not say which of them is accessed.
             if len(tensors) == len(memory) == 1:
                 yield MemoryAccess(number, operation[0], memory[0], tensors[0])
 
 
 def respelled(text: str) -> str:
     """Rewrite a text in the newest dialect's spelling, as far as that is known."""
+    # Dialects and layouts were renamed several times (`#triton_gpu` became `#ttg` in 3.3), and only the
+    # newest spelling can be given to a Triton of today for conversion.
     for row in configs.load("layouts")["respell"]:
         text = re.sub(row["old"], row["new"], text)
     return text

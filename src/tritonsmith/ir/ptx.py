@@ -1,12 +1,7 @@
 """Parse PTX as compilers write it: modules, declarations, bodies with nested scopes.
 
 The parser knows the form of statements, not the meaning of instructions: new instructions need no change
-here. Source of the grammar: the PTX ISA manual, "Syntax", "Directives" and "Performance-Tuning Directives".
-
-The words of PTX, and the parts of a PTX module, as the parser returns them.
-
-A register `%r21` is one word, so it is never taken for the beginning of `%r210`. Source of the lexical rules:
-the PTX ISA manual, "Syntax" (identifiers, constants, comments, reserved words).
+here. Source of the rules: the PTX ISA manual, "Syntax", "Directives" and "Performance-Tuning Directives".
 """
 
 from __future__ import annotations
@@ -20,17 +15,62 @@ from typing import Literal, cast
 from tritonsmith.core import untrusted
 from tritonsmith.core.errors import FactError
 
+Kind = Literal["space", "comment", "string", "number", "dot", "name", "mark"]
+
+# Every text begins with exactly one of these, so no character is lost. `++` and `*+` are possessive: they
+# never go back over what they have read, whatever the input. `%r21` is one word, and no beginning of `%r210`.
+_TOKEN = re.compile(
+    r"""
+      (?P<space>   \s++ )
+    | (?P<comment> //[^\n]*+ | /\*(?:[^*]|\*(?!/))*+(?:\*/)? )
+    | (?P<string>  "(?:[^"\\\n]|\\.)*+"? )
+    | (?P<number>  0[fF][0-9a-fA-F]++ | 0[dD][0-9a-fA-F]++      # the bits of a float, of a double
+                 | 0[xX][0-9a-fA-F]++U? | 0[bB][01]++U?
+                 | [0-9]++(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]++)?+U? )
+    | (?P<dot>     \.[A-Za-z0-9_$]++(?:::[A-Za-z0-9_]++)*+ )    # .reg, .global, .shared::cta, .2d
+    | (?P<name>    [A-Za-z_$][A-Za-z0-9_$]*+ | %[A-Za-z0-9_$]++ )
+    | (?P<mark>    . )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_SPACES = ("reg", "shared", "local", "param", "global", "const", "sreg", "tex")
+_LINKING = (".extern", ".visible", ".weak", ".common")
+# The only directives that end with their line; all others end with a semicolon.
+_TO_LINE_END = (".file", ".loc")
+
+
+def read(path: Path) -> Module:
+    """Read a `.ptx` file.
+
+    Raises:
+        FactError: it cannot be read, or is not PTX.
+    """
+    try:
+        text = untrusted.read_bytes(path).decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise FactError("cannot read this PTX", where=path, why=str(error)) from error
+    return parse(text, path)
+
+
+def parse(text: str, where: object = "PTX") -> Module:
+    """Parse a module; errors name `where` it is from.
+
+    Raises:
+        FactError: it is not PTX; the error names the line.
+    """
+    return _PtxParser(text, where).module()
+
 
 @dataclass(frozen=True)
 class Param:
     """A parameter of an entry or a function.
 
     Attributes:
-        name: as loads address it.
-        type: `u64`, `f32`, `b8` ...
-        length: of an array, in elements; None for a scalar.
-        pointer: it is declared with `.ptr`.
-        line: of its declaration.
+        name: its name, by which loads address it.
+        type: its type: `u64`, `f32`, `b8` ...
+        length: the number of elements of an array; None for a scalar.
+        pointer: whether it is declared with `.ptr`.
+        line: the line of its declaration.
     """
 
     name: str
@@ -51,8 +91,8 @@ class Named:
 
     Attributes:
         name: the name, or the prefix of a range.
-        count: of a range, `%r<39>`: from `%r0` to `%r38`.
-        array: the text between brackets, as in `[24]`; None if it is no array.
+        count: the number of names in a range: 39 for `%r<39>`, which is `%r0` to `%r38`.
+        array: the text of the brackets, as in `[24]`; None if it is no array.
         init: the initial value, as written, or empty.
     """
 
@@ -67,7 +107,7 @@ class Statement:
     """A statement of a body.
 
     Attributes:
-        line: on which it begins.
+        line: the line on which it begins.
     """
 
     line: int
@@ -96,10 +136,10 @@ class Declaration(Statement):
 
     Attributes:
         space: `reg`, `shared`, `local`, `param`, `global` or `const`.
-        modifiers: between the space and the names, as in `.align 8 .b8`.
+        modifiers: the text between the space and the names, as in `.align 8 .b8`.
         type: the last modifier: `b8`.
         names: the declared names.
-        external: `.extern`.
+        external: whether it is `.extern`.
     """
 
     space: str
@@ -114,7 +154,7 @@ class Directive(Statement):
     """A directive: `.loc`, `.pragma`, `.branchtargets` ...
 
     Attributes:
-        name: without its dot.
+        name: its name, without the dot.
         words: the rest; a blank is one token of one space.
     """
 
@@ -127,10 +167,10 @@ class Instruction(Statement):
     """One instruction.
 
     Attributes:
-        guard: register of its predicate, or None.
-        negated: the guard is `@!`.
-        opcode: with its modifiers: `ld.global.b32`.
-        operands: up to the semicolon; a blank is one token of one space.
+        guard: the register of its predicate, or None.
+        negated: whether the guard is `@!`.
+        opcode: the opcode with its modifiers: `ld.global.b32`.
+        operands: the words up to the semicolon; a blank is one token of one space.
     """
 
     guard: str | None
@@ -150,17 +190,17 @@ class Instruction(Statement):
 
 @dataclass(frozen=True)
 class Function:
-    """An entry (a kernel) or a function of its own.
+    """An entry, which is a kernel, or a function.
 
     Attributes:
-        name: of its symbol.
-        entry: it is a kernel.
-        results: results of a function.
+        name: the name of its symbol.
+        entry: whether it is a kernel.
+        results: the results of a function.
         params: its parameters.
-        directives: between its parameters and its body: `reqntid` to (128,).
-        placed: directive to its line.
-        body: None if it is only declared.
-        line: of its name.
+        directives: the numbers of each directive between its parameters and its body: (128,) for `reqntid`.
+        placed: the line of each of these directives.
+        body: its statements; None if it is only declared.
+        line: the line of its name.
     """
 
     name: str
@@ -178,9 +218,9 @@ class Module:
     """A PTX file.
 
     Attributes:
-        version: of PTX: `8.7`.
-        target: `sm_90a`.
-        variables: of the module: `.extern .shared`, `.global` ...
+        version: the version of PTX: `8.7`.
+        target: the GPU: `sm_90a`.
+        variables: the variables of the module: `.extern .shared`, `.global` ...
         functions: entries, functions and declarations of them, in order.
     """
 
@@ -196,33 +236,14 @@ def width(kind: str) -> int:
     return 1 if kind == "pred" else int(digits or 0)
 
 
-Kind = Literal["space", "comment", "string", "number", "dot", "name", "mark"]
-
-# Each text begins with exactly one of these; none of them goes back over what it has read ("possessive").
-_TOKEN = re.compile(
-    r"""
-      (?P<space>   \s++ )
-    | (?P<comment> //[^\n]*+ | /\*(?:[^*]|\*(?!/))*+(?:\*/)? )
-    | (?P<string>  "(?:[^"\\\n]|\\.)*+"? )
-    | (?P<number>  0[fF][0-9a-fA-F]++ | 0[dD][0-9a-fA-F]++      # the bits of a float, of a double
-                 | 0[xX][0-9a-fA-F]++U? | 0[bB][01]++U?
-                 | [0-9]++(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]++)?+U? )
-    | (?P<dot>     \.[A-Za-z0-9_$]++(?:::[A-Za-z0-9_]++)*+ )    # .reg, .global, .shared::cta, .2d
-    | (?P<name>    [A-Za-z_$][A-Za-z0-9_$]*+ | %[A-Za-z0-9_$]++ )
-    | (?P<mark>    . )
-    """,
-    re.VERBOSE | re.DOTALL,
-)
-
-
 @dataclass(frozen=True, slots=True)
 class Token:
     """One word.
 
     Attributes:
         kind: `dot` is a directive or a modifier (`.reg`, `.b32`), `mark` a single other character.
-        text: as written; the texts of all tokens make the input.
-        line: on which it begins, from 1.
+        text: its text, as written; the texts of all tokens together are the input.
+        line: the line on which it begins, from 1.
     """
 
     kind: Kind
@@ -244,19 +265,7 @@ def tokenize(text: str) -> Iterator[Token]:
         line += word.count("\n")
 
 
-_SPACES = ("reg", "shared", "local", "param", "global", "const", "sreg", "tex")
-_LINKING = (".extern", ".visible", ".weak", ".common")
-_TO_LINE_END = (".file", ".loc")  # the only ones that end with their line
 _BLANK = Token("space", " ", 0)
-
-
-def parse(text: str, where: object = "PTX") -> Module:
-    """Parse a module; errors name `where` it is from.
-
-    Raises:
-        FactError: it is not PTX; the error names the line.
-    """
-    return _PtxParser(text, where).module()
 
 
 class _PtxParser:
@@ -265,8 +274,6 @@ class _PtxParser:
         self.tokens = list(tokenize(text))
         self.at = 0
         self._skip()
-
-    # -- words
 
     def _skip(self) -> None:
         while self.at < len(self.tokens) and self.tokens[self.at].blank:
@@ -307,6 +314,7 @@ class _PtxParser:
         return self.next().text
 
     def number(self) -> int:
+        # Base 0 reads 0x and 0b as PTX writes them; `U` marks an unsigned constant.
         try:
             value = int(self.now.text.removesuffix("U"), 0)
         except ValueError:
@@ -321,6 +329,7 @@ class _PtxParser:
 
     def until(self, *ends: str) -> tuple[Token, ...]:
         """Return the words up to one of these marks, which stays; blanks in between become one space."""
+        # Compilers differ in their blanks, and a comment counts as one.
         words: list[Token] = []
         while self.now.text not in ends:
             if words and self.tokens[self.at - 1].blank:
@@ -340,8 +349,6 @@ class _PtxParser:
             words += [_BLANK, self.next()]
         return tuple(words[1:])
 
-    # -- the module
-
     def module(self) -> Module:
         header = {".version": "", ".target": "", ".address_size": ""}
         variables: list[Declaration] = []
@@ -351,13 +358,14 @@ class _PtxParser:
             if word in header:
                 self.next()
                 header[word] = self.next().text
+                # `.target sm_90a, debug`: the GPU comes first, and modes follow.
                 if word == ".target":
                     while self.take(","):
                         self.next()
             elif word in _TO_LINE_END:
                 self.line_rest()
             elif word == ".section":
-                # Debug information: its words are data and no statements.
+                # Debug information. Its words are data, not statements.
                 for end in "{}":
                     self.until(end)
                     self.next()
@@ -392,6 +400,7 @@ class _PtxParser:
             if not self.sees("dot"):
                 raise self.error(f"expected the body of {name}, found {self.now.text[:40]!r}")
             place, directive = self.now.line, self.next().text[1:]
+            # The only directive here whose words are strings, and that ends with a semicolon.
             if directive == "pragma":
                 self.statement_rest()
                 continue
@@ -419,6 +428,8 @@ class _PtxParser:
                 elif word == "ptr":
                     pointer = True
                 elif not (pointer and word in _SPACES):
+                    # What follows `.ptr` may be the space that it points to: `.param .u64 .ptr .global .align
+                    # 16 p`.
                     kind = word
             name, length = self.name(), None
             if self.take("["):
@@ -428,8 +439,6 @@ class _PtxParser:
             if self.now.text != ")":
                 self.expect(",")
         return tuple(params)
-
-    # -- bodies
 
     def _body(self) -> tuple[Statement, ...]:
         self.expect("{")
@@ -446,7 +455,7 @@ class _PtxParser:
                 depth -= 1
                 if depth:
                     statements.append(Close(line))
-            elif not self.take(";"):  # an empty statement, which inline assembly leaves now and then
+            elif not self.take(";"):  # inline assembly may leave an empty statement
                 statements.append(self._statement())
         return tuple(statements)
 
@@ -475,6 +484,7 @@ class _PtxParser:
         while self.sees("dot"):
             kind = self.next().text[1:]
             modifiers.append(f".{kind}")
+            # `.align 8` is two words, of which only the first begins with a dot.
             if kind in ("align", "attribute", "managed") and self.sees("number"):
                 modifiers.append(self.next().text)
         names = [self._named()]
@@ -507,16 +517,3 @@ class _PtxParser:
             depth += (token.text == "{") - (token.text == "}")
             if not depth:
                 return tuple(words)
-
-
-def read(path: Path) -> Module:
-    """Read a `.ptx` file.
-
-    Raises:
-        FactError: it cannot be read, or is not PTX.
-    """
-    try:
-        text = untrusted.read_bytes(path).decode()
-    except (OSError, UnicodeDecodeError) as error:
-        raise FactError("cannot read this PTX", where=path, why=str(error)) from error
-    return parse(text, path)

@@ -1,7 +1,6 @@
 """Parse Triton's GPU dialect line by line: operations, loops, layouts, and the strides of addresses.
 
-MLIR prints one operation per line. A name is visible from its definition on, and siblings may use it again,
-so a name means its last definition above.
+MLIR prints one operation per line.
 """
 
 from __future__ import annotations
@@ -37,12 +36,12 @@ class MlirOperation:
     """One operation.
 
     Attributes:
-        number: of its line, from 1.
-        indent: blanks before it.
-        results: their names.
-        name: `tt.load`.
+        number: the number of its line, from 1.
+        indent: the number of blanks before it.
+        results: the names of its results.
+        name: its name: `tt.load`.
         rest: the text after the name.
-        loop: line of the innermost `scf.for` around it; 0 outside.
+        loop: the line of the innermost `scf.for` around it; 0 outside.
     """
 
     number: int
@@ -63,9 +62,9 @@ class Tensor:
     """A tensor type.
 
     Attributes:
-        shape: sizes.
-        element: `f16`, `!tt.ptr<f16>`.
-        layout: its alias, or its text.
+        shape: its sizes.
+        element: the type of an element: `f16`, `!tt.ptr<f16>`.
+        layout: the alias of its layout, or the layout's text.
     """
 
     shape: tuple[int, ...]
@@ -91,8 +90,8 @@ class Ttgir:
     """A module.
 
     Attributes:
-        operations: in order.
-        aliases: of layouts: name to text.
+        operations: its operations, in order.
+        aliases: the text of each alias of a layout.
     """
 
     def __init__(self, text: str) -> None:
@@ -108,6 +107,7 @@ class Ttgir:
                 self.alias_lines[alias[1]] = number
                 continue
             indent = len(line) - len(line.lstrip())
+            # By indentation: `}` would have to be told from that of an `scf.if`, and of attributes.
             while loops and indent <= loops[-1][1] and line.strip():
                 loops.pop()
             if match := _OPERATION.match(line):
@@ -125,6 +125,7 @@ class Ttgir:
                 self._defined.setdefault(name, []).append((number, f"argument {attributes}"))
         if operation.name == "scf.for":
             loops.append((number, indent))
+            # `scf.for %i = %lo to %hi step %s iter_args(%acc = %init)`: the induction variable comes first.
             induction = operation.operands[0]
             self._defined.setdefault(induction, []).append((number, "induction"))
             head = operation.rest.partition("iter_args(")[2].partition(") -> ")[0]
@@ -149,6 +150,8 @@ class Ttgir:
 
     def definition(self, name: str, before: int) -> MlirOperation | str | None:
         """Return the definition of a name as used on a line: an operation, or words about an argument."""
+        # A name is visible from its definition on, and sibling regions may use it again: it means the last
+        # definition above.
         rows = self._defined.get(name.partition("#")[0], [])
         place = bisect_left(rows, before, key=lambda row: row[0])
         return rows[place - 1][1] if place else None
@@ -157,11 +160,12 @@ class Ttgir:
         """Return the distances of neighbours in a tensor of addresses or offsets; None if unknown.
 
         Args:
-            name: of the value.
+            name: the name of the value.
             before: the line that uses it.
-            deep: number of definitions that were followed to it.
+            deep: the number of definitions that were followed to it.
             uniform: the value carried by the loop whose step is examined: it counts as uniform.
         """
+        # `()` stands for the value that the loop carries: uniform, of a shape that is not known here.
         if name == uniform:
             return ()
         definition = self.definition(name, before)
@@ -177,6 +181,7 @@ class Ttgir:
         return self._of_operation(definition, deep + 1, uniform)
 
     def _of_operation(self, operation: MlirOperation, deep: int, uniform: str) -> Strides | None:  # noqa: PLR0911 - a table
+        # What is not listed is unknown, not 0: a finding about coalescing has to be right.
         values = operation.operands
         kind = self.tensor(operation)
         if operation.name == "tt.make_range":
@@ -206,7 +211,7 @@ class Ttgir:
         return None
 
     def _product(self, operation: MlirOperation, left: Strides, right: Strides) -> Strides | None:
-        if any(left) and any(right):
+        if any(left) and any(right):  # the distance then grows from element to element
             return None
         factor = self._uniform(operation.operands[0 if any(right) else 1], operation.number)
         return tuple(_times(stride, factor) for stride in (right if any(right) else left))
@@ -230,6 +235,8 @@ class Ttgir:
 
     def _carried(self, loop: int, place: int, deep: int) -> Strides | None:
         """Return the strides of a value that a loop carries: the initial ones, if each step is uniform."""
+        # By induction: a step that adds the same number to all elements keeps the distances between them. The
+        # value itself counts as uniform (`()`) while its step is examined, which ends the recursion.
         head = next(operation for operation in self.operations if operation.number == loop)
         pairs = _ITERATION.findall(head.rest.partition("iter_args(")[2].partition(") -> ")[0])
         last = next((row for row in self.operations if row.name == "scf.yield" and row.loop == loop

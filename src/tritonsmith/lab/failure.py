@@ -133,7 +133,7 @@ def anonymous(text: str) -> str:
 def _plain(text: str) -> str:
     """Return a text without values, numbers of aliases, locations and addresses."""
     # A reduction renumbers values and aliases, and the system moves addresses: the failure stays the same.
-    text = ir_text.without("mlir", text.encode()).decode()
+    text = ir_text.without_locations("mlir", text.encode()).decode()
     text = _ALIAS.sub(r"\1", _VALUE.sub("%", text))
     return " ".join(anonymous(_ADDRESS.sub("0x", text)).split())
 

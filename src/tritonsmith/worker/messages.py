@@ -9,8 +9,6 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, ClassVar
 
-# ------------------------------------------------------------- a kernel's file
-
 
 @dataclasses.dataclass(frozen=True)
 class SurgeryRequest:
@@ -112,9 +110,6 @@ class DescribedRow:
     configs: tuple[ConfigRow, ...]
     heuristics: tuple[str, ...]
     asked: bool
-
-
-# ------------------------------------------------------ questions to libtriton
 
 
 @dataclasses.dataclass(frozen=True)
@@ -462,9 +457,6 @@ class StageRow:
     argv: tuple[str, ...] = ()
 
 
-# --------------------------------------------------------------- single passes
-
-
 @dataclasses.dataclass(frozen=True)
 class CallRequest:
     """A call of a binding; `{"class": NAME}` as an argument is a new object of a class."""
@@ -550,9 +542,6 @@ class GenericRequest:
     results: str
     timeout: float
     memory: int
-
-
-# --------------------------------------------------------------- user programs
 
 
 @dataclasses.dataclass(frozen=True)

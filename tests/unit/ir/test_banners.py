@@ -145,8 +145,8 @@ def test_what_is_cut_has_no_end(kind: str, ir: str) -> None:
 
 def test_the_compilers_last_words_are_not_ir() -> None:
     ir = b"module {\n  %0 = tt.load\n"
-    assert banners.said(ir + b"python: Foo.cpp:12: void f(): Assertion `x' failed.\n") == len(ir)
-    assert banners.said(ir) == len(ir)
+    assert banners.crash_offset(ir + b"python: Foo.cpp:12: void f(): Assertion `x' failed.\n") == len(ir)
+    assert banners.crash_offset(ir) == len(ir)
 
 
 @pytest.mark.parametrize("kind", ["mlir", "ll", "mir", "ptx", "amdgcn"])
@@ -157,4 +157,4 @@ def test_long_input_of_one_kind_is_no_trap(kind: str, piece: bytes) -> None:
     data = piece * 50_000  # a quadratic search would take minutes
     stop = banners.end(kind, data)
     assert stop is None or stop <= len(data)
-    assert banners.said(data) <= len(data)
+    assert banners.crash_offset(data) <= len(data)

@@ -202,4 +202,4 @@ def _texts(index: DumpIndex, kernel: str) -> set[bytes]:
 
 
 def _digest(text: bytes) -> bytes:
-    return hashlib.sha256(ir_text.without("mlir", text).strip()).digest()
+    return hashlib.sha256(ir_text.without_locations("mlir", text).strip()).digest()

@@ -214,7 +214,7 @@ class IndexWriter:
         last, text = self._latest
         if last != place:
             text = (self._out / old.path).read_bytes()
-        return not ir_text.same(row.banner.kind, text, body)
+        return not ir_text.same_without_locations(row.banner.kind, text, body)
 
     # ------------------------------------------------------------ what was printed beside it
 

@@ -159,7 +159,7 @@ class Splitter:
         # Finding the end is a look at the whole text.
         if kind != self._banner.kind or data != known:  # most passes change nothing
             stop = banners.end(self._banner.kind, data)
-            end = (banners.said(data), False) if stop is None else (stop, True)
+            end = (banners.crash_offset(data), False) if stop is None else (stop, True)
             self._same = (self._banner.kind, data, end)
         return end
 

@@ -230,7 +230,7 @@ def _counted(index: DumpIndex, kernel: str) -> Iterator[PipelineRow | None]:
         """Count the lines and operations of a text."""
         dump = texts[sha256]
         raw = index.content(dump)
-        plain = _NAMES.sub(b"%", ir_text.without(dump.kind, raw))
+        plain = _NAMES.sub(b"%", ir_text.without_locations(dump.kind, raw))
         operations = diff.operations(raw.decode(errors="replace"), dump.language)
         return Counter(plain.split(b"\n")), operations
 

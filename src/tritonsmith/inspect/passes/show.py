@@ -106,7 +106,7 @@ def find_text(index: DumpIndex, kernel: str, text: str, *, regex: bool = False) 
     counts: dict[str, int] = {}
     for dump in mine:
         if dump.sha256 not in counts:
-            raw = ir_text.without(dump.kind, index.content(dump))
+            raw = ir_text.without_locations(dump.kind, index.content(dump))
             counts[dump.sha256] = len(sought.findall(raw)) if regex else raw.count(text.encode())
     events = tuple(_events(index, mine, counts))
     here = [counts[dump.sha256] for dump in mine]

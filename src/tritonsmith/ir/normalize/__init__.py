@@ -41,5 +41,6 @@ def form(text: str, stage: str) -> NormalForm:
     """Return the normal form, with the names separate from the lines."""
     if stage in _READERS:
         return _READERS[stage](text)
+    # A text without a reader has no names: its lines are compared as they are.
     plain = [line.replace(MARK, " ") for line in text.splitlines()]
     return NormalForm(plain, [()] * len(plain), [()] * len(plain))

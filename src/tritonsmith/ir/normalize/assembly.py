@@ -1,11 +1,7 @@
-"""Normalize assembly: no addresses, encodings, comments and source lines; branches go to labels.
+"""Normalize assembly: no addresses, encodings, comments and source lines; and count instructions by class.
 
-Registers of machine code are unchanged: their allocation is part of the comparison. Those of PTX are named
-after their first definition, and how many are declared is left out: PTX has as many as it has results, and
-ptxas allocates them. The version and the target stay. `ptx.tokenize` is not used: only registers, labels and
-strings matter here, and one pattern for them takes fewer steps than a token per word.
-
-Count the instructions of a disassembly by class.
+Branches go to labels. Registers of machine code are unchanged: their allocation is part of the comparison.
+Those of PTX are named after their first definition.
 """
 
 from __future__ import annotations
@@ -65,6 +61,8 @@ def gcnasm(text: str) -> NormalForm:
 
 
 def _machine_form(text: str) -> NormalForm:
+    # A long row of instructions that do nothing pads the end of the code; how long it is depends on the
+    # code's size, which is not the change that a reader looks for.
     kept: list[str] = []
     idle = 0
     for line in filter(None, (indented(line, by="    ") for line in text.split("\n"))):
@@ -77,6 +75,7 @@ def _machine_form(text: str) -> NormalForm:
 
 def _with_labels_sass(text: str) -> str:
     """Replace branch addresses by labels, in cuobjdump's format for one function."""
+    # nvdisasm prints labels itself. An address would change with every instruction above it.
     targets = {match[2].lstrip("0") for match in _SASS_TARGET.finditer(text)}
     if not targets:
         return text
@@ -95,6 +94,7 @@ def _with_labels_sass(text: str) -> str:
 
 def _with_labels_gcn(text: str) -> str:
     """Replace `s_branch 54 // 1924: BF820036 <kernel+0x100>` by a branch to a label before its target."""
+    # llvm-objdump prints a target as a symbol and an offset from it; labels have to be made from both.
     symbols = {match[2]: int(match[1], 16) for match in _OBJDUMP_SYMBOL.finditer(text)}
 
     def target(match: re.Match[str]) -> int | None:
@@ -119,8 +119,6 @@ def _with_labels_gcn(text: str) -> str:
     return "\n".join(lines)
 
 
-# ------------------------------------------------------------------------ PTX
-
 # LLVM's register names; %tid.x, %ctaid.x, %SP and registers of inline assembly keep their names.
 _PTX_NAME = re.compile(
     rf"({_STRING}|%(?:p|rs|rd|rq|r|fd|f|hh|h|b)(?:\d++|_[0-9a-f]{{4}}(?:\.\d++)?+)(?![\w$])"
@@ -138,6 +136,9 @@ _PTX_LABEL = re.compile(r"(\$L__BB)\w+(?:\.\d+)?:")
 
 def ptx(text: str) -> NormalForm:
     """Return the normal form of PTX."""
+    # Not by `ptx.tokenize`: only registers, labels and strings matter here, and one pattern for them takes
+    # fewer steps than a token per word. The numbers of declared registers are dropped: PTX has as many as it
+    # has results, and ptxas allocates them.
     text = _PTX_DROPPED.sub(lambda match: match[1] or " ", text.replace(MARK, " "))
     text = _PTX_COUNT.sub(r"\1<>", _PTX_SECTION.sub("", text))
     kept = filter(None, (indented(line, by="    ") for line in text.split("\n")))
@@ -153,7 +154,7 @@ TOTAL, OTHER = "all", "other"
 
 _MNEMONICS = {
     "sass": re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)", re.MULTILINE),
-    # `buffer_load_dword v3, off` is scratch memory: it has no address operand
+    # `buffer_load_dword v3, off` reads scratch memory: it has no address operand.
     "amd": re.compile(r"^\t([a-z]\w+(?: [\w\[\]:]+, off(?=,))?)", re.MULTILINE),
 }
 

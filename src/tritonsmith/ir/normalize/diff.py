@@ -1,19 +1,7 @@
 """Compare two texts of one stage in normal form, and count the operations of a text.
 
-Names come from the neighbourhood of a value, so a change renames values close to it. Hence values, blocks and
-layouts are matched first, although their names differ: first equal lines; between them lines with equal uses,
-whatever the names of their definitions; between those, lines that are equal with names masked; then lines of
-the same operation. The definitions of such lines correspond, and then their uses. Then the second text is
-written with the names of the first, and each remaining difference is a real change: another operation, type,
-constant or operand. A layout in both texts is the same layout; others correspond as values do, so that
-8 warps instead of 4 show in the definitions of layouts, not in every line.
-
-Align the lines of two texts: their common head and tail, then lines that are unique in both.
-
-This is patience diff: unique lines are anchors, their longest rising chain is kept, and the text between two
-anchors is aligned in the same way. If nothing is unique, a short piece goes to difflib; in a long one, the
-first of the equal lines is paired with the first, the second with the second, and so on. So the time is near
-to linear; difflib's is quadratic in repeated lines, and unrolled code has many of these.
+The second text is written with the names of the first where values correspond, so each remaining difference
+is a real change: another operation, type, constant or operand.
 """
 
 from __future__ import annotations
@@ -31,87 +19,6 @@ from tritonsmith.ir.normalize.renaming import MARK, NormalForm, filled, kind
 
 _SHORT = 64  # lines of a piece that difflib may have
 _DEEPEST = 12  # anchors between anchors
-
-
-def pairs(first: Sequence[Hashable], second: Sequence[Hashable]) -> list[tuple[int, int]]:
-    """Return places of equal items that correspond; both rise."""
-    result: list[tuple[int, int]] = []
-    work = [(0, len(first), 0, len(second), 0)]
-    while work:
-        low, high, below, above, depth = work.pop()
-        while low < high and below < above and first[low] == second[below]:
-            result.append((low, below))
-            low, below = low + 1, below + 1
-        while low < high and below < above and first[high - 1] == second[above - 1]:
-            high, above = high - 1, above - 1
-            result.append((high, above))
-        if low == high or below == above:
-            continue
-        a, b = first[low:high], second[below:above]
-        anchors = _unique(a, b) if depth < _DEEPEST else []
-        if not anchors:
-            result += [(low + place, below + other) for place, other in _rest(a, b)]
-            continue
-        result += [(low + place, below + other) for place, other in anchors]
-        work += [
-            (low + left.start, low + left.stop, below + other.start, below + other.stop, depth + 1)
-            for left, other in gaps(anchors, len(a), len(b))
-        ]
-    return sorted(result)
-
-
-def gaps(anchors: Sequence[tuple[int, int]], length: int, other: int) -> list[tuple[range, range]]:
-    """Return the places between rising pairs, in the first text and in the second, where both have some."""
-    return [
-        (range(start + 1, after), range(begin + 1, beyond))
-        for (start, begin), (after, beyond) in pairwise([(-1, -1), *anchors, (length, other)])
-        if after > start + 1 and beyond > begin + 1
-    ]
-
-
-def _unique(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[tuple[int, int]]:
-    once, other = Counter(a), Counter(b)
-    places = {item: place for place, item in enumerate(b) if other[item] == 1}
-    return _rising(
-        [(place, places[item]) for place, item in enumerate(a) if once[item] == 1 and item in places]
-    )
-
-
-def _rest(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[tuple[int, int]]:
-    if len(a) <= _SHORT and len(b) <= _SHORT:
-        blocks = SequenceMatcher(None, a, b, autojunk=False).get_matching_blocks()
-        return [(block.a + at, block.b + at) for block in blocks for at in range(block.size)]
-    places = {item: place for place, item in enumerate(_counted(b))}
-    return _rising([(place, places[item]) for place, item in enumerate(_counted(a)) if item in places])
-
-
-def _counted(items: Sequence[Hashable]) -> list[tuple[Hashable, int]]:
-    counts: Counter[Hashable] = Counter()
-    unique_items = []
-    for item in items:
-        counts[item] += 1
-        unique_items.append((item, counts[item]))
-    return unique_items
-
-
-def _rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the longest part whose second places rise too; the first ones do already."""
-    ends: list[int] = []  # the smallest last place of a chain of each length
-    last: list[int] = []  # and the pair that has it
-    before = [-1] * len(pairs)
-    for at, (_, place) in enumerate(pairs):
-        length = bisect_left(ends, place)
-        before[at] = last[length - 1] if length else -1
-        ends[length : length + 1] = [place]
-        last[length : length + 1] = [at]
-    chain = []
-    at = last[-1] if last else -1
-    while at >= 0:
-        chain.append(pairs[at])
-        at = before[at]
-    return chain[::-1]
-
-
 _CONTEXT = 3  # lines around a change
 _ROUNDS = 4  # a value is found by its operands, those by theirs ...
 _COUNTER = re.compile(r"\.\d+$")
@@ -140,9 +47,9 @@ class Diff:
     """The difference between two texts.
 
     Attributes:
-        stage: of both.
-        removed: number of lines that only the first has.
-        added: number of lines that only the second has.
+        stage: the stage of both.
+        removed: the number of lines that only the first has.
+        added: the number of lines that only the second has.
         lines: a unified diff of the normal forms, without the lines for file names; corresponding values have
             the first text's name. A name that ends with `'` is not the first text's value of that name.
     """
@@ -174,7 +81,7 @@ def operations(text: str, stage: str) -> Counter[str]:
     """Count the occurrences of each operation.
 
     Args:
-        text: of a stage, in normal form or not.
+        text: the text of a stage, in normal form or not.
         stage: `ttir` counts `tt.load`; `llir` counts opcodes, intrinsics by name and `asm`; `ptx`, `sass` and
             AMD's count mnemonics. Nothing is counted for an unknown stage.
     """
@@ -225,7 +132,14 @@ def _hunks(changes: Iterator[tuple[range, range]]) -> Iterator[list[tuple[range,
 
 def corresponding_names(first: NormalForm, second: NormalForm) -> list[str]:
     """Return names for the second form: corresponding values get the first form's name."""
-    matches = _Found(first, second)
+    # Names come from the neighbourhood of a value, so a change renames values close to it. Hence lines are
+    # matched although their names differ, the most certain ones first: equal lines; between them lines with
+    # equal uses, whatever the names of their definitions; between those, lines that are equal with names
+    # masked; then lines of the same operation. What such lines define corresponds, and then what they use.
+    #
+    # A layout in both texts is the same layout; others correspond as values do, so that 8 warps instead of 4
+    # show in the definitions of layouts, not in every line.
+    matches = _Correspondence(first, second)
     matches.the_same([number for number, scope in enumerate(first.scopes) if not scope])
     matches.the_same(range(len(first.names)), alone=True)
     anchors = pairs(_uncounted(first), _uncounted(second))
@@ -247,7 +161,7 @@ def corresponding_names(first: NormalForm, second: NormalForm) -> list[str]:
     return matches.names()
 
 
-class _Found:
+class _Correspondence:
     """The correspondences so far; the first one of a value counts."""
 
     def __init__(self, first: NormalForm, second: NormalForm) -> None:
@@ -341,3 +255,89 @@ def _between(
         inside = pairs(first[left.start : left.stop], second[other.start : other.stop])
         result += [(left.start + a, other.start + b) for a, b in inside]
     return result
+
+
+def pairs(first: Sequence[Hashable], second: Sequence[Hashable]) -> list[tuple[int, int]]:
+    """Return places of equal items that correspond; both rise."""
+    # Patience diff: unique lines are anchors, the longest rising chain of them is kept, and the text between
+    # two anchors is aligned in the same way. Its time is near to linear. difflib's is quadratic in repeated
+    # lines, of which unrolled code has many.
+    result: list[tuple[int, int]] = []
+    work = [(0, len(first), 0, len(second), 0)]
+    while work:
+        low, high, below, above, depth = work.pop()
+        while low < high and below < above and first[low] == second[below]:
+            result.append((low, below))
+            low, below = low + 1, below + 1
+        while low < high and below < above and first[high - 1] == second[above - 1]:
+            high, above = high - 1, above - 1
+            result.append((high, above))
+        if low == high or below == above:
+            continue
+        a, b = first[low:high], second[below:above]
+        anchors = _unique(a, b) if depth < _DEEPEST else []
+        if not anchors:
+            result += [(low + place, below + other) for place, other in _rest(a, b)]
+            continue
+        result += [(low + place, below + other) for place, other in anchors]
+        work += [
+            (low + left.start, low + left.stop, below + other.start, below + other.stop, depth + 1)
+            for left, other in gaps(anchors, len(a), len(b))
+        ]
+    return sorted(result)
+
+
+def gaps(anchors: Sequence[tuple[int, int]], length: int, other: int) -> list[tuple[range, range]]:
+    """Return the places between rising pairs, in the first text and in the second, where both have some."""
+    return [
+        (range(start + 1, after), range(begin + 1, beyond))
+        for (start, begin), (after, beyond) in pairwise([(-1, -1), *anchors, (length, other)])
+        if after > start + 1 and beyond > begin + 1
+    ]
+
+
+def _unique(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[tuple[int, int]]:
+    once, other = Counter(a), Counter(b)
+    places = {item: place for place, item in enumerate(b) if other[item] == 1}
+    return _rising(
+        [(place, places[item]) for place, item in enumerate(a) if once[item] == 1 and item in places]
+    )
+
+
+def _rest(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[tuple[int, int]]:
+    # Nothing here is unique. In a long piece the first of the equal lines is paired with the first, the
+    # second with the second, and so on.
+    if len(a) <= _SHORT and len(b) <= _SHORT:
+        blocks = SequenceMatcher(None, a, b, autojunk=False).get_matching_blocks()
+        return [(block.a + at, block.b + at) for block in blocks for at in range(block.size)]
+    places = {item: place for place, item in enumerate(_counted(b))}
+    return _rising([(place, places[item]) for place, item in enumerate(_counted(a)) if item in places])
+
+
+def _counted(items: Sequence[Hashable]) -> list[tuple[Hashable, int]]:
+    counts: Counter[Hashable] = Counter()
+    unique_items = []
+    for item in items:
+        counts[item] += 1
+        unique_items.append((item, counts[item]))
+    return unique_items
+
+
+def _rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the longest part whose second places rise too; the first ones do already."""
+    # Patience sorting: for each length of a chain, the smallest place that ends one, and the pair that has
+    # it.
+    ends: list[int] = []
+    last: list[int] = []
+    before = [-1] * len(pairs)
+    for at, (_, place) in enumerate(pairs):
+        length = bisect_left(ends, place)
+        before[at] = last[length - 1] if length else -1
+        ends[length : length + 1] = [place]
+        last[length : length + 1] = [at]
+    chain = []
+    at = last[-1] if last else -1
+    while at >= 0:
+        chain.append(pairs[at])
+        at = before[at]
+    return chain[::-1]

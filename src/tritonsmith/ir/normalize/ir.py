@@ -1,9 +1,7 @@
 """Normalize IR: no locations or debug metadata; values are named after their definitions.
 
 Layouts, attribute groups and metadata are named after their content. A text of MLIR is one module, one
-function or a part of one, in the pretty or the generic form. Definitions are recognised by spelling:
-`%x = ...`, `%x, %y = ...`, and `%x: type` with no blank before the colon (parameters and block arguments; a
-use has one: `^bb1(%x : i32)`).
+function or a part of one, in the pretty or the generic form.
 """
 
 from __future__ import annotations
@@ -72,6 +70,8 @@ def _begins_function(text: str) -> bool:
 
 
 def _defines(between: list[str], names: list[str], begins: bool, label: bool) -> list[Define]:
+    # Definitions are recognised by spelling: `%x = ...`, `%x, %y = ...`, and `%x: type` with no blank before
+    # the colon, as parameters and block arguments have it; a use has one: `^bb1(%x : i32)`.
     result, first, operation = [], 0, None
     if label:
         result.append(Define(0, "^bb"))
@@ -118,11 +118,12 @@ def _unknown_stem(name: str) -> str:
 
 def _without_locations(text: str) -> str:
     """Remove `loc(...)` with brackets of any depth; a truncated one is kept."""
+    # The common forms go by one pattern; what is left has to have its brackets counted, which is slower.
     text = _LOCATIONS.sub("", text.replace(MARK, " "))
     text = _LOCATION.sub(lambda match: match[1] or "", text)
     parts, done = [], 0
     while opened := _OPENED.search(text, done):
-        if opened[1]:  # a string may say anything
+        if opened[1]:  # a string, which may contain anything
             cut = end = opened.end()
         elif (closed := _closed(text, opened.end())) is not None:
             cut, end = opened.start(), closed
@@ -145,8 +146,6 @@ def _closed(text: str, start: int) -> int | None:
             return match.end()
     return None
 
-
-# -------------------------------------------------------------------- LLVM IR
 
 _LLVM_STRING = r'"[^"\n]*+"?'  # a quote inside is spelled \22
 _LLVM_NAME = re.compile(
@@ -180,6 +179,7 @@ def llvm(text: str) -> NormalForm:
 
 def _llvm_definitions(lines: list[str]) -> tuple[dict[str, tuple[str, str]], set[str]]:
     """Return attribute groups and used metadata nodes; and the nodes that are unused or for debugging."""
+    # Nodes refer to each other. Those that only debug information needs are unused once it is gone.
     definitions = {match[1]: match[2] for line in lines if (match := _DEFINITION.fullmatch(line))}
     nodes = {name: body for name, body in definitions.items() if name[0] == "!"}
     debug = {name for name, body in nodes.items() if _DEBUG_NODE.match(body)}

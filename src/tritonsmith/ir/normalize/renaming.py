@@ -1,14 +1,8 @@
-"""Rename values after their definitions, so that one more line does not rename all that follow.
+"""Rename values after their definitions: `%addi_3f2a`, `%c64_i32`, `%arg0`.
 
-Numbers in the order of appearance would: one more operation near the top, and every line below differs. So
-a value is named after its definition: the operation, and four hex digits of a checksum over the defining line
-with its names masked, over the lines of its operands, and over those of their operands: `%addi_3f2a`. It
-looks no farther, so a change renames at most two steps below it. Layouts contribute their kind, not their
-content. Values that are equal so far get a counter: `%addi_3f2a.2`. Plain constants and parameters name their
-content: `%c64_i32`, `%arg0`. A name does not depend on the old name of the value. A diff needs more than
-that, and gets it by comparing two texts: see `diff`.
-
-Each language has a reader that makes `IrLine`s; this module names the values in them.
+Numbers in the order of appearance would rename everything below one more operation. A name depends on the
+operation and what it computes with, never on the old name of the value. Each language has a reader that makes
+`IrLine`s; this module names the values in them. Two texts whose names still differ are matched by `diff`.
 """
 
 from __future__ import annotations
@@ -22,7 +16,7 @@ from zlib import crc32
 
 MARK = "\0"  # stands for a name in a masked line
 
-_ROUNDS = 8  # attributes that refer to attributes that refer to ...
+_ROUNDS = 8  # of attributes that refer to attributes
 _BLANKS = re.compile(r'("(?:[^"\\\n]|\\.)*+"?)|[ \t]+')
 
 
@@ -49,8 +43,8 @@ class IrLine:
         mask: its text, with `MARK` for each name.
         names: as written, in order.
         defines: the names that it defines.
-        label: it begins a block: the names that it defines depend on the following line.
-        begins: a function begins: the scope of value names starts anew.
+        label: whether it begins a block: the names that it defines depend on the following line.
+        begins: whether a function begins: the scope of value names starts anew.
     """
 
     mask: str
@@ -69,7 +63,7 @@ class NormalForm:
         uses: for each line the numbers of the things that it names.
         defines: for each line the numbers of the things that it defines, or is the first to name.
         names: normal names.
-        scopes: for each number the function that it belongs to, counted from 1; 0 for the module itself.
+        scopes: for each number, the function that it belongs to, counted from 1; 0 for the module itself.
     """
 
     masks: list[str] = field(default_factory=list)
@@ -246,7 +240,9 @@ class _Work:
         self._stems: list[str] = []
         self._exact: list[bool] = []
         self._resolved: list[bool] = []
-        # Checksums of the defining line alone, with its operands' lines, and with those of their operands.
+        # Checksums of the defining line with its names masked, with its operands' lines, and with those of
+        # their operands; the last makes the name. It looks no farther, so a change renames at most two steps
+        # below it. Layouts contribute their kind, not their content.
         self._near: list[int] = []
         self._far: list[int] = []
         self._keys: list[int] = []
@@ -296,8 +292,7 @@ class _Work:
         for define in line.defines:
             name = line.names[define.place]
             before = self._here.get(name)
-            # A use may come first, of a value that a block further down defines: the definition completes
-            # it.
+            # The use of a value may come before the block that defines it: then the definition completes it.
             waits = before is not None and not self._resolved[before]
             number = before if before is not None and waits else self._new(self._scope or 1)
             numbers[define.place] = self._here[name] = number
@@ -316,6 +311,7 @@ class _Work:
             if not scope:
                 names.append(stem)
                 continue
+            # Values that are equal as far as the checksum looks get a counter: `%addi_3f2a.2`.
             name = stem if exact else f"{stem}_{key & 0xFFFF:04x}"
             names.append(_counted(name, counts.setdefault(scope, Counter())))
         return names

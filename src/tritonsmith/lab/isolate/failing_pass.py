@@ -159,7 +159,7 @@ class PipelineEndTests:
         text = self.seen.index.text(end.links[0].dump)
         if not end.stripped:
             return without_folders(text)
-        return ir_text.without("mlir", text.encode()).decode().strip() + "\n"
+        return ir_text.without_locations("mlir", text.encode()).decode().strip() + "\n"
 
     def log(self, end: PipelineEnd) -> Path:
         """Return the file with what was printed in the last test of an end."""

@@ -190,7 +190,7 @@ def folder_of(index: DumpIndex, kernel: str, pattern: re.Pattern[str], space: Wo
 
 
 def _text(index: DumpIndex, dump: Dump) -> str:
-    content = ir_text.without(dump.kind, index.content(dump))
+    content = ir_text.without_locations(dump.kind, index.content(dump))
     return content.decode("utf-8", errors="replace")
 
 

@@ -230,7 +230,7 @@ class OraclePool:
 
 
 def _without(text: str) -> str:
-    return ir_text.without("mlir", text.encode()).decode().strip() + "\n"
+    return ir_text.without_locations("mlir", text.encode()).decode().strip() + "\n"
 
 
 def _no_pass(name: str, opt: Path) -> UsageError:

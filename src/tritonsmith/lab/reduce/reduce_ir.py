@@ -244,7 +244,7 @@ def _untold(_name: str, _observation: Observation) -> None:
 
 def _plain(text: str, oracle: Oracle, sought: Failure) -> str:
     """Return the text to begin with: as the compiler prints it, one operation per line, if it still fails."""
-    stripped = ir_text.without("mlir", text.encode()).decode()
+    stripped = ir_text.without_locations("mlir", text.encode()).decode()
     for candidate in (oracle.printed(text), stripped):
         if candidate and oracle.ask(candidate).failure == sought:
             return candidate

@@ -57,7 +57,7 @@ def folder(
                 if last
                 else (
                     len(dumps) + 1,
-                    not ir_text.same("mlir", text.encode(), passes[number + 1][1].encode()),
+                    not ir_text.same_without_locations("mlir", text.encode(), passes[number + 1][1].encode()),
                 )
             )
             dumps.append(dump(kernel, number, name, text, path=path, against=against, changed=changed))
