@@ -21,7 +21,7 @@ from tritonsmith.check.blame import ValueRecorder
 from tritonsmith.check.evaluate import AccessError
 from tritonsmith.check.gpu import AssumedError
 from tritonsmith.check.in_flight import FreedError, Order
-from tritonsmith.check.inputs import Argument, single
+from tritonsmith.check.inputs import Argument
 from tritonsmith.check.interpreter import TritonInterpreter, parameters
 from tritonsmith.check.kernel import TritonKernel, parsed
 from tritonsmith.check.limited import LimitedChecks, no_memory
@@ -30,6 +30,7 @@ from tritonsmith.check.memory import Contents
 from tritonsmith.check.module import UnsupportedIrError, name_of, without_locations
 from tritonsmith.check.program import EndlessError
 from tritonsmith.check.runs import ChangedRun, CheckInputs, ReferenceRuns
+from tritonsmith.check.when_wrong import require_single
 from tritonsmith.compiler import call
 from tritonsmith.compiler.dump import index as indexes
 from tritonsmith.compiler.dump import run
@@ -515,7 +516,7 @@ def check_kernel(
         UsageError: the request has several targets or variants.
         SmithError: the kernel does not compile, or its IR cannot be run.
     """
-    prepared = run.of_kernel(single(asked), where, Choices(), out)
+    prepared = run.of_kernel(require_single(asked), where, Choices(), out)
     index, compiled = run.dump_kernel(prepared, silent=silent)
     failed = next((point for point in compiled.points if point.status != "ok"), None)
     if failed and not index.dumps:  # in the front end: no pass ran

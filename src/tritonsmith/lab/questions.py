@@ -14,8 +14,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from tritonsmith.check.answer import lines, verdict
-from tritonsmith.check.check import check_kernel
 from tritonsmith.compiler.interpreter import Interpreter
 from tritonsmith.compiler.manifest import Manifest, Point
 from tritonsmith.compiler.request import CompileRequest
@@ -170,6 +168,9 @@ def wrong(
         silent: show no progress.
         stop: returns whether to give up; polled.
     """
+    from tritonsmith.check.answer import lines, verdict  # noqa: PLC0415 - of an extra that may be missing
+    from tritonsmith.check.check import check_kernel  # noqa: PLC0415
+
     began = time.monotonic()
     try:
         _, answer = check_kernel(asked, where, folder, silent=silent, stop=stop)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from tests.unit.check.texts import ADD, checked
-from tritonsmith.check import inputs
+from tritonsmith.check import check, when_wrong
 from tritonsmith.compiler import targets, tritons
 from tritonsmith.compiler.dump.index import DumpIndex
 from tritonsmith.compiler.interpreter import choose_interpreter
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import FactError, UsageError
-from tritonsmith.lab import questions
 from tritonsmith.lab.bisect.kernels import WrongResultTests
 from tritonsmith.lab.compare.two_sides import ComparedKernel
 from tritonsmith.lab.journal import Journal
@@ -43,7 +43,7 @@ def told(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     def check_kernel(*_: object, **__: object) -> object:
         return DumpIndex(Path()), checked(*TEXTS[request.param])
 
-    monkeypatch.setattr(questions, "check_kernel", check_kernel)
+    monkeypatch.setattr(check, "check_kernel", check_kernel)
     monkeypatch.setattr(tritons, "place_of", lambda *_: choose_interpreter("", sys.executable))
     return str(request.param)
 
@@ -79,14 +79,41 @@ def test_a_symptom(told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_wrong_and_a_limit_are_two_searches() -> None:
-    assert inputs.asked_for(["wrong"])
-    assert not inputs.asked_for(["spills>0"])
+    assert when_wrong.is_requested(["wrong"])
+    assert not when_wrong.is_requested(["spills>0"])
     with pytest.raises(UsageError, match="contradict"):
-        inputs.asked_for(["wrong", "spills>0"])
+        when_wrong.is_requested(["wrong", "spills>0"])
 
 
 def test_a_package_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inputs, "_NEEDED", ("no_such_package",))
+    monkeypatch.setattr(when_wrong, "_PACKAGES", ("no_such_package",))
     with pytest.raises(FactError, match="needs packages that are not installed: no_such_package") as caught:
-        inputs.require()
+        when_wrong.require_packages()
     assert "tritonsmith[check]" in str(caught.value.hints)
+
+
+IMPORT_ALL = """
+import importlib, importlib.abc, pathlib, sys
+packages, folder = sys.argv[1].split(","), pathlib.Path(sys.argv[2])
+
+class Missing(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in packages:
+            raise ModuleNotFoundError(f"no {name}", name=name)
+
+sys.meta_path.insert(0, Missing())
+for room in ("cli", "lab"):
+    for path in sorted((folder / room).rglob("*.py")):
+        parts = path.relative_to(folder.parent).with_suffix("").parts
+        importlib.import_module(".".join(parts).removesuffix(".__init__"))
+"""
+
+
+def test_commands_can_be_imported_without_its_packages() -> None:
+    """They are of an extra: without it, `bisect`, `triage` and `reduce` work, but for `--when wrong`."""
+    packages = ",".join(when_wrong._PACKAGES)
+    folder = str(Path(check.__file__).parents[1])
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORT_ALL, packages, folder], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr

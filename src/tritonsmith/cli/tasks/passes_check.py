@@ -40,14 +40,14 @@ def check(
     json: bool = JSON,
 ) -> None:
     """Find the first pass that changes the result, by running the IR."""
-    from tritonsmith.check import inputs
+    from tritonsmith.check import when_wrong
     from tritonsmith.cli.tasks import output
     from tritonsmith.core.command_line import command
     from tritonsmith.core.errors import UndecidedError, UsageError
     from tritonsmith.core.ui import console
 
-    with inputs.deciding():
-        inputs.require()
+    with when_wrong.as_undecided():
+        when_wrong.require_packages()
     from tritonsmith.check.answer import (
         as_json,
         lines,
@@ -68,7 +68,7 @@ def check(
     is_dump = Path(folder).is_dir()
     _require_fitting(is_dump, kernel, compiled=bool(out) or what != KernelOptions(), against=against)
     try:
-        with inputs.deciding():
+        with when_wrong.as_undecided():
             if is_dump:
                 if triton:
                     hints = ["the interpreter that prints its generic form: --env ENV, or --python PYTHON"]

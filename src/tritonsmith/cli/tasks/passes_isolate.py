@@ -225,18 +225,18 @@ def _limited(
 
 def _wrong(made: DumpIndex, kernel: str, space: Workspace, by: ReplayerOptions, *, json: bool) -> None:
     """Find the first pass that changes the kernel's result."""
-    from tritonsmith.check import inputs
+    from tritonsmith.check import when_wrong
     from tritonsmith.compiler.dump import index
     from tritonsmith.compiler.replay import replayer
     from tritonsmith.core.errors import FactError, SmithError
     from tritonsmith.core.ui import console
 
-    with inputs.deciding():
-        inputs.require()
+    with when_wrong.as_undecided():
+        when_wrong.require_packages()
     from tritonsmith.check import check
     from tritonsmith.check.answer import as_json, lines, open_end, verdict
 
-    with inputs.deciding():
+    with when_wrong.as_undecided():
         chosen = replayer.choose(made, space, env=by.env, python=by.python, triton_opt=None)
         if chosen.python is None:
             hints = ["--python PATH"]

@@ -203,12 +203,12 @@ def _print(reduced: Reduced, to: Path, *, json: bool) -> None:
 
 def _is_wrong(when: str, command: Sequence[str]) -> bool:
     """Report whether `--when wrong` is given."""
-    from tritonsmith.check import inputs
+    from tritonsmith.check import when_wrong
     from tritonsmith.core.errors import UsageError
 
     if not when:
         return False
-    if command or not inputs.asked_for([when]):
+    if command or not when_wrong.is_requested([when]):
         what = "--when and a command contradict each other" if command else f"--when cannot be {when!r}"
         raise UsageError(what, hints=["--when wrong", "-- command {}"])
     return True
@@ -384,21 +384,23 @@ def _subject(
 ) -> KernelSubject:
     from dataclasses import replace
 
-    from tritonsmith.check import inputs
+    from tritonsmith.check import when_wrong
     from tritonsmith.compiler import run
     from tritonsmith.core.envs import workspace
     from tritonsmith.core.plan import digest
     from tritonsmith.lab import terms as language
     from tritonsmith.lab.triage.kernel import KernelSubject
 
-    wrong = inputs.asked_for(when)
+    wrong = when_wrong.is_requested(when)
     run.check(asked)
     where = toolchain(triton, env, python, jobs=jobs, timeout=timeout)
     folder = workspace.default().root / "reduce" / digest(str(file))[:16]
     if wrong:
         from tritonsmith.lab.triage.kernel import WrongKernelSubject
 
-        return WrongKernelSubject(inputs.single(asked), replace(where, jobs=1), (), folder, silent=True)
+        return WrongKernelSubject(
+            when_wrong.require_single(asked), replace(where, jobs=1), (), folder, silent=True
+        )
     return KernelSubject(asked, where, language.parse(when, "--when"), folder)
 
 

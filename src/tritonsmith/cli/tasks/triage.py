@@ -156,7 +156,7 @@ def _kernel(
     *,
     silent: bool,
 ) -> KernelSubject:
-    from tritonsmith.check import inputs
+    from tritonsmith.check import when_wrong
     from tritonsmith.compiler import run
     from tritonsmith.compiler.manifest import folder_name
     from tritonsmith.core.envs import workspace
@@ -166,7 +166,7 @@ def _kernel(
 
     asked = what.request(kernel)
     run.check(asked)
-    wrong = inputs.asked_for(when)
+    wrong = when_wrong.is_requested(when)
     terms = () if wrong else language.parse(when, "--when")
     where = toolchain(triton, env, python, jobs=jobs or 1, timeout=timeout)
     name = folder_name(f"{asked.file.stem}.{asked.name or asked.kernel or 'kernel'}")
@@ -175,5 +175,5 @@ def _kernel(
     if wrong:
         from tritonsmith.lab.triage.kernel import WrongKernelSubject
 
-        return WrongKernelSubject(inputs.single(asked), where, (), folder, silent=silent)
+        return WrongKernelSubject(when_wrong.require_single(asked), where, (), folder, silent=silent)
     return KernelSubject(asked, where, terms, folder, silent=silent)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tritonsmith.build.worktrees import add
-from tritonsmith.check.inputs import asked_for
+from tritonsmith.check import when_wrong
 from tritonsmith.compiler import source_tree, tritons
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core import untrusted
@@ -272,7 +272,7 @@ def _tests(
         return CommandTests(question.command, folder, scratch, scheduler, jobs or 1)
     if test:
         return CheckoutTests(test, scratch, good, bad, scheduler, jobs or 1)
-    if asked_for(question.when):
+    if when_wrong.is_requested(question.when):
         return WrongResultTests(kernels, scratch, question.timeout, silent=silent)
     compiles = KernelCompiles(
         kernels, scratch, scheduler, jobs, question.timeout, silent=silent, again=question.confirm > 1

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from tritonsmith.check.limited import LimitedChecks
 from tritonsmith.compiler import call
 from tritonsmith.compiler.replay import pipeline
 from tritonsmith.compiler.replay.bindings import Binding, Call
@@ -365,6 +364,8 @@ class WrongPassOracle(BindingsOracle):
 
     def __init__(self, python: Path, calls: Sequence[Call], folder: Path, limit: float) -> None:
         super().__init__(python, calls, folder, limit)
+        from tritonsmith.check.limited import LimitedChecks  # noqa: PLC0415 - of an extra that may be missing
+
         self._checks = LimitedChecks(max(round(limit), 1))
 
     def ask(self, text: str) -> OracleResult:

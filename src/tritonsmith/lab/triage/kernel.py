@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from tritonsmith.check.inputs import WRONG
+from tritonsmith.check.when_wrong import WRONG
 from tritonsmith.compiler import manifest, run, tritons
 from tritonsmith.compiler.interpreter import Interpreter
 from tritonsmith.compiler.manifest import Manifest, Point, folder_name
