@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Literal
 
 from tritonsmith.core import configs
-from tritonsmith.core.command_line import version_key
+from tritonsmith.core.text import version_key
 from tritonsmith.facts import checkout, triton_history
 from tritonsmith.facts.triton_history import TritonCommit
 from tritonsmith.lab.bisect.search import CommitCosts, LlvmState, Suspects, choose, likelihood, suspects
@@ -183,7 +183,7 @@ def main() -> int:
 def gaps(clone: Path) -> list[tuple[str, tuple[TritonCommit, ...]]]:
     """The commits between the branch points of neighbouring releases, and from the last one to the tip."""
     points: dict[str, str] = {}
-    for row in checkout.releases():
+    for row in checkout.triton_releases():
         if version_key(row.version) >= _FIRST:
             point = triton_history.branch_point(clone, row.branched or row.commit, TIP)
             if point not in points.values():

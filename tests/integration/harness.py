@@ -26,10 +26,10 @@ from tests.integration.preloaded import Preloaded
 from tests.support import made_once, require
 from tritonsmith.build.triton import recipe
 from tritonsmith.core import configs
-from tritonsmith.core.command_line import version_key
 from tritonsmith.core.envs.workspace import EnvDir, Workspace
 from tritonsmith.core.plan import Copy, Plan, Step, digest
 from tritonsmith.core.plan.runner import Runner
+from tritonsmith.core.text import version_key
 from tritonsmith.core.ui.progress import PhaseProgress
 from tritonsmith.facts import checkout, machine
 from tritonsmith.wheels import venv

@@ -16,7 +16,7 @@ from tritonsmith.build.plugins import FITS, MISFIT, UNSURE, PluginCheck
 from tritonsmith.compiler.replay import replayer
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError
-from tritonsmith.facts import installed_tritons, shared_library
+from tritonsmith.facts import elf, installed_tritons
 from tritonsmith.facts.machine import Machine
 
 MACHINE = Machine("Linux", "x86_64", 2, 1 << 33, glibc="2.99", glibcxx="3.4.99")
@@ -206,7 +206,7 @@ def test_whose_headers(libtriton: Path, said: str, verdict: str) -> None:
 def test_a_newer_system(libtriton: Path) -> None:
     older = Machine("Linux", "x86_64", 2, 1 << 33, glibc="2.1")
     plugin = compiled(PLUGIN, libtriton.parents[3] / "x.so", libtriton)
-    found = {row.what: row.verdict for row in plugins._runtime(shared_library.read(plugin), older)}
+    found = {row.what: row.verdict for row in plugins._runtime(elf.read_shared_library(plugin), older)}
     assert found == {"GLIBC": MISFIT}
 
 
@@ -235,7 +235,7 @@ def test_a_wheel(with_wheel: Smith, tmp_path: Path) -> None:
 def test_a_file_that_is_no_library(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "x.so").write_bytes(content)
     with pytest.raises(FactError):
-        shared_library.read(tmp_path / "x.so")
+        elf.read_shared_library(tmp_path / "x.so")
 
 
 def test_a_library_that_was_cut_off(libtriton: Path) -> None:
@@ -243,4 +243,4 @@ def test_a_library_that_was_cut_off(libtriton: Path) -> None:
     for size in range(0, len(whole), 997):
         libtriton.write_bytes(whole[:size])
         with pytest.raises(FactError):
-            shared_library.read(libtriton)
+            elf.read_shared_library(libtriton)

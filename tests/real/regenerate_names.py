@@ -181,7 +181,7 @@ def _renamed(rows: Iterable[dict[str, object]]) -> set[tuple[str, str]]:
 
 def _first_release(clone: Path, commit: str) -> str:
     """The first release line whose commit of main contains a commit."""
-    for release in checkout.releases():
+    for release in checkout.triton_releases():
         argv = [
             "git",
             "-C",

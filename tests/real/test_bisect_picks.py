@@ -15,7 +15,7 @@ from tritonsmith.lab.model import Observation, Verdict
 
 from .regenerate_checkouts import History
 
-POINT = checkout.release("3.7.0").branch_point
+POINT = checkout.triton_release("3.7.0").branch_point
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def git(*argv: str) -> str:
 
 def test_main_is_searched_first_and_then_what_was_picked(clone: Path) -> None:
     main = history.between("3.6.0", "3.7.1", clone, {})
-    assert (main.first[:8], main.last[:8]) == (checkout.release("3.6.0").branch_point[:8], POINT[:8])
+    assert (main.first[:8], main.last[:8]) == (checkout.triton_release("3.6.0").branch_point[:8], POINT[:8])
     assert len(triton_history.read(clone, main.first, main.last)) == 658  # the first one included
     known = {main.last: Observation(Verdict.GOOD)}
     picked = history.between("3.6.0", "3.7.1", clone, known)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tritonsmith.core import configs
-from tritonsmith.core.command_line import version_key
+from tritonsmith.core.text import version_key
 from tritonsmith.facts import checkout, llvm_tree
 
 from .regenerate_checkouts import COMMITS
@@ -31,32 +31,32 @@ each_line = pytest.mark.parametrize("line", LINES_IN_ORDER)
 
 @each_line
 def test_features_follow_since_and_until(line: str, tree: Tree) -> None:
-    assert checkout.read(tree(LINES[line])).features == checkout.features(line)
+    assert checkout.read(tree(LINES[line])).features == checkout.features_of(line)
 
 
 @each_line
 def test_options_follow_since_and_until(line: str, tree: Tree) -> None:
-    assert checkout.read(tree(LINES[line])).options == checkout.options(line)
+    assert checkout.read(tree(LINES[line])).options == checkout.cmake_options_of(line)
 
 
 def test_every_line_has_a_row() -> None:
-    assert [row.version for row in checkout.releases()] == LINES_IN_ORDER
+    assert [row.version for row in checkout.triton_releases()] == LINES_IN_ORDER
 
 
 @each_line
 def test_build_requirements_of_a_release(line: str, tree: Tree) -> None:
-    assert checkout.read(tree(LINES[line])).requires == checkout.release(line).requires
+    assert checkout.read(tree(LINES[line])).requires == checkout.triton_release(line).requires
 
 
 @each_line
 def test_commit_of_a_release(line: str, tree: Tree) -> None:
-    row = checkout.release(line)
+    row = checkout.triton_release(line)
     assert llvm_tree.same_commit(row.commit, checkout.read(tree(LINES[line])).commit)
 
 
 @each_line
 def test_llvm_pin_of_a_release(line: str, tree: Tree) -> None:
-    row, pin = checkout.release(line), checkout.read(tree(LINES[line])).pin
+    row, pin = checkout.triton_release(line), checkout.read(tree(LINES[line])).pin
     assert pin is not None
     if line == "3.9":
         assert row.llvm == ""  # main moves
@@ -82,13 +82,13 @@ def test_pythons_of_a_release(line: str, tree: Tree) -> None:
     oldest, newest = (row[1], row[2]) if row else read.python
     if classified:
         oldest = f"3.{max(int(oldest[2:]), min(classified))}"
-    assert checkout.release(line).python == (oldest, newest)
+    assert checkout.triton_release(line).python == (oldest, newest)
 
 
 def test_probes_tell_trees_apart(tree: Tree) -> None:
     """A probe that always or never matches proves nothing; the one for the future may never do."""
     seen = [checkout.read(tree(name)).features for name in COMMITS]
-    for name in checkout.probes():
+    for name in checkout.feature_probes():
         matches = sum(name in features for features in seen)
         expected = range(1, len(seen)) if name != "amd-llvm-pin" else range(1)
         assert matches in expected, name

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tritonsmith.core import configs
-from tritonsmith.core.command_line import version_key
+from tritonsmith.core.text import version_key
 from tritonsmith.facts.variables import covers
 
 from .test_eras import LINES, LINES_IN_ORDER

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import REAL_SOURCE
-from tritonsmith.core.command_line import version_key
+from tritonsmith.core.text import version_key
 from tritonsmith.doctor.pins import releases_with
 from tritonsmith.facts import checkout, pytorch_pins
 from tritonsmith.facts import git_history as histories

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tritonsmith.core import configs
-from tritonsmith.core.command_line import version_key
+from tritonsmith.core.text import version_key
 from tritonsmith.facts import checkout, variables
 from tritonsmith.facts.variables import TritonVariable
 
@@ -243,7 +243,7 @@ def test_what_is_true(line: str, tree: Tree) -> None:
 
 
 def test_every_source_names_a_commit_a_pull_request_or_a_wheel() -> None:
-    commits = {row.commit[:10] for row in checkout.releases()}
+    commits = {row.commit[:10] for row in checkout.triton_releases()}
     for name in variables.table():
         source = _row(name)["source"]
         assert re.search(r"[0-9a-f]{10}|#\d+|wheel \d\.\d", source), name
@@ -256,7 +256,7 @@ def test_every_source_names_a_commit_a_pull_request_or_a_wheel() -> None:
 
 @each_line
 def test_files_that_sources_name_mention_the_variable(line: str, tree: Tree) -> None:
-    root, commit = tree(LINES[line]), checkout.release(line).commit
+    root, commit = tree(LINES[line]), checkout.triton_release(line).commit
     for name in variables.table():
         word = "ptxas" if name.endswith(("PTXAS_PATH", "BLACKWELL_PATH")) else name.rstrip("*")
         tool = re.fullmatch(r"TRITON_(NVDISASM|CUOBJDUMP)_PATH", name)

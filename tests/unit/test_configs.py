@@ -38,8 +38,10 @@ class Row:
 
 
 def test_a_table_becomes_a_data_class_without_the_keys_that_it_does_not_have() -> None:
-    row = configs.made(Row, {"name": "cuda", "same-file": True, "source": ["#1"], "remark": "for people"})
+    row = configs.as_dataclass(
+        Row, {"name": "cuda", "same-file": True, "source": ["#1"], "remark": "for people"}
+    )
     assert row == Row("cuda", same_file=True, source=("#1",))
-    assert configs.made(Row, {"name": "rocm"}) == Row("rocm")
+    assert configs.as_dataclass(Row, {"name": "rocm"}) == Row("rocm")
     with pytest.raises(TypeError, match="name"):
-        configs.made(Row, {"source": []})
+        configs.as_dataclass(Row, {"source": []})

@@ -42,7 +42,14 @@ from tritonsmith.core.plan.steps import pack
 from tritonsmith.core.plan.steps.pack import Unpack
 from tritonsmith.doctor import history, saved_report, snapshot
 from tritonsmith.doctor.check import DoctorContext
-from tritonsmith.facts import checkout, git, installed_tritons, llvm_tree, ninja_graph, package_owners
+from tritonsmith.facts import (
+    build_folder,
+    checkout,
+    git,
+    installed_tritons,
+    llvm_tree,
+    package_owners,
+)
 
 COUNT = int(os.environ.get("TRITONSMITH_FUZZ", "0"))
 SEED = int(os.environ.get("TRITONSMITH_FUZZ_SEED", "0"))
@@ -114,7 +121,7 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def unpack(path: Path, store: Store) -> dict[str, str] | None:
     """What came of an archive: names and contents; None if it was refused."""
-    pack.beside(path).unlink(missing_ok=True)
+    pack.checksum_file(path).unlink(missing_ok=True)
     sha256 = _sha256(path)
     dest = store.path("entry")
     if dest.exists():
@@ -127,7 +134,7 @@ def unpack(path: Path, store: Store) -> dict[str, str] | None:
         owner=store.owner,
         phase="unpack",
     )
-    said = refused(pack.peek, path) or refused(step.act, tools())
+    said = refused(pack.read_head, path) or refused(step.act, tools())
     assert not step.scratch.exists()
     if said:
         assert not dest.exists()
@@ -481,7 +488,7 @@ LLVM_USE_SPLIT_DWARF:BOOL=ON
             assert found.major >= 0
             written = describe_tree.manifest("it", "adopted", found, made.MACHINE, tree_name=str(tree))
             refused(entries.parse, written.render())
-            if known := ninja_graph.read(tree):
+            if known := build_folder.read_cmake_cache(tree):
                 list(known.gone())
             list_.problems(entries.StoreEntry("it", tree, "ready", written))
             git.worktrees(tree)
@@ -615,7 +622,7 @@ def test_an_import_names_what_is_wrong(tmp_path: Path) -> None:
     space = Workspace(tmp_path / "space")
     path = tmp_path / "a.tar.zst"
     path.write_bytes(b"x")
-    pack.beside(path).write_text(_sha256(path))
+    pack.checksum_file(path).write_text(_sha256(path))
     store = made.store_in(space)
     assert "not an archive of a store" in refused(
         lambda: transfer.prepare_import(transfer.locate(str(path), space), store, space, made.MACHINE)

@@ -78,7 +78,7 @@ _KNOWN = {
     "lab/triage/reduce/testers.py": _GENERATED,
     "lab/triage/reduce/kernel_search.py": _GENERATED,
     "core/ui/html_page.py": _PACKAGE,
-    "core/ui/progress.py": "a line of the user's own recording, after its mark",
+    "core/ui/console.py": "a line of the user's own recording, after its mark",
 }
 
 

@@ -69,7 +69,7 @@ class Removal:
 
 def removed(thing: str, kind: str = "") -> Removal | None:
     """Return the last removal of a name, with or without the marks of types and attributes."""
-    rows = (configs.made(Removal, row) for row in reversed(configs.load(_CONFIG)["removed"]))
+    rows = (configs.as_dataclass(Removal, row) for row in reversed(configs.load(_CONFIG)["removed"]))
     fits = (row for row in rows if kind in ("", row.kind) and thing in (row.name, row.name.lstrip("#!")))
     return next(fits, None)
 
@@ -77,7 +77,7 @@ def removed(thing: str, kind: str = "") -> Removal | None:
 @cache
 def renamings() -> tuple[Renaming, ...]:
     """Return every renaming, oldest first; that of a dialect renames all its members."""
-    rows = [configs.made(Renaming, row) for row in configs.load(_CONFIG)["renamed"]]
+    rows = [configs.as_dataclass(Renaming, row) for row in configs.load(_CONFIG)["renamed"]]
     return tuple(renaming for row in rows for renaming in (row, *_members(row)))
 
 

@@ -23,8 +23,8 @@ from tritonsmith.atlas.source_files import Definition, Place, SourceFiles, line_
 from tritonsmith.core import configs
 from tritonsmith.core.command_line import command
 from tritonsmith.core.errors import FactError, SmithError, UsageError, did_you_mean
+from tritonsmith.core.text import counted
 from tritonsmith.core.ui import tables
-from tritonsmith.core.ui.console import counted
 from tritonsmith.core.ui.tables import Grid
 
 _MLIR = "mlir-passes"

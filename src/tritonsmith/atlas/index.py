@@ -219,7 +219,7 @@ class MlirPass:
 def mlir_passes() -> tuple[MlirPass, ...]:
     """Return the table in `configs/source-map.toml`."""
     rows: dict[str, dict[str, str]] = configs.load("source-map")["mlir-passes"]
-    return tuple(configs.made(MlirPass, {"name": name, **row}) for name, row in rows.items())
+    return tuple(configs.as_dataclass(MlirPass, {"name": name, **row}) for name, row in rows.items())
 
 
 def _called_only(path: str, calls: list[PassCall], known: MlirPass | None) -> Entry:

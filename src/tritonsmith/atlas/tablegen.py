@@ -27,7 +27,8 @@ from tritonsmith.atlas.source_files import (
     full_name,
     line_of,
 )
-from tritonsmith.core import command_line, process
+from tritonsmith.core import process
+from tritonsmith.core.text import split_outside_brackets
 
 
 class _Root(NamedTuple):
@@ -235,20 +236,20 @@ def _closing(hidden: str, at: int) -> int:
 def _header(text: str) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, tuple[str, ...]], ...]]:
     own, _, rest = _split_once(text)
     parameters = []
-    for parameter in command_line.split(own.strip()[1:-1], ",") if own.strip() else ():
+    for parameter in split_outside_brackets(own.strip()[1:-1], ",") if own.strip() else ():
         left, _, default = parameter.partition("=")
         parameters.append((left.split()[-1] if left.split() else "", default.strip()))
     parents = []
-    for parent in command_line.split(rest, ",") if rest.strip() else ():
+    for parent in split_outside_brackets(rest, ",") if rest.strip() else ():
         name, _, inside = parent.partition("<")
-        arguments = tuple(command_line.split(inside.rstrip()[:-1], ",")) if inside else ()
+        arguments = tuple(split_outside_brackets(inside.rstrip()[:-1], ",")) if inside else ()
         parents.append((name.strip(), arguments))
     return tuple(parameters), tuple(parents)
 
 
 def _split_once(text: str) -> tuple[str, str, str]:
     """Split at the colon between a record's own parameters and its parents."""
-    parts = command_line.split(text, ":")
+    parts = split_outside_brackets(text, ":")
     return parts[0], ":", ":".join(parts[1:])
 
 
@@ -304,9 +305,9 @@ def _constructor(text: str) -> str:
 
 def _td_options(text: str) -> Iterator[PassOption]:
     """Yield the options in `[Option<"numStages", "num-stages", "int32_t", "3", "about">, Statistic<...>]`."""
-    for option in command_line.split(text.strip().removeprefix("[").removesuffix("]"), ","):
+    for option in split_outside_brackets(text.strip().removeprefix("[").removesuffix("]"), ","):
         kind, _, rest = option.partition("<")
-        parts = [_plain(part) for part in command_line.split(rest.rstrip()[:-1], ",")]
+        parts = [_plain(part) for part in split_outside_brackets(rest.rstrip()[:-1], ",")]
         match kind.strip(), parts:
             case "Option", [_, name, type_, default, *about]:
                 yield PassOption(name, type_, default, "".join(about[:1]))
@@ -320,7 +321,7 @@ def _td_options(text: str) -> Iterator[PassOption]:
 
 def _operands(text: str) -> Iterator[tuple[str, str]]:
     inside = re.sub(r"^\s*(?:ins|outs)\b", "", text.strip().removeprefix("(").removesuffix(")"))
-    for item in command_line.split(inside, ","):
+    for item in split_outside_brackets(inside, ","):
         if match := re.fullmatch(r"(.*):\s*\$(\w+)", item, re.DOTALL):
             yield match[2], " ".join(match[1].split())
 
@@ -329,10 +330,10 @@ def _traits(arguments: tuple[str, ...]) -> Iterator[str]:
     for text in arguments:
         inside = text.strip()
         if inside.startswith("!listconcat"):
-            yield from _traits(tuple(command_line.split(inside.partition("(")[2][:-1], ",")))
+            yield from _traits(tuple(split_outside_brackets(inside.partition("(")[2][:-1], ",")))
         elif inside.startswith("["):
             yield from filter(
-                None, (" ".join(trait.split()) for trait in command_line.split(inside[1:-1], ","))
+                None, (" ".join(trait.split()) for trait in split_outside_brackets(inside[1:-1], ","))
             )
 
 

@@ -30,7 +30,7 @@ from tritonsmith.core.plan import (
     Write,
     digest,
 )
-from tritonsmith.core.ui import html_page
+from tritonsmith.core.text import describe_changed_words
 from tritonsmith.facts import machine
 from tritonsmith.facts.machine import Machine
 from tritonsmith.facts.tools import Compilers, own
@@ -243,7 +243,7 @@ class CMakeChange:
             return f"{self.name}: new, {self.after}"
         if self.after is None:
             return f"{self.name}: removed, was {self.before}"
-        return f"{self.name}: {html_page.in_words(_parts(self.before), _parts(self.after))}"
+        return f"{self.name}: {describe_changed_words(_parts(self.before), _parts(self.after))}"
 
 
 def recorded_values(text: str) -> dict[str, str]:

@@ -22,10 +22,10 @@ from urllib.parse import urlsplit
 
 from tritonsmith.build.llvm.precompiled_headers import SLOPPINESS
 from tritonsmith.core import redact
-from tritonsmith.core.command_line import version_key
 from tritonsmith.core.envs.settings import CacheSettings, DebugInfo
 from tritonsmith.core.errors import ConfigError, FactError
 from tritonsmith.core.plan import Link, Step, digest
+from tritonsmith.core.text import version_key
 from tritonsmith.facts.tools import Compilers, Tool
 
 SCHEMES = ("redis", "http", "file")

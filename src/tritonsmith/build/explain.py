@@ -31,11 +31,10 @@ from tritonsmith.core.envs.workspace import EnvDir, Workspace
 from tritonsmith.core.errors import FactError
 from tritonsmith.core.plan import Copy, OutdateForeignOutput, Plan, Stamp, Step, files
 from tritonsmith.core.process import query
-from tritonsmith.core.ui import html_page
-from tritonsmith.core.ui.console import age
-from tritonsmith.facts import ccache, ninja_graph, tools
+from tritonsmith.core.text import NO_CHANGE, changed_words, describe_changed_words, short_age
+from tritonsmith.facts import build_folder, ccache, tools
+from tritonsmith.facts.build_folder import GRAPH
 from tritonsmith.facts.ccache import Compile
-from tritonsmith.facts.ninja_graph import GRAPH
 from tritonsmith.wheels import venv
 
 _LOGS = (".ninja_log", ".ninja_deps")
@@ -240,7 +239,7 @@ def _why(
     """Return a sentence with `{files}` in place of the outputs."""
     if reason.kind == "newer":
         seconds = changed(reason.input)
-        when = "deleted" if seconds is None else f"changed {age(seconds)} ago"
+        when = "deleted" if seconds is None else f"changed {short_age(seconds)} ago"
         return f"{short(reason.input)} is newer than {{files}} ({when})"
     if reason.kind == "command":
         return f"command line of {{files}} changed: {_flags(reason.output, before, after)}"
@@ -256,8 +255,8 @@ def _why(
 def _flags(output: str, before: Mapping[str, Sequence[str]], after: Mapping[str, Sequence[str]]) -> str:
     if output not in before or output not in after:
         return "the old command line is not recorded (no build by tritonsmith has succeeded here)"
-    words = html_page.in_words(before[output], after[output])
-    if words == html_page.NOTHING:
+    words = describe_changed_words(before[output], after[output])
+    if words == NO_CHANGE:
         return "before the last successful build, which did not include this file"
     return words
 
@@ -345,7 +344,7 @@ def _compiles(folder: Path) -> Mapping[str, Compile]:
 def _why_missed(new: Compile, old: Compile | None) -> str:
     if old is None:
         return "not compiled before"
-    if flags := html_page.changed_words(old.values("arg"), new.values("arg")):
+    if flags := changed_words(old.values("arg"), new.values("arg")):
         return "flags: " + "; ".join(
             f"{before or 'nothing'} -> {after or 'nothing'}" for before, after in flags
         )
@@ -450,7 +449,7 @@ def of_llvm(env: EnvDir, targets: Sequence[str] = ()) -> Explanation:
     """
     receipt = receipts.read(env.receipt("setup-mlir")) or {}
     prefix, ninja = Path(str(receipt.get("prefix") or "")), tools.own("ninja")
-    if not receipt or not (prefix / ninja_graph.GRAPH).is_file() or ninja is None:
+    if not receipt or not (prefix / build_folder.GRAPH).is_file() or ninja is None:
         raise FactError(
             f"the LLVM of environment {env.name!r} is not built here",
             where=prefix if receipt else env.receipt("setup-mlir"),
@@ -467,14 +466,14 @@ def of_folder(ninja: Path, build: Path, targets: Sequence[str], source: Path | N
     Raises:
         FactError: Ninja does not answer.
     """
-    if not (build / ninja_graph.GRAPH).is_file():
+    if not (build / build_folder.GRAPH).is_file():
         return Explanation(build, (), (), (), RebuildTotals(0, 0, 0, 0.0, 0))
     run = dry_run(ninja, build, targets)
     outputs = {reason.output for reason in run.reasons if reason.kind == "command"}
     # Ninja says only that a command changed: the graph of the last build, which was kept, has the words to
     # compare with. Reading a graph takes long, and is left out if no command changed.
-    before = ninja_graph.commands(build / cmake.BUILT_FOLDER, outputs) if outputs else {}
-    after = ninja_graph.commands(build, outputs) if outputs else {}
+    before = build_folder.commands(build / cmake.BUILT_FOLDER, outputs) if outputs else {}
+    after = build_folder.commands(build, outputs) if outputs else {}
     now, short = time.time(), shortener(build, source)
 
     def changed(path: str) -> float | None:
@@ -488,7 +487,7 @@ def of_folder(ninja: Path, build: Path, targets: Sequence[str], source: Path | N
         (),
         tuple(regeneration(run, changed, short)),
         rows(run.reasons, before, after, changed, short),
-        totals(run, ninja_graph.outputs_by_description(build), ninja_graph.durations(build)),
+        totals(run, build_folder.outputs_by_description(build), build_folder.durations(build)),
     )
 
 
@@ -519,7 +518,7 @@ def _own_steps(
                 )
         elif stamp.path == env.venv / venv.STAMP:
             before, after = (last or {}).get("requirements"), recipe.requirements(inputs.checkout)
-            words = html_page.in_words(before, after) if before else "not installed yet"
+            words = describe_changed_words(before, after) if before else "not installed yet"
             yield f"pip installs into the virtual environment: {words}"
         elif stamp.made is not None and not stamp.made.exists():
             yield f"{step.phase}: {stamp.made} is missing"
@@ -567,7 +566,7 @@ def _built_before(build: Path) -> tuple[str, ...]:
     # would refuse them as targets.
     names = {
         name
-        for name in ninja_graph.durations(build)
+        for name in build_folder.durations(build)
         if not name.startswith("/") and (name.endswith(_ENDS) or name.startswith("bin/"))
     }
-    return tuple(sorted(ninja_graph.commands(build, {name for name in names if (build / name).exists()})))
+    return tuple(sorted(build_folder.commands(build, {name for name in names if (build / name).exists()})))

@@ -10,14 +10,14 @@ from typing import Any
 
 from tritonsmith.compiler import call
 from tritonsmith.core import configs
-from tritonsmith.core.command_line import version_key
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError
+from tritonsmith.core.text import version_key
 from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
-from tritonsmith.facts import libtriton, shared_library, tools
+from tritonsmith.facts import elf, libtriton, tools
+from tritonsmith.facts.elf import SharedLibrary
 from tritonsmith.facts.machine import Machine
-from tritonsmith.facts.shared_library import SharedLibrary
 from tritonsmith.worker.messages import LoadPluginRequest, PluginStepRow, TriedPluginRow
 
 FITS, MISFIT, UNSURE = "fits", "does not fit", "not sure"
@@ -105,7 +105,7 @@ def check(
     Raises:
         FactError: a file is not a shared library, or the interpreter does not answer.
     """
-    mine, theirs = shared_library.read(plugin), shared_library.read(library)
+    mine, theirs = elf.read_shared_library(plugin), elf.read_shared_library(library)
     release = _release(version)
     rows = [
         *_files(mine, theirs),
@@ -121,7 +121,7 @@ def check(
 
 
 def _release(version: str) -> PluginRelease:
-    rows = [configs.made(PluginRelease, row) for row in configs.load("plugins")["release"]]
+    rows = [configs.as_dataclass(PluginRelease, row) for row in configs.load("plugins")["release"]]
     known = [row for row in rows if version_key(row.since) <= version_key(version or "0")]
     return known[-1] if known else PluginRelease("", 0, "")
 

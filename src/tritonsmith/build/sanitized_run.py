@@ -63,7 +63,7 @@ def prepare(argv: Sequence[str], sanitizer: str, env: EnvDir, space: Workspace) 
     """
     known = [name for name in configs.load(_CONFIG) if name not in ("schema", "report", "gpu")]
     if sanitizer not in known:
-        one_of = ", ".join((*known, *tools.tools()))
+        one_of = ", ".join((*known, *tools.sanitizer_tools()))
         what = f"--sanitizer cannot be {sanitizer!r}" if sanitizer else "--sanitizer is missing"
         raise UsageError(what, hints=[f"one of {one_of}"])
     if not argv:
@@ -95,7 +95,7 @@ def prepare_on_gpu(argv: Sequence[str], tool: str, env: EnvDir, space: Workspace
     """
     if not argv:
         raise UsageError("no program is given", hints=["give it after the flags: -- python script.py"])
-    watcher = tools.locate()
+    watcher = tools.find_sanitizer()
     folder = space.root / "sanitizer"
     path = os.environ.get("PATH", os.defpath)
     if env.python.is_file():
@@ -105,7 +105,7 @@ def prepare_on_gpu(argv: Sequence[str], tool: str, env: EnvDir, space: Workspace
         raise FactError(
             f"no program {argv[0]}", hints=["give a path, or a name on PATH: -- python script.py"]
         )
-    words = (*tools.argv(watcher, tool, folder / _REPORTS), program, *argv[1:])
+    words = (*tools.sanitizer_argv(watcher, tool, folder / _REPORTS), program, *argv[1:])
     step = AttachedRun(words, (("PATH", path),), folder / "stderr", phase="run")
     before = (Remove((folder,), space.root, phase="prepare"), MakeDir(folder, phase="prepare"))
     return SanitizedRun(Plan(TASK, before), step, folder, tool)
@@ -117,12 +117,12 @@ def error_of(prepared: SanitizedRun) -> tuple[str, Sequence[str]]:
     Raises:
         SmithError: the sanitizer did not finish, so it is unknown whether there was an error.
     """
-    if prepared.sanitizer not in tools.tools():
+    if prepared.sanitizer not in tools.sanitizer_tools():
         return first_error(prepared.folder, prepared.sanitizer)
     report = untrusted.text_if_any(prepared.folder / _REPORTS)
-    head, lines = tools.first_error(report)
+    head, lines = tools.first_sanitizer_error(report)
     # Silence proves nothing unless the tool came to its summary.
-    if not head and not tools.finished(report):
+    if not head and not tools.sanitizer_finished(report):
         raise SmithError(f"{prepared.sanitizer} did not finish", where=prepared.folder, why=report or None)
     return head, lines
 

@@ -102,7 +102,7 @@ def environment(profiles: Iterable[Profile], version: str, *, kernel: str = "", 
     """
     profiles = tuple(profiles)
     values, notes = _values(profiles, version, kernel)
-    newest = checkout.releases()[-1].version
+    newest = checkout.triton_releases()[-1].version
     if version and Version(version).release[:2] > Version(newest).release:
         notes.append(f"the variables of Triton {version} are not known yet; these are those of {newest}")
     if kernel and not any(_KERNEL in value for profile in profiles for value in profile.set.values()):

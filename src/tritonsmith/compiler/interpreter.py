@@ -14,10 +14,11 @@ from pathlib import Path
 from tritonsmith.compiler.manifest import folder_name
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.core import configs, process
-from tritonsmith.core.command_line import command, version_key
+from tritonsmith.core.command_line import command
 from tritonsmith.core.envs import settings, workspace
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError
+from tritonsmith.core.text import version_key
 from tritonsmith.facts import installed_tritons, machine
 from tritonsmith.worker.messages import DisassemblerRequest
 

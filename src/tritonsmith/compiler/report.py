@@ -21,8 +21,8 @@ from tritonsmith.core import configs
 from tritonsmith.core.errors import FactError, SmithError, UsageError, did_you_mean
 from tritonsmith.core.plan.steps.base import CommandFailedError
 from tritonsmith.core.process import query
+from tritonsmith.core.text import duration
 from tritonsmith.core.ui import tables
-from tritonsmith.core.ui.console import duration
 from tritonsmith.core.ui.tables import Grid
 from tritonsmith.worker.border import WorkerRefusal
 from tritonsmith.worker.messages import CompileHead, DescribedRow, DescribeRequest, PointRequest

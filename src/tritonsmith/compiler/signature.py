@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tritonsmith.compiler.source import KernelParameter, KernelSource
-from tritonsmith.core import command_line, configs
+from tritonsmith.core import configs
 from tritonsmith.core.errors import UsageError, did_you_mean
+from tritonsmith.core.text import split_outside_brackets
 
 CONSTEXPR = "constexpr"
 _VALUE = 1024  # of a block size, in examples
@@ -263,7 +264,7 @@ DTYPE = "dtype"  # {"dtype": "float16"}: how JSON carries a value of tl.dtype
 
 def split_values(text: str) -> list[str]:
     """Split a text at commas outside brackets and quotes, and strip the parts; empty for an empty text."""
-    return command_line.split(text, ",", quotes="'\"") if text.strip() else []
+    return split_outside_brackets(text, ",", quotes="'\"") if text.strip() else []
 
 
 def parse_value(text: str) -> Any:

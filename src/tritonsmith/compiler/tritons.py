@@ -346,7 +346,7 @@ def _known() -> Iterator[str]:
     yield from (name for name, _, _ in settings.available())
     yield from (*targets.known(), targets.ALL)
     yield from (path.parent.name for path in workspace.default().root.glob(f"envs/{WHEEL}*/venv"))
-    yield from (row.version for row in checkout.releases())
+    yield from (row.version for row in checkout.triton_releases())
 
 
 def env_of(version: str) -> EnvDir:
@@ -489,7 +489,7 @@ def _session(name: str) -> Iterator[Session]:
     with ExitStack() as held:
         # Signal handlers can be installed in the main thread only.
         if threading.current_thread() is threading.main_thread():
-            yield held.enter_context(receipts.opened(TASK, name))
+            yield held.enter_context(receipts.open_session(TASK, name))
             return
         space = workspace.default()
         space.claim()

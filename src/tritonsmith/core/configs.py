@@ -40,7 +40,7 @@ def page(name: str) -> str:
     return (data_dir("docs") / f"{name}.md").read_text(encoding="utf-8")
 
 
-def made(kind: type[T], row: Mapping[str, Any]) -> T:
+def as_dataclass(kind: type[T], row: Mapping[str, Any]) -> T:
     """Make a data class of a table: lists become tuples, and keys without a field are left out.
 
     Raises:

@@ -25,11 +25,11 @@ from tritonsmith.doctor.check import (
     skipped,
     warning,
 )
+from tritonsmith.facts import build_folder, llvm_tree, machine
 from tritonsmith.facts import checkout as checkouts
 from tritonsmith.facts import libtriton as libtriton_file
-from tritonsmith.facts import llvm_tree, machine, ninja_graph
+from tritonsmith.facts.build_folder import CmakeCache
 from tritonsmith.facts.checkout import TritonCheckout
-from tritonsmith.facts.ninja_graph import CmakeCache
 
 _PACKAGES = ("LLVM_DIR", "MLIR_DIR", "LLD_DIR", "LLVM_SYSPATH")
 _LINKED = ("backends", "language/extra", "tools/extra", "profiler")
@@ -222,7 +222,7 @@ def _caches(subject: DoctorContext) -> Iterator[CmakeCache]:
         folders += sorted(subject.checkout.setup_dir.glob("build/cmake.*"))
     folder_of = {folder.resolve(): folder for folder in reversed(folders)}
     for folder in reversed(folder_of.values()):
-        if cache := ninja_graph.read(folder):
+        if cache := build_folder.read_cmake_cache(folder):
             yield cache
 
 
@@ -276,7 +276,7 @@ def _differences(
     holds, meant = libtriton_file.read(library).llvm_commit, _text(receipt, "llvm_commit")
     if holds and meant and not llvm_tree.same_commit(holds, meant):
         yield "warning", f"it contains LLVM {_short(holds)}, the last build used {_short(meant)}"
-    cache = ninja_graph.read(subject.env.build)
+    cache = build_folder.read_cmake_cache(subject.env.build)
     kind, built = cache.get("CMAKE_BUILD_TYPE") if cache else "", _text(receipt, "build_type")
     if kind and built and kind != built:
         yield "warning", f"configured as {kind}, built as {built}"

@@ -17,7 +17,7 @@ from tritonsmith.core import configs
 from tritonsmith.core.cache_entries import SeenEntry
 from tritonsmith.core.command_line import command
 from tritonsmith.core.plan.steps.cache_entries import RemoveEntries
-from tritonsmith.core.ui import console as formats
+from tritonsmith.core.text import byte_size, entry_count, short_age
 from tritonsmith.doctor.caches import clear
 from tritonsmith.doctor.caches import clear as caches_stale
 from tritonsmith.doctor.check import (
@@ -52,10 +52,10 @@ def size(subject: DoctorContext) -> Iterator[Finding]:
     about = sum(_whole_size(content) for content in contents)
     # Of the entries looked at only: with more than the limit allows, an older one
     # may exist, as `part` says.
-    oldest = formats.age(time.time() - min(entry.changed for entry in entries) / _NANOSECONDS)
+    oldest = short_age(time.time() - min(entry.changed for entry in entries) / _NANOSECONDS)
     part = _part(entries, total)
     many = "1 cache" if len(contents) == 1 else f"{len(contents)} caches"
-    text = f"{formats.entries(total)} in {many}, {formats.size(about)}, the oldest {oldest} old{part}"
+    text = f"{entry_count(total)} in {many}, {byte_size(about)}, the oldest {oldest} old{part}"
     where = str(max(contents, key=_whole_size).root.path)
     if about > limits["size-gib"] * _GIB or total > limits["count"]:
         yield note(
@@ -111,7 +111,7 @@ def leftovers(subject: DoctorContext) -> Iterator[Finding]:
         raise NotApplicableError(_NOTHING)
     part = _part(entries, sum(content.total for content in contents))
     if not steps:
-        yield ok(f"none in {formats.entries(len(entries))}{part}")
+        yield ok(f"none in {entry_count(len(entries))}{part}")
         return
     names = [leftover.name for step in steps for leftover in step.entries]
     empty = sum("tmp." not in name for name in names)
@@ -203,7 +203,7 @@ def inductor(subject: DoctorContext) -> Iterator[Finding]:
         )
         return
     kernels = sum(content.total for content in subject.caches if content.root.kind == "inductor")
-    text = f"including {formats.entries(kernels)} of Triton's"
+    text = f"including {entry_count(kernels)} of Triton's"
     # TorchInductor sets TRITON_CACHE_DIR to a folder of its own unless the user has set it.
     if kernels and subject.environ.get("TRITON_CACHE_DIR"):
         yield note(

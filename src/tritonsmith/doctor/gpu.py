@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tritonsmith.core import configs
-from tritonsmith.core.command_line import command, version_key
+from tritonsmith.core.command_line import command
 from tritonsmith.core.errors import SmithError
-from tritonsmith.core.ui.console import age
+from tritonsmith.core.text import short_age, version_key
 from tritonsmith.doctor import history, variables
 from tritonsmith.doctor.check import (
     DoctorContext,
@@ -362,7 +362,7 @@ def uptime(subject: DoctorContext) -> Iterator[Finding]:
     driver, up = subject.gpus.nvidia, machine.uptime()
     if not driver or up is None:
         raise NotApplicableError(_NO_NVIDIA_DRIVER if not driver else "the uptime cannot be read")
-    text = f"driver {driver.version or 'unknown'}, machine up {age(up)}"
+    text = f"driver {driver.version or 'unknown'}, machine up {short_age(up)}"
     try:
         change = history.driver_since(history.read(subject.env.history), driver.version)
     except SmithError:
@@ -371,12 +371,12 @@ def uptime(subject: DoctorContext) -> Iterator[Finding]:
         yield ok(f"{text}; the history of this environment records no driver change")
     elif change.seconds < up:
         yield note(
-            f"{text}; the driver changed {age(change.seconds)} ago (history), without a restart since",
+            f"{text}; the driver changed {short_age(change.seconds)} ago (history), without a restart since",
             affects="programs started before that use the old driver's libraries",
             remedy="restart those programs, or the machine",
         )
     else:
-        yield ok(f"{text}; the driver changed {age(change.seconds)} ago (history)")
+        yield ok(f"{text}; the driver changed {short_age(change.seconds)} ago (history)")
 
 
 def _gpus(subject: DoctorContext) -> tuple[SmiGpu, ...]:

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
-from tritonsmith.core.command_line import command, version_key
+from tritonsmith.core.command_line import command
 from tritonsmith.core.errors import UsageError
 from tritonsmith.core.plan.steps import uninstall
+from tritonsmith.core.text import version_key
 from tritonsmith.doctor.check import DoctorContext, Finding, check, error, note, ok, skipped, warning
 from tritonsmith.doctor.python_triton import installing, sources
 from tritonsmith.facts import checkout, installed_tritons, package_owners
@@ -45,7 +46,7 @@ def _in_range(python: PythonEnv, subject: DoctorContext) -> Finding:
     tree = sources(subject)
     triton = tree.version if tree else subject.installed_triton
     try:
-        oldest, newest = tree.python if tree else checkout.release(triton).python
+        oldest, newest = tree.python if tree else checkout.triton_release(triton).python
     except UsageError:
         return ok(f"Python {python.version}; no Triton to compare with", python.executable)
     text = f"Python {python.version}; Triton {triton} supports {oldest} to {newest}"

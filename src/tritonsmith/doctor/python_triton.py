@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 from packaging.requirements import Requirement
 
 from tritonsmith.core import untrusted
-from tritonsmith.core.command_line import command, version_key
+from tritonsmith.core.command_line import command
 from tritonsmith.core.plan import files
 from tritonsmith.core.plan.steps.base import CommandFailedError
 from tritonsmith.core.process import capture
+from tritonsmith.core.text import version_key
 from tritonsmith.doctor.check import (
     DoctorContext,
     Finding,
@@ -29,12 +30,12 @@ from tritonsmith.doctor.check import (
 )
 from tritonsmith.doctor.pins import install as pairs
 from tritonsmith.facts import (
+    elf,
     installed_tritons,
     libtriton,
     llvm_tree,
     package_owners,
     pytorch_pins,
-    shared_library,
     tools,
 )
 from tritonsmith.facts.checkout import TritonCheckout
@@ -305,7 +306,7 @@ def _assembler(path: Path, subject: DoctorContext) -> Finding:
     if not path.is_file():
         return error("TRITON_PTXAS_PATH does not name a file", str(path), affects=affects)
     # Read from the file before it is run: the shell's "Exec format error" would say nothing of the cause.
-    machine = shared_library.machine_of(path)
+    machine = elf.machine_of(path)
     if machine and machine != host:
         text = f"{path.name} is for {machine}, this machine is {host} (triton#2921, triton#3134)"
         return error(text, str(path), affects=affects)

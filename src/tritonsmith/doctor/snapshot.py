@@ -19,7 +19,7 @@ from typing import Any
 
 from tritonsmith.core import configs, redact
 from tritonsmith.core import redact as ui_redact
-from tritonsmith.core.command_line import version_key
+from tritonsmith.core.text import version_key
 from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
 from tritonsmith.doctor.check import DoctorContext

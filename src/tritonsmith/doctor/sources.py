@@ -26,7 +26,7 @@ from tritonsmith.doctor.check import (
 )
 from tritonsmith.facts import checkout as checkouts
 from tritonsmith.facts import git, llvm_tree
-from tritonsmith.facts.checkout import LlvmPin, TritonCheckout, release
+from tritonsmith.facts.checkout import LlvmPin, TritonCheckout, triton_release
 from tritonsmith.facts.llvm_tree import LlvmTree
 
 _WHOLE = 40  # hex digits of a commit
@@ -43,7 +43,7 @@ def checkout(subject: DoctorContext) -> Iterator[Finding]:
         return
     if tree is None:
         raise NotApplicableError(_NO_CHECKOUT)
-    parts = [f"Triton {tree.version} (builds like {release(tree.version).version})"]
+    parts = [f"Triton {tree.version} (builds like {triton_release(tree.version).version})"]
     parts.append(f"commit {tree.commit[:12]}" if tree.commit else "not under git")
     parts += ["changed"] if tree.dirty else []
     # Since 2.35.2 git refuses repositories of other users, the usual case in a container that

@@ -15,9 +15,10 @@ from packaging.specifiers import SpecifierSet
 from tritonsmith.build import compiler_cache
 from tritonsmith.build.triton import precompiled
 from tritonsmith.core import configs
-from tritonsmith.core.command_line import command, version_key
+from tritonsmith.core.command_line import command
 from tritonsmith.core.errors import ConfigError
 from tritonsmith.core.plan import Run
+from tritonsmith.core.text import version_key
 from tritonsmith.doctor.check import (
     Check,
     DoctorContext,
@@ -31,7 +32,7 @@ from tritonsmith.doctor.check import (
     skipped,
     warning,
 )
-from tritonsmith.facts import ccache, checkout, git, ninja_graph, tools
+from tritonsmith.facts import build_folder, ccache, checkout, git, tools
 from tritonsmith.facts import machine as machines
 from tritonsmith.facts.ccache import Ccache
 from tritonsmith.facts.tools import Tool
@@ -323,7 +324,7 @@ def headers(subject: DoctorContext) -> Iterator[Finding]:
 def triton_headers(subject: DoctorContext) -> Iterator[Finding]:
     """Compare the headers that the build folder keeps with the sources' current includes."""
     build, settings = subject.env.build, subject.settings.triton
-    cache = ninja_graph.read(build) if _compiles(subject) else None
+    cache = build_folder.read_cmake_cache(build) if _compiles(subject) else None
     if cache is None:
         raise NotApplicableError("no build of this environment is configured")
     levels = cache.get(precompiled.PREFIX)
@@ -348,7 +349,7 @@ def triton_headers(subject: DoctorContext) -> Iterator[Finding]:
 @check("tools.ccache-folders", "the ccache settings stored in the build folder")
 def folders(subject: DoctorContext) -> Iterator[Finding]:
     """Compare `CMAKE_CXX_COMPILER_LAUNCHER` with the env file and the disk."""
-    cache = ninja_graph.read(subject.env.build)
+    cache = build_folder.read_cmake_cache(subject.env.build)
     words = cache.get("CMAKE_CXX_COMPILER_LAUNCHER").split(";") if cache else []
     # The launcher in CMake's cache is `env;NAME=VALUE;...;ccache`: the values are
     # those of the last configure.

@@ -19,7 +19,7 @@ from tritonsmith.doctor.check import (
     skipped,
     warning,
 )
-from tritonsmith.facts import checkout, ninja_graph, variables
+from tritonsmith.facts import build_folder, checkout, variables
 from tritonsmith.facts.variables import TritonVariable
 
 # The variables that are set, and how findings show them; the group `gpu` uses them, too.
@@ -77,7 +77,11 @@ def has_entries(path: Path) -> bool:
 
 def triton_name(version: str) -> str:
     """Return the name and version: `Triton 3.5.0`; the newest known version if none is given."""
-    return f"Triton {version}" if version else f"Triton {checkout.releases()[-1].version} (the newest known)"
+    return (
+        f"Triton {version}"
+        if version
+        else f"Triton {checkout.triton_releases()[-1].version} (the newest known)"
+    )
 
 
 def affected_runs(row: TritonVariable | None) -> str:
@@ -127,7 +131,7 @@ def known(subject: DoctorContext) -> Iterator[Finding]:
 def _problem(subject: DoctorContext, name: str, in_tree: frozenset[str]) -> Finding | None:
     version, row = subject.triton_version, variables.find(name)
     # setup.py reads some options from the environment, CMake none.
-    if name in checkout.option_names() and name not in variables.table():
+    if name in checkout.cmake_options() and name not in variables.table():
         return _cmake_option(subject, name)
     if row and row.is_inert(version):
         why = f"{triton_name(version)} does not read it"
@@ -323,7 +327,7 @@ def sticky(subject: DoctorContext) -> Iterator[Finding]:
     # setup.py passes them only if they are set, so unsetting one does not restore the default.
     remembered = variables.sticky(subject.triton_version)
     folders = _pip_folders(subject)
-    caches = [cache for cache in map(ninja_graph.read, folders) if cache]
+    caches = [cache for cache in map(build_folder.read_cmake_cache, folders) if cache]
     if not remembered or not caches:
         raise NotApplicableError("no CMake cache of a pip build that could remember a variable")
     kept = [
@@ -390,7 +394,7 @@ def _offline(subject: DoctorContext) -> Iterator[Finding]:
 
 def _build_dir(subject: DoctorContext) -> Iterator[Finding]:
     named = subject.environ.get("TRITON_BUILD_DIR", "")
-    cache = ninja_graph.read(Path(named)) if named and subject.checkout else None
+    cache = build_folder.read_cmake_cache(Path(named)) if named and subject.checkout else None
     # setup.py uses TRITON_BUILD_DIR as it stands for every checkout, while CMake refuses
     # a folder of other sources.
     source = cache.get("CMAKE_HOME_DIRECTORY") if cache else ""

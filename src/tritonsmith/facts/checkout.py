@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from tritonsmith.core import configs, untrusted
-from tritonsmith.core.command_line import version_key
 from tritonsmith.core.errors import FactError, UsageError, did_you_mean
+from tritonsmith.core.text import version_key
 from tritonsmith.facts import git
 
 _CONFIG = "triton-eras"
@@ -49,12 +49,12 @@ class TritonRelease:
         return self.branched or self.commit
 
 
-def releases() -> tuple[TritonRelease, ...]:
+def triton_releases() -> tuple[TritonRelease, ...]:
     """Return all release lines, oldest first."""
-    return tuple(configs.made(TritonRelease, row) for row in configs.load(_CONFIG)["release"])
+    return tuple(configs.as_dataclass(TritonRelease, row) for row in configs.load(_CONFIG)["release"])
 
 
-def release(version: str) -> TritonRelease:
+def triton_release(version: str) -> TritonRelease:
     """Return the release line of a version: `3.5.1` to 3.5; a newer one to the newest.
 
     Raises:
@@ -62,11 +62,11 @@ def release(version: str) -> TritonRelease:
     """
     key = version_key(version)[:2]
     # A version beyond the table is a development tree: the newest row describes it best.
-    fitting = [row for row in releases() if version_key(row.version) <= key]
+    fitting = [row for row in triton_releases() if version_key(row.version) <= key]
     if not key[1:] or not fitting:
         raise UsageError(
             f"unknown Triton release line {version!r}",
-            hints=did_you_mean(version, [row.version for row in releases()]),
+            hints=did_you_mean(version, [row.version for row in triton_releases()]),
         )
     return fitting[-1]
 
@@ -85,26 +85,26 @@ def llvm_branched(major: int) -> date | None:
 
 def full_commit(short: str) -> str:
     """Return all 40 digits of an LLVM pin that an old setup.py abbreviates, where a row has them."""
-    return next((row.llvm for row in releases() if row.llvm.startswith(short)), short)
+    return next((row.llvm for row in triton_releases() if row.llvm.startswith(short)), short)
 
 
-def features(version: str) -> frozenset[str]:
+def features_of(version: str) -> frozenset[str]:
     """Return the names of the features that a version has."""
     return frozenset(row["name"] for row in configs.load(_CONFIG)["feature"] if _covers(row, version))
 
 
-def options(version: str) -> frozenset[str]:
+def cmake_options_of(version: str) -> frozenset[str]:
     """Return the CMake options and cache variables that a version knows."""
     table = configs.load(_CONFIG)["options"]
     return frozenset(name for name, row in table.items() if _covers(row, version))
 
 
-def probes() -> dict[str, dict[str, Any]]:
+def feature_probes() -> dict[str, dict[str, Any]]:
     """Return, by feature, the file whose text shows the feature in a checkout, with that text."""
     return {row["name"]: row["probe"] for row in configs.load(_CONFIG)["feature"]}
 
 
-def option_names() -> frozenset[str]:
+def cmake_options() -> frozenset[str]:
     """Return every CMake option that some version knows."""
     return frozenset(configs.load(_CONFIG)["options"])
 
@@ -220,7 +220,7 @@ def _read(root: Path) -> TritonCheckout:
     return TritonCheckout(
         root=root,
         version=version,
-        features=frozenset(name for name, probe in probes().items() if _probe(root, probe)),
+        features=frozenset(name for name, probe in feature_probes().items() if _probe(root, probe)),
         options=_options(root),
         pins=tuple(_pins(root, setup_text)),
         requires=_requires(root, setup, setup_text),
@@ -275,7 +275,7 @@ def _probe(root: Path, probe: dict[str, Any]) -> bool:
 def _options(root: Path) -> frozenset[str]:
     lists = root / "CMakeLists.txt"
     words = set(re.findall(r"\w+", untrusted.read_text(lists) if lists.is_file() else ""))
-    return frozenset(option_names() & words)
+    return frozenset(cmake_options() & words)
 
 
 def _version(root: Path, setup_text: str) -> str:
@@ -410,7 +410,7 @@ def _python_range(setup_text: str, version: str) -> tuple[str, str]:
     match = re.search(r"MIN_PYTHON = \((\d+), (\d+)\)\s+MAX_PYTHON = \((\d+), (\d+)\)", setup_text)
     if match:
         return f"{match[1]}.{match[2]}", f"{match[3]}.{match[4]}"
-    return release(version).python
+    return triton_release(version).python
 
 
 def _first_line(path: Path) -> str:

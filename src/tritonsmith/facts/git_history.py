@@ -142,7 +142,7 @@ def first_branch(repository: Repo, *candidates: str) -> tuple[str, str]:
 
 def release_commit(release: str, repository: Repo) -> str:
     """Return the commit of a release: its tag, or its branch's end for the last one; empty if unknown."""
-    wheels = next((row.wheels for row in checkout.releases() if release in row.wheels), ())
+    wheels = next((row.wheels for row in checkout.triton_releases() if release in row.wheels), ())
     # Only the last release of a line may be the end of its branch; an older one
     # without a tag here is unknown.
     branches = branch_names(release) if not wheels or release == wheels[-1] else ()

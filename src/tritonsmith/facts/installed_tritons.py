@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tritonsmith.core import untrusted
-from tritonsmith.core.command_line import version_key
 from tritonsmith.core.envs.workspace import EnvDir, Workspace
+from tritonsmith.core.text import version_key
 from tritonsmith.facts import package_owners, python_env
 from tritonsmith.facts.package_owners import PACKAGE, Distribution, finder_mapping, forsaken_hooks
 from tritonsmith.facts.python_env import PythonEnv

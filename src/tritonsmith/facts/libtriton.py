@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tritonsmith.core import untrusted
-from tritonsmith.facts import shared_library
+from tritonsmith.facts import elf
 
 # `23.0.0git 1f126a6dea50d185c0781743a667390037ae88bd`; a release's tarball has no commit: `19.1.7`.
 _PRODUCER = re.compile(rb"(?<=\0)(\d\d\.\d+\.\d+(?:git|svn|-?rc\d+)?)(?: ([0-9a-f]{40}))?(?=\0)")
@@ -98,13 +98,13 @@ def read(path: Path) -> Libtriton:
     """
     named = _TAG.match(path.name)
     tag = named["tag"] if named else ""
-    machine = shared_library.machine_of(path)
+    machine = elf.machine_of(path)
     if not machine:
         return Libtriton(path, tag=tag)
     with untrusted.opened(path) as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as content:
         # Searches are confined to single sections: a Debug library has 2 GB, of which the
         # constants are a small part.
-        sections = shared_library.extents(content)
+        sections = elf.section_extents(content)
         version, commit = _producer(content, sections)
         return Libtriton(
             path,

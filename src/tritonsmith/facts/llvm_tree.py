@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tritonsmith.core import untrusted
-from tritonsmith.core.command_line import version_key
 from tritonsmith.core.errors import FactError
-from tritonsmith.facts import git, ninja_graph
+from tritonsmith.core.text import version_key
+from tritonsmith.facts import build_folder, git
 
 _BUILDING = ("FileCheck", "clang++", "mlir-tblgen")
 _TESTING = ("mlir-translate", "opt", "llc", "not", "split-file", "llvm-lit")
@@ -219,7 +219,7 @@ def _commit(prefix: Path) -> str:
 
 def source_of(prefix: Path) -> Path | None:
     """Return the source tree that a build folder was configured from; None for an installed LLVM."""
-    cache = ninja_graph.read(prefix)
+    cache = build_folder.read_cmake_cache(prefix)
     home = cache.get("CMAKE_HOME_DIRECTORY") if cache else ""
     return Path(home).parent if home else None
 

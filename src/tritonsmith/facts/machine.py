@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tritonsmith.core import configs, untrusted
-from tritonsmith.core.command_line import version_key
 from tritonsmith.core.process import capture
+from tritonsmith.core.text import version_key
 from tritonsmith.core.untrusted import exists, is_dir, text_if_any
-from tritonsmith.facts import probe_cache
+from tritonsmith.facts import tools
 
 _GIB = float(1 << 30)
 
@@ -146,7 +146,7 @@ def _glibcxx() -> str:
     if not match:
         return ""
     library = Path(match[1])
-    return probe_cache.remembered(f"GLIBCXX of {library}", library, lambda: glibcxx_of(library)) or ""
+    return tools.remembered(f"GLIBCXX of {library}", library, lambda: glibcxx_of(library)) or ""
 
 
 def glibcxx_of(library: Path) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tritonsmith.core import process, untrusted
 from tritonsmith.core.process import capture
-from tritonsmith.facts import probe_cache
+from tritonsmith.facts import tools
 
 if TYPE_CHECKING:
     from tritonsmith.facts.package_owners import Distribution
@@ -130,7 +130,7 @@ def interpreter(executable: Path) -> PythonEnv | None:
 
     Its answer is remembered as long as its file is the same.
     """
-    facts = _parsed(probe_cache.ask(executable, *_ASKED, timeout=30))
+    facts = _parsed(tools.ask(executable, *_ASKED, timeout=30))
     if facts is None:
         return None
     bare = _bare(executable, facts)

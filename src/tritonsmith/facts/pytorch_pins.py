@@ -9,8 +9,9 @@ from typing import Any
 from packaging.version import InvalidVersion, Version
 
 from tritonsmith.core import configs
-from tritonsmith.core.command_line import command, version_key
+from tritonsmith.core.command_line import command
 from tritonsmith.core.errors import UsageError, did_you_mean
+from tritonsmith.core.text import version_key
 from tritonsmith.facts import package_owners
 from tritonsmith.facts.package_owners import text_of_file
 from tritonsmith.facts.python_env import PythonEnv
@@ -165,13 +166,13 @@ def titles() -> dict[str, str]:
 
 def pin_files() -> tuple[PinFile, ...]:
     """Return the places where PyTorch keeps its pins, per channel."""
-    return tuple(configs.made(PinFile, row) for row in configs.load(CONFIG)["pin-file"])
+    return tuple(configs.as_dataclass(PinFile, row) for row in configs.load(CONFIG)["pin-file"])
 
 
 def wheel_names(version: str = "") -> tuple[WheelName, ...]:
     """Return the names of a PyTorch release's wheels; of all eras without a version."""
     rows = configs.load(CONFIG)["wheel-name"]
-    names = (configs.made(WheelName, {**row, "place": row["from"]}) for row in rows)
+    names = (configs.as_dataclass(WheelName, {**row, "place": row["from"]}) for row in rows)
     return tuple(name for name in names if not version or _covers(name, version))
 
 
@@ -248,8 +249,8 @@ def _covers(name: WheelName, version: str) -> bool:
 
 
 def _release(row: dict[str, Any]) -> PyTorchRelease:
-    pins = {where: configs.made(Pin, row[where]) for where in (*CHANNELS, WHEEL) if where in row}
-    return configs.made(PyTorchRelease, {"version": row["pytorch"], "xpu": None, **pins})
+    pins = {where: configs.as_dataclass(Pin, row[where]) for where in (*CHANNELS, WHEEL) if where in row}
+    return configs.as_dataclass(PyTorchRelease, {"version": row["pytorch"], "xpu": None, **pins})
 
 
 # Requirements of package releases (`configs/package-pins.toml`): their torch, and so their Triton.

@@ -1,24 +1,40 @@
-"""Find programs; their use is up to others.
+"""Find programs, remember what they answer, and read what c++filt and compute-sanitizer print.
 
-Locate and call NVIDIA's compute-sanitizer, and parse the first error in its log.
+An answer is remembered in the workspace: `clang++ --version` takes 20 ms, CMake's script of the tool's own
+`.venv` 70, and a build that has nothing to do would spend most of its time on them. It belongs to the path
+that was asked, and to the file behind its links: its inode, size and time stamp.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
 from itertools import takewhile
 from pathlib import Path
 
-from tritonsmith.core import configs, process
-from tritonsmith.core.command_line import version_key
-from tritonsmith.core.errors import FactError
-from tritonsmith.facts import probe_cache
+from tritonsmith.core import configs, process, untrusted
+from tritonsmith.core.envs import workspace
+from tritonsmith.core.errors import FactError, SmithError
+from tritonsmith.core.process import capture
+from tritonsmith.core.text import version_key
 
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
 _LLVM_MAJORS = range(30, 10, -1)  # versioned names of distributions, newest first
+_MANGLED = re.compile(r"\b_Z\w+")
+_DEMANGLERS = ("llvm-cxxfilt", "c++filt", "cxxfilt")
+ANSWERS_FILE = "programs.json"  # in the workspace
+_ANSWERS_SCHEMA = 1
+_MOST_ANSWERS = 200  # answers; more are leftovers of programs that are gone
+_STAND_FOR_OTHERS = ("ccache", "distcc", "icecc", "recc", "sccache")  # by links with a compiler's name
+_SANITIZER = "compute-sanitizer"
+_LOG_LINE = re.compile(r"^=========(?: (?P<text>.*))?$")
+_NO_ERRORS = ("COMPUTE-SANITIZER", "ERROR SUMMARY", "RACECHECK SUMMARY", "Target application", "Warning")
+_HOST_STACK = "Saved host backtrace"
+_SOURCE_LINE = re.compile(r"^at .* in \S+:\d+$")
 
 
 @dataclass(frozen=True)
@@ -76,7 +92,7 @@ def version_of(program: Path) -> str:
     if program.parent == Path(sys.executable).parent:
         behind = (folder / program.name for folder in _behind_scripts())
         program = next(filter(Path.is_file, behind), program)
-    output = probe_cache.ask(program, "--version")
+    output = ask(program, "--version")
     match = _VERSION.search(output or "")
     return match[0] if match else ""
 
@@ -140,17 +156,114 @@ def _c_name(cxx: Path) -> str:
     return str(cxx.with_name(name))
 
 
-# Names of C++ are demangled by the first demangler on this machine.
+def ask(program: Path, *arguments: str, timeout: float = 10.0) -> str | None:
+    """Return the output of a deterministic program; None if it fails or exceeds the timeout in seconds."""
+    if not _answers_for_itself(program):
+        return capture((str(program), *arguments), timeout=timeout)
+    question = json.dumps([str(program), *arguments])
+    return remembered(question, program, lambda: capture((str(program), *arguments), timeout=timeout))
 
-_MANGLED = re.compile(r"\b_Z\w+")
-_PROGRAMS = ("llvm-cxxfilt", "c++filt", "cxxfilt")
+
+def remembered(question: str, file: Path, answer_of: Callable[[], str | None]) -> str | None:
+    """Return an answer that depends on one file only; None is not remembered.
+
+    Args:
+        question: the key of the answer.
+        file: its inode, size and time stamp are compared.
+        answer_of: computes the answer.
+    """
+    identity = _identity(file)
+    memory = _remembered_answers() if identity else None
+    # The path is a part of the question, and the file behind its links of the identity: an
+    # update-alternatives link that leads elsewhere is asked again.
+    if memory and question in memory.answers and memory.answers[question][0] == identity:
+        return memory.answers[question][1]
+    answer = answer_of()
+    if memory and identity and answer is not None:
+        # The newest come last, so that the oldest are dropped.
+        memory.answers.pop(question, None)
+        memory.answers[question] = (identity, answer)
+        memory.learned = True
+    return answer
+
+
+def unsaved_answers() -> tuple[Path, str] | None:
+    """Return the file of the answers, and its new text; None if no answer was learned."""
+    memory = _remembered_answers()
+    if memory is None or not memory.learned:
+        return None
+    newest = dict(list(memory.answers.items())[-_MOST_ANSWERS:])
+    return memory.file, json.dumps({"schema": _ANSWERS_SCHEMA, "answers": newest}, indent=1) + "\n"
+
+
+def _remembered_answers() -> RememberedAnswers | None:
+    """Return the cached answers; None where there is no workspace to keep them in."""
+    try:
+        return _read_answers(workspace.default().root / ANSWERS_FILE)
+    except SmithError:
+        return None
+
+
+@cache
+def _read_answers(file: Path) -> RememberedAnswers:
+    try:
+        content = untrusted.read_json(file)
+        if content["schema"] != _ANSWERS_SCHEMA:
+            return RememberedAnswers(file)
+        return RememberedAnswers(
+            file, {key: (str(identity), str(text)) for key, (identity, text) in content["answers"].items()}
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return RememberedAnswers(file)
+
+
+def _answers_for_itself(program: Path) -> bool:
+    """Return whether this very file answers, not another found by its name or the environment."""
+    real = program.resolve()
+    # `/usr/lib/ccache/clang++` is a link to ccache, which runs another clang++ on PATH.
+    if real.name in _STAND_FOR_OTHERS and program.name != real.name:
+        return False
+    # Scripts of the tool's own packages are rewritten with these.
+    if program.parent == Path(sys.executable).parent:
+        return True
+    try:
+        with untrusted.opened(real) as file:
+            # What a script answers may depend on the environment (pyenv, update-alternatives).
+            return file.read(2) != b"#!"
+    except OSError:
+        return False
+
+
+def _identity(file: Path) -> str | None:
+    """Return a key that changes whenever the file does; None if there is no file."""
+    try:
+        real = file.resolve()
+        state = real.stat()
+    except OSError:
+        return None
+    return f"{real} {state.st_ino} {state.st_size} {state.st_mtime_ns}"
+
+
+@dataclass
+class RememberedAnswers:
+    """The answers of programs, as long as their files are the same.
+
+    Attributes:
+        file: the file that they are kept in.
+        answers: question (the command line) to the identity of the program's file, and its answer.
+        learned: whether an answer is not in the file yet.
+    """
+
+    file: Path
+    answers: dict[str, tuple[str, str]] = field(default_factory=dict)
+    learned: bool = False
 
 
 def demangled_names(mangled: Sequence[str]) -> tuple[str, ...]:
     """Return the names demangled; unchanged if no program is there, or it does not answer for each."""
-    candidates = (*_PROGRAMS, *versioned("llvm-cxxfilt"))
+    candidates = (*_DEMANGLERS, *versioned("llvm-cxxfilt"))
     program = next(filter(None, map(process.which, candidates)), None)
-    lines = (process.capture((program, *mangled)) or "").splitlines() if program and mangled else []
+    lines = (capture((program, *mangled)) or "").splitlines() if program and mangled else []
     # c++filt may stop at a name that is newer than it; half an answer would pair names wrongly.
     return tuple(lines) if len(lines) == len(mangled) else tuple(mangled)
 
@@ -162,65 +275,58 @@ def demangled_text(message: str) -> str:
     return _MANGLED.sub(lambda match: known[match[0]], message)
 
 
-_PROGRAM = "compute-sanitizer"
-_MARK = re.compile(r"^=========(?: (?P<text>.*))?$")
-_NO_ERROR = ("COMPUTE-SANITIZER", "ERROR SUMMARY", "RACECHECK SUMMARY", "Target application", "Warning")
-_HOST = "Saved host backtrace"
-_LINE = re.compile(r"^at .* in \S+:\d+$")
-
-
-def tools() -> tuple[str, ...]:
+def sanitizer_tools() -> tuple[str, ...]:
     """Return the names of its tools: `memcheck` and the others."""
     return tuple(configs.load("sanitizers")["gpu"]["tools"])
 
 
-def locate() -> Path:
+def find_sanitizer() -> Path:
     """Return the path of the program.
 
     Raises:
         FactError: it is not there.
     """
     places = configs.load("sanitizers")["gpu"]["places"]
-    candidates = [process.which(_PROGRAM), *places]
+    candidates = [process.which(_SANITIZER), *places]
     for candidate in candidates:
         if candidate and Path(candidate).is_file():
             return Path(candidate)
     hints = ["it comes with the CUDA toolkit: put it on PATH"]
-    raise FactError(f"no {_PROGRAM}", why=f"neither on PATH nor {', '.join(places)}", hints=hints)
+    raise FactError(f"no {_SANITIZER}", why=f"neither on PATH nor {', '.join(places)}", hints=hints)
 
 
-def argv(program: Path, tool: str, log: Path) -> tuple[str, ...]:
+def sanitizer_argv(program: Path, tool: str, log: Path) -> tuple[str, ...]:
     """Return the words before the watched program.
 
     Args:
         program: compute-sanitizer.
-        tool: one of `tools`.
+        tool: one of `sanitizer_tools()`.
         log: the file that its report is written to.
     """
     limit = configs.load("sanitizers")["gpu"]["limit"]
     return (str(program), "--tool", tool, "--print-limit", str(limit), "--log-file", str(log), "--")
 
 
-def first_error(text: str) -> tuple[str, Sequence[str]]:
+def first_sanitizer_error(text: str) -> tuple[str, Sequence[str]]:
     """Return a log's first error: its head, and the lines on its place on the GPU; empty if there is none."""
-    messages = [match["text"] or "" for line in text.splitlines() if (match := _MARK.match(line))]
+    messages = [match["text"] or "" for line in text.splitlines() if (match := _LOG_LINE.match(line))]
     heads = [
-        n for n, line in enumerate(messages) if line and line[0] != " " and not line.startswith(_NO_ERROR)
+        n for n, line in enumerate(messages) if line and line[0] != " " and not line.startswith(_NO_ERRORS)
     ]
     if not heads:
         return "", ()
     # An API call that fails ("Program hit ...") follows from an error on the GPU; it counts
     # only if the log has no other.
     first = next((n for n in heads if not messages[n].startswith("Program hit")), heads[0])
-    rest = takewhile(lambda line: line.strip() and _HOST not in line, messages[first + 1 :])
+    rest = takewhile(lambda line: line.strip() and _HOST_STACK not in line, messages[first + 1 :])
     return messages[first], [line.strip() for line in rest]
 
 
-def finished(text: str) -> bool:
+def sanitizer_finished(text: str) -> bool:
     """Return whether it saw the program end: without its summary, an empty log means nothing."""
     return " SUMMARY: " in text
 
 
-def place(lines: Sequence[str]) -> str:
+def error_place(lines: Sequence[str]) -> str:
     """Return `at KERNEL+0x120 in FILE:LINE` of an error; empty without line information."""
-    return next((line for line in lines if _LINE.match(line)), "")
+    return next((line for line in lines if _SOURCE_LINE.match(line)), "")

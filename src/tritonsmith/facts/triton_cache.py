@@ -216,7 +216,7 @@ class Era:
 @cache
 def eras() -> tuple[Era, ...]:
     """Return all spellings, oldest first."""
-    return tuple(configs.made(Era, row) for row in configs.load("triton-cache")["era"])
+    return tuple(configs.as_dataclass(Era, row) for row in configs.load("triton-cache")["era"])
 
 
 def era_of(entry: CacheEntry) -> Era | None:

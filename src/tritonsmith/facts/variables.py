@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tritonsmith.core import configs, untrusted
-from tritonsmith.core.command_line import version_key
+from tritonsmith.core.text import version_key
 from tritonsmith.facts import checkout
 
 _CONFIG = "triton-variables"
@@ -98,7 +98,7 @@ class Empty:
 def table() -> Mapping[str, TritonVariable]:
     """Return every variable that some Triton reads, by its name."""
     rows: dict[str, dict[str, Any]] = configs.load(_CONFIG)["variable"]
-    return {name: configs.made(TritonVariable, {"name": name, **row}) for name, row in rows.items()}
+    return {name: configs.as_dataclass(TritonVariable, {"name": name, **row}) for name, row in rows.items()}
 
 
 def find(name: str) -> TritonVariable | None:
@@ -192,7 +192,7 @@ def empty(name: str, version: str) -> Empty | None:
     """Return the effect of setting a variable to nothing in a release; None if it equals unset."""
     for row in configs.load(_CONFIG)["empty"]:
         if name in row["names"] and covers(version, row.get("since", "0"), row.get("until", "")):
-            return configs.made(Empty, row)
+            return configs.as_dataclass(Empty, row)
     return None
 
 
@@ -223,5 +223,5 @@ def sticky(version: str) -> Mapping[str, str]:
 
 def covers(version: str, since: str, until: str = "") -> bool:
     """Return whether a version, or the newest if it is empty, lies in a range of release lines."""
-    number = version_key(version or checkout.releases()[-1].version)[:2]
+    number = version_key(version or checkout.triton_releases()[-1].version)[:2]
     return version_key(since) <= number <= version_key(until or _NEWEST)

@@ -12,8 +12,8 @@ import msgpack
 
 from tritonsmith.core import untrusted
 from tritonsmith.core.errors import FactError
-from tritonsmith.facts import shared_library
-from tritonsmith.facts.shared_library import DamagedElfError, SectionHeader
+from tritonsmith.facts import elf
+from tritonsmith.facts.elf import DamagedElfError, SectionHeader
 
 MACHINES = {190: "cuda", 224: "hip"}  # EM_CUDA, EM_AMDGPU: llvm/BinaryFormat/ELF.h
 _NOBITS = 8  # a section that takes no room in the file
@@ -84,14 +84,14 @@ def parse(content: bytes) -> Elf:
     Raises:
         FactError: it is neither, or is truncated.
     """
-    if not content.startswith(shared_library.MAGIC):
+    if not content.startswith(elf.MAGIC):
         raise _wrong("it does not start with the ELF magic number")
     try:
-        number = shared_library.machine_number(content)
+        number = elf.machine_number(content)
         backend = MACHINES.get(number)
         if backend is None:
             raise _wrong(f"it is for a different architecture (e_machine {number})")
-        headers = shared_library.sections(content)
+        headers = elf.sections(content)
     except DamagedElfError as error:
         raise _wrong(f"truncated: {error}") from error
     sections: dict[str, Section] = {}

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
-from tritonsmith.core import command_line, configs
+from tritonsmith.core import configs
 from tritonsmith.core.errors import UsageError
+from tritonsmith.core.text import split_outside_brackets
 
 Element = tuple[int, ...]
 Place = tuple[int, ...]
@@ -243,7 +244,7 @@ def types_in(ir: str, definitions: Mapping[str, str]) -> Iterator[WrittenType]:
     # Brackets are counted, as a layout nests: `#ttg.slice<{dim = 0, parent = #ttg.slice<...>}>`.
     for match in _TYPE.finditer(ir):
         inside = ir[match.end() : _closing_bracket(ir, match.end())]
-        first, *more = command_line.split(inside, ",")
+        first, *more = split_outside_brackets(inside, ",")
         shaped = _SHAPED.fullmatch(first)
         if not shaped or not more or not more[0].startswith("#"):
             continue

@@ -10,8 +10,8 @@ from tritonsmith.core import redact
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import SmithError
 from tritonsmith.core.plan import files
+from tritonsmith.core.text import counted
 from tritonsmith.core.ui import html_page, tables
-from tritonsmith.core.ui.console import counted
 from tritonsmith.core.ui.tables import Grid
 from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict

@@ -17,11 +17,11 @@ from typing import Any
 from packaging.specifiers import SpecifierSet
 
 from tritonsmith.core import configs
-from tritonsmith.core.command_line import version_key
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, UsageError, did_you_mean
 from tritonsmith.core.plan import Plan, Stamp, Step, UnpackPackage, digest, files
 from tritonsmith.core.process import query
+from tritonsmith.core.text import version_key
 from tritonsmith.facts import checkout
 from tritonsmith.facts.machine import Machine
 from tritonsmith.facts.variables import covers
@@ -30,12 +30,12 @@ from tritonsmith.wheels import venv
 _MACOS_PLATFORMS = {"arm64": "manylinux2014_aarch64", "x86_64": "manylinux2014_x86_64"}
 
 
-def unpacked(requirement: str, workspace: Workspace) -> Path:
+def package_folder(requirement: str, workspace: Workspace) -> Path:
     """Return the folder in which a package is unpacked."""
     return workspace.toolchain / requirement.replace("==", "-")
 
 
-def unpack(
+def unpack_step(
     requirement: str,
     workspace: Workspace,
     machine: Machine,
@@ -55,7 +55,7 @@ def unpack(
         phase: phase of the step.
         verify: a program of the package and its arguments, which must succeed.
     """
-    target = unpacked(requirement, workspace)
+    target = package_folder(requirement, workspace)
     platform: tuple[str, ...] = ()
     if machine.system == "Darwin" and requirement.startswith("nvidia-"):
         platform = ("--platform", _MACOS_PLATFORMS[machine.arch])
@@ -160,9 +160,9 @@ def prepare(version: str, space: Workspace, machine: Machine, python: Path) -> R
     package = _package(version)
     requirement = f"{package['name']}=={version}"
     inside = str(package["path"]).format(major=version_key(version)[0])
-    step = unpack(requirement, space, machine, python, PHASE, (inside, "--version"))
+    step = unpack_step(requirement, space, machine, python, PHASE, (inside, "--version"))
     todo = () if step.stamp and step.stamp.holds() else (step,)
-    path = unpacked(requirement, space) / inside
+    path = package_folder(requirement, space) / inside
     return RegistryPtxas(version, path, requirement, Plan(f"ptxas {version}", todo))
 
 
@@ -225,7 +225,11 @@ def newest_accepted(triton: str) -> str:
 def shipped_before(triton: str, capability: str, version: str) -> str:
     """Return the last earlier release's ptxas for a GPU if it is older than a version; else empty."""
     table = configs.load("gpus")["nvidia"]["shipped"]
-    lines = [row.version for row in checkout.releases() if version_key(row.version) < version_key(triton)[:2]]
+    lines = [
+        row.version
+        for row in checkout.triton_releases()
+        if version_key(row.version) < version_key(triton)[:2]
+    ]
     for line in reversed(lines):
         rows = table[row_for(line, capability)["name"]]
         had = [rows[since] for since in rows if covers(line, since)]

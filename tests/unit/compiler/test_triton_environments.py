@@ -110,7 +110,7 @@ def test_an_index_that_does_not_answer_says_nothing_about_releases(tmp_path: Pat
 
 def test_who_is_busy_in_it_is_named() -> None:
     with (
-        receipts.opened("up", "triton-3.4.0"),
+        receipts.open_session("up", "triton-3.4.0"),
         pytest.raises(LockedError, match="another run is busy in this environment"),
     ):
         tritons.make("3.4.0", patience=0.1)

@@ -47,7 +47,7 @@ def test_torch_for_a_gpu_is_refused(tmp_path: Path) -> None:
 def test_act_leaves_the_answer_in_the_receipt() -> None:
     head = CompileHead("3.5.0", {}, "", "3.12.1", "")
     answer = {"triton": "3.5.0", "python": "3.12.1", "results": []}
-    with receipts.opened("up", "wheel") as running:
+    with receipts.open_session("up", "wheel") as running:
         write = Write(up.results_file(running.env.path), text_of(head), phase="p")
         assert up.execute(up.PreparedUp(Plan("x", (write,)), ()), running) == answer
     receipt = receipts.read(workspace.default().env("wheel").receipt("up"))
@@ -60,7 +60,7 @@ def test_act_leaves_the_answer_in_the_receipt() -> None:
 )
 def test_act_explains_a_failure(phase: str, hint: str) -> None:
     script = "for i in 1 2 3; do echo line $i; echo; done; exit 4"
-    with receipts.opened("up", "wheel") as running:
+    with receipts.open_session("up", "wheel") as running:
         step = Run(("/bin/sh", "-c", script), cwd=running.env.path, phase=phase)
         with pytest.raises(StepError, match=r"failed \(exit code 4\)") as caught:
             up.execute(up.PreparedUp(Plan("x", (step,)), ()), running)
@@ -78,7 +78,7 @@ def test_why_there_is_no_pip_is_told(tmp_path: Path) -> None:
     python.write_text("#!/bin/sh\necho 'OSError: [Errno 28] No space left on device' >&2; exit 1\n")
     python.chmod(0o755)
     script = "echo \"Error: Command '[... -m, ensurepip]' returned non-zero exit status 1.\"; exit 1"
-    with receipts.opened("up", "wheel") as running:
+    with receipts.open_session("up", "wheel") as running:
         argv = ("/bin/sh", "-c", script, "-m", "venv", "--clear", str(tmp_path))
         step = Run(argv, cwd=running.env.path, phase=venv.PHASE)
         with pytest.raises(StepError) as caught:

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from tests.unit.facts import fakes
-from tritonsmith.facts import ninja_graph
+from tritonsmith.facts import build_folder
 
 
 def gone(folder: Path, *entries: str) -> list[str]:
     """Names that lead nowhere."""
     fakes.cmake_cache(folder, *entries)
-    cache = ninja_graph.read(folder)
+    cache = build_folder.read_cmake_cache(folder)
     assert cache is not None
     return [name for name, _ in cache.gone()]
 
@@ -26,7 +26,7 @@ def test_entries(tmp_path: Path) -> None:
         "LLVM_DIR:PATH=/usr/lib/llvm-19/lib/cmake/llvm",
         "not an entry",
     )
-    cache = ninja_graph.read(tmp_path)
+    cache = build_folder.read_cmake_cache(tmp_path)
     assert cache is not None
     assert cache.file == file
     assert cache.get("CMAKE_BUILD_TYPE") == "Debug"
@@ -37,10 +37,10 @@ def test_entries(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_was_never_configured(tmp_path: Path) -> None:
-    assert ninja_graph.read(tmp_path) is None
-    assert ninja_graph.read(tmp_path / "nowhere") is None
+    assert build_folder.read_cmake_cache(tmp_path) is None
+    assert build_folder.read_cmake_cache(tmp_path / "nowhere") is None
     (tmp_path / "CMakeCache.txt").mkdir()
-    assert ninja_graph.read(tmp_path) is None
+    assert build_folder.read_cmake_cache(tmp_path) is None
 
 
 def test_line_ends_of_windows_and_bytes_of_no_encoding(tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_line_ends_of_windows_and_bytes_of_no_encoding(tmp_path: Path) -> None:
     file.write_bytes(
         b"# \xe9\r\nA:STRING=x\r\nB:PATH=" + str(tmp_path).encode() + b"\r\nC:PATH=/gone\xe9\r\n"
     )
-    cache = ninja_graph.read(tmp_path)
+    cache = build_folder.read_cmake_cache(tmp_path)
     assert cache is not None
     assert (cache.get("A"), cache.get("B")) == ("x", str(tmp_path))
     assert [name for name, _ in cache.gone()] == ["C"]

@@ -28,29 +28,29 @@ CLEAN = "========= COMPUTE-SANITIZER\nok\n========= RACECHECK SUMMARY: 0 hazards
 
 
 def test_the_first_error() -> None:
-    head, lines = tools.first_error(ERROR)
+    head, lines = tools.first_sanitizer_error(ERROR)
     assert head == "Invalid __global__ write of size 8 bytes"
-    assert tools.place(lines) == "at scale+0x120 in oob.py:6"
+    assert tools.error_place(lines) == "at scale+0x120 in oob.py:6"
     assert lines[-1].startswith("and is 3,861,592,321 bytes after")
 
 
 def test_nothing_found() -> None:
-    assert tools.first_error(CLEAN) == ("", ())
-    assert tools.finished(CLEAN)
-    assert not tools.finished("========= COMPUTE-SANITIZER\n")
+    assert tools.first_sanitizer_error(CLEAN) == ("", ())
+    assert tools.sanitizer_finished(CLEAN)
+    assert not tools.sanitizer_finished("========= COMPUTE-SANITIZER\n")
 
 
 def test_what_the_sanitizer_itself_says_is_no_clean_run() -> None:
     text = "========= Error: Device not supported\n========= ERROR SUMMARY: 0 errors\n"
-    assert tools.first_error(text)[0] == "Error: Device not supported"
+    assert tools.first_sanitizer_error(text)[0] == "Error: Device not supported"
 
 
 def test_api_error_alone_counts() -> None:
     text = "========= Program hit CUDA_ERROR_INVALID_VALUE (error 1)\n========= ERROR SUMMARY: 1 error\n"
-    assert tools.first_error(text)[0].startswith("Program hit")
+    assert tools.first_sanitizer_error(text)[0].startswith("Program hit")
 
 
 def test_it_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(FactError, match="no compute-sanitizer"):
-        tools.locate()
+        tools.find_sanitizer()

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from tritonsmith.core.command_line import version_key
 from tritonsmith.core.errors import UsageError
+from tritonsmith.core.text import version_key
 from tritonsmith.facts import checkout
 
 
@@ -22,18 +22,18 @@ from tritonsmith.facts import checkout
     ],
 )
 def test_the_release_line_of_a_version(version: str, line: str) -> None:
-    assert checkout.release(version).version == line
+    assert checkout.triton_release(version).version == line
 
 
 @pytest.mark.parametrize("version", ["", "main", "1.1.2", "0", "2", "3"])
 def test_no_release_line(version: str) -> None:
     with pytest.raises(UsageError, match="unknown Triton release line") as caught:
-        checkout.release(version)
+        checkout.triton_release(version)
     assert "2.0" in caught.value.hints[-1]
 
 
 def test_rows_are_sorted_and_complete() -> None:
-    rows = checkout.releases()
+    rows = checkout.triton_releases()
     assert [row.version for row in rows] == sorted((row.version for row in rows), key=version_key)
     for row in rows:
         assert re.fullmatch("[0-9a-f]{9,40}", row.commit)
@@ -55,22 +55,22 @@ def test_rows_are_sorted_and_complete() -> None:
 def test_features_begin_and_end(
     feature: str, last_without: str | None, first: str, last: str, first_without: str | None
 ) -> None:
-    assert feature in checkout.features(first)
-    assert feature in checkout.features(f"{last}.2")
+    assert feature in checkout.features_of(first)
+    assert feature in checkout.features_of(f"{last}.2")
     for version in filter(None, (last_without, first_without)):
-        assert feature not in checkout.features(version)
+        assert feature not in checkout.features_of(version)
 
 
 def test_options_follow_the_version() -> None:
-    assert "TRITON_BUILD_TUTORIALS" in checkout.options("3.3.1")
-    assert "TRITON_BUILD_TUTORIALS" not in checkout.options("3.4")
-    assert "JSON_SYSPATH" in checkout.options("3.10")
-    assert checkout.options("1.0") == checkout.features("1.0") == frozenset()
-    assert checkout.options("3.9") | checkout.options("2.0") <= checkout.option_names()
+    assert "TRITON_BUILD_TUTORIALS" in checkout.cmake_options_of("3.3.1")
+    assert "TRITON_BUILD_TUTORIALS" not in checkout.cmake_options_of("3.4")
+    assert "JSON_SYSPATH" in checkout.cmake_options_of("3.10")
+    assert checkout.cmake_options_of("1.0") == checkout.features_of("1.0") == frozenset()
+    assert checkout.cmake_options_of("3.9") | checkout.cmake_options_of("2.0") <= checkout.cmake_options()
 
 
 def test_each_feature_has_a_probe() -> None:
-    for name, probe in checkout.probes().items():
+    for name, probe in checkout.feature_probes().items():
         files = probe["file"] if isinstance(probe["file"], list) else [probe["file"]]
         assert files, name
         assert not any(file.startswith("/") or ".." in file for file in files)

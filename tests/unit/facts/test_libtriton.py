@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.facts import elf
 from tritonsmith.facts import libtriton
-from tritonsmith.facts import shared_library as headers
+from tritonsmith.facts.elf import machine_of
 from tritonsmith.facts.libtriton import Libtriton
 
 COMMIT = "1f126a6dea50d185c0781743a667390037ae88bd"
@@ -67,7 +67,7 @@ def test_what_is_no_such_library(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "libtriton.abi3.so"
     path.write_bytes(content)
     assert libtriton.read(path) == Libtriton(path, tag="abi3")
-    assert headers.machine_of(path) == ""
+    assert machine_of(path) == ""
 
 
 def test_a_library_that_was_cut_off(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from tests.unit.facts import fakes
 from tests.unit.facts.fakes import mounts
 from tests.unit.facts.installs import put
 from tritonsmith.core import configs
-from tritonsmith.core.command_line import version_key
+from tritonsmith.core.text import version_key
 from tritonsmith.facts import machine as machines
 from tritonsmith.facts.machine import Cpu, FileSystem, file_system_of
 

@@ -10,8 +10,8 @@ from packaging.requirements import Requirement
 
 from tests.unit.facts.installs import install, python_of, site_of
 from tritonsmith.core import configs
-from tritonsmith.core.command_line import version_key
 from tritonsmith.core.errors import UsageError
+from tritonsmith.core.text import version_key
 from tritonsmith.doctor.pins import report
 from tritonsmith.facts import pytorch_pins
 from tritonsmith.facts.pytorch_pins import UNKNOWN, Pin, PyTorchRelease, Torch

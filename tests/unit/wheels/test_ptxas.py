@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tritonsmith.core import configs
-from tritonsmith.core.command_line import version_key
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.core.plan import Plan, UnpackPackage
+from tritonsmith.core.text import version_key
 from tritonsmith.facts import machine
 from tritonsmith.wheels import ptxas
 from tritonsmith.wheels.ptxas import RegistryPtxas

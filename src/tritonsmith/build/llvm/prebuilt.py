@@ -25,10 +25,10 @@ from tritonsmith.build.store.describe_tree import Known
 from tritonsmith.build.store.entry import Abi, Closure, Key, LlvmNeeds, StoreManifest
 from tritonsmith.build.store.store import Store, User
 from tritonsmith.core import configs
-from tritonsmith.core.command_line import version_key
 from tritonsmith.core.envs.settings import Scope, Settings
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.plan import BuildUsed, Download, Extract, Plan, Remove, Step, digest, stamped
+from tritonsmith.core.text import version_key
 from tritonsmith.facts import git, llvm_tree
 from tritonsmith.facts.checkout import TritonCheckout
 from tritonsmith.facts.llvm_tree import LlvmTree

@@ -94,7 +94,7 @@ class NewPass:
 def families() -> dict[str, PassFamily]:
     """Return all families, by name."""
     rows = configs.load("pass-families")
-    return {name: configs.made(PassFamily, row) for name, row in rows.items() if name != "schema"}
+    return {name: configs.as_dataclass(PassFamily, row) for name, row in rows.items() if name != "schema"}
 
 
 def design_in_tree(root: Path, name: str, family: str) -> NewPass:

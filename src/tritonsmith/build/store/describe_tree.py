@@ -13,10 +13,10 @@ from tritonsmith.build.store.entry import Abi, Closure, Compiler, Key, Kind, Sto
 from tritonsmith.core import configs, untrusted
 from tritonsmith.core.envs.settings import Scope
 from tritonsmith.core.plan import archive, digest
-from tritonsmith.facts import llvm_tree, ninja_graph
+from tritonsmith.facts import build_folder, llvm_tree
+from tritonsmith.facts.build_folder import CmakeCache
 from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.facts.machine import Machine
-from tritonsmith.facts.ninja_graph import CmakeCache
 
 # Files that show changes to an adopted LLVM: Ninja's log grows with each build, the others are installed.
 _TELLING = (
@@ -56,7 +56,7 @@ def manifest(
     A prebuilt LLVM was built on another machine, with unknown libraries.
     """
     known = known or Known()
-    cache = ninja_graph.read(tree.prefix)
+    cache = build_folder.read_cmake_cache(tree.prefix)
     cached = cache.get if cache else lambda _: ""
     values = llvm_tree.config_values(tree.prefix)
     here = Abi(machine.system, machine.arch, machine.glibc, machine.glibcxx, cxx11(tree.prefix))
@@ -122,7 +122,7 @@ def cxx11(prefix: Path) -> bool | None:
     library = prefix / "lib" / "libLLVMSupport.a"
     try:
         # The symbol index is enough: mangled names tell which std::string is in the interfaces.
-        names = archive.symbols(library)
+        names = archive.ar_symbols(library)
     except (OSError, ValueError):
         return None
     if _LIBCXX in names or not names:

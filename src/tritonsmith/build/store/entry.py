@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tritonsmith.core import configs, redact, untrusted
-from tritonsmith.core.command_line import command, version_key
+from tritonsmith.core.command_line import command
 from tritonsmith.core.envs.settings import Scope
 from tritonsmith.core.plan import digest
+from tritonsmith.core.text import version_key
 from tritonsmith.facts import git
 from tritonsmith.facts.llvm_tree import same_commit
 

@@ -301,7 +301,7 @@ def _words(value: object) -> str:
 def _archives(prefix: Path) -> Iterator[str]:
     """Yield archives that are damaged or name missing objects."""
     for path in describe_tree.libraries(prefix):
-        if path.suffix != ".a" or not archive.is_archive(path):
+        if path.suffix != ".a" or not archive.ar_kind(path):
             if path.suffix == ".a":
                 yield f"lib/{path.name} is not an archive"
             continue

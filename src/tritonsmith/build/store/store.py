@@ -33,7 +33,7 @@ from tritonsmith.core.errors import FactError, OwnershipError, SmithError, Usage
 from tritonsmith.core.plan import Remove, Step, Write, digest, files
 from tritonsmith.core.plan.steps import store_entry
 from tritonsmith.core.plan.steps.store_entry import Expect
-from tritonsmith.facts import llvm_tree, machine, ninja_graph
+from tritonsmith.facts import build_folder, llvm_tree, machine
 
 PHASE = "store"
 MARKER = "tritonsmith-llvm-store"  # distinguishes a store: a workspace has the mark of ownership too
@@ -433,7 +433,7 @@ def _prefixes(env: EnvDir) -> Iterator[tuple[str, Path]]:
         prefix = _receipt(env.receipt(task)).get(key)
         if isinstance(prefix, str):
             yield task, untrusted.real(Path(prefix))
-    if cache := ninja_graph.read(env.build):
+    if cache := build_folder.read_cmake_cache(env.build):
         for variable in _VARIABLES:
             if value := cache.get(variable):
                 yield "CMakeCache.txt", untrusted.real(Path(value))

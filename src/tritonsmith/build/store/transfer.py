@@ -33,11 +33,11 @@ from tritonsmith.core.command_line import command
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import DownloadError, FactError, PreflightError, UsageError
 from tritonsmith.core.plan import Download, MakeDir, Plan, Remove, Stamp, Write, digest, download
-from tritonsmith.core.plan.steps import pack, store_entry
-from tritonsmith.core.plan.steps.fetch import VerifyChecksum
-from tritonsmith.core.plan.steps.pack import ARRIVED, SCHEMA, Item, Pack, Unpack, beside
-from tritonsmith.core.plan.steps.store_entry import Obtain, RemoveLeftovers, Upload
-from tritonsmith.facts import git, llvm_tree, ninja_graph, tools
+from tritonsmith.core.plan.steps import fetch, pack, store_entry
+from tritonsmith.core.plan.steps.fetch import Obtain, Upload, VerifyChecksum
+from tritonsmith.core.plan.steps.pack import ARRIVED, SCHEMA, Item, Pack, Unpack, checksum_file
+from tritonsmith.core.plan.steps.store_entry import RemoveLeftovers
+from tritonsmith.facts import build_folder, git, llvm_tree, tools
 from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.facts.machine import Machine
 
@@ -92,7 +92,7 @@ def _read(place: str) -> str:
     try:
         if is_web(place):
             return download.text(place)
-        return store_entry.text(place) if is_url(place) else untrusted.read_text(local(place))
+        return fetch.object_text(place) if is_url(place) else untrusted.read_text(local(place))
     except DownloadError as error:
         why = error.why or error.what
     except (OSError, ValueError) as error:
@@ -139,7 +139,7 @@ def prepare_export(entry: StoreEntry, dest: str, space: Workspace, machine: Mach
         raise FactError(f"{entry.name} is damaged", where=entry.path, why=broken[0], hints=hints)
     target = _target(entry.name, dest)
     if is_url(target):
-        store_entry.check(target)
+        fetch.check_object_store(target)
     source = Path(manifest.source) if manifest.source else llvm_tree.source_of(entry.path)
     items = tuple(_items(entry.path, source))
     archive = space.downloads / f"{entry.name}{ENDING}" if is_url(target) else local(target)
@@ -166,8 +166,8 @@ def _upload(archive: Path, url: str, space: Workspace) -> Plan:
         (
             # The checksum comes last: where it exists, the archive is complete.
             Upload(archive, url, phase=PHASE_UPLOAD),
-            Upload(beside(archive), f"{url}.sha256", phase=PHASE_UPLOAD),
-            Remove((archive, beside(archive)), space.root, phase=PHASE_UPLOAD),
+            Upload(checksum_file(archive), f"{url}.sha256", phase=PHASE_UPLOAD),
+            Remove((archive, checksum_file(archive)), space.root, phase=PHASE_UPLOAD),
         ),
     )
 
@@ -232,7 +232,7 @@ def _seconds(created: str) -> int:
 
 def _places(prefix: Path, source: Path | None) -> Iterator[tuple[str, str]]:
     """Yield folders that texts may name, as given and resolved."""
-    cache = ninja_graph.read(prefix)
+    cache = build_folder.read_cmake_cache(prefix)
     configured = cache.get("CMAKE_CACHEFILE_DIR") if cache else ""
     yield from dict.fromkeys(
         (place, "") for place in (str(prefix), str(prefix.resolve()), configured) if place
@@ -412,7 +412,7 @@ def prepare_import(
 
 def _manifest(source: ImportSource) -> StoreManifest:
     """Return the manifest of the future entry."""
-    head = pack.peek(source.archive)
+    head = pack.read_head(source.archive)
     try:
         manifest = entries.parse_table(head["manifest"])
     except ValueError as error:

@@ -58,7 +58,7 @@ from tritonsmith.core.errors import FactError, SmithError, StepError, UsageError
 from tritonsmith.core.plan import files, programs
 from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
-from tritonsmith.facts import checkout, ninja_graph
+from tritonsmith.facts import build_folder, checkout
 from tritonsmith.wheels import venv
 
 _SHOWN_OUTPUT = 100  # characters of the last line
@@ -232,7 +232,7 @@ def find(env: str) -> TestedBuild:
     if not (place.build / LIT / checkout.LIT_SITE).is_file():
         what = f"environment {chosen.name!r} has no build of Triton with tests"
         raise FactError(what, where=place.build, hints=hints)
-    cache = ninja_graph.read(place.build)
+    cache = build_folder.read_cmake_cache(place.build)
     # The checkout that was built, which need not be the one around the current folder.
     root = Path(cache.get("CMAKE_HOME_DIRECTORY") if cache else "")
     if cache is None or not root.is_dir():

@@ -12,11 +12,11 @@ from typing import Any, Literal
 from xml.etree import ElementTree as ET
 
 from tritonsmith.core import configs, untrusted
-from tritonsmith.core.command_line import version_key
 from tritonsmith.core.envs import settings, workspace
 from tritonsmith.core.errors import FactError, SmithError
 from tritonsmith.core.plan import locks
-from tritonsmith.facts import ninja_graph
+from tritonsmith.core.text import version_key
+from tritonsmith.facts import build_folder
 from tritonsmith.wheels import venv
 
 PASSED = ("PASS", "FLAKYPASS", "XFAIL")
@@ -326,7 +326,7 @@ def cmake_arguments(sources: Path) -> tuple[str, ...]:
 
 def unit_tests_configured(build: Path) -> Path | None:
     """Return the sources of GoogleTest that a build folder is configured with; None without unit tests."""
-    cache = ninja_graph.read(build) if (build / "CMakeCache.txt").is_file() else None
+    cache = build_folder.read_cmake_cache(build) if (build / "CMakeCache.txt").is_file() else None
     if cache is None or cache.get(_OPTION) != "ON" or not cache.get(_FOLDER):
         return None
     return Path(cache.get(_FOLDER))

@@ -21,7 +21,7 @@ from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import StepError, UsageError
 from tritonsmith.core.plan import BuildObjects, MakeDir, Plan, Run
 from tritonsmith.core.plan.steps.base import CommandFailedError
-from tritonsmith.facts import git, ninja_graph
+from tritonsmith.facts import build_folder, git
 
 PHASE = "compile without precompiled headers"
 FOLDER = "tritonsmith-includes"
@@ -173,7 +173,7 @@ def explain(failure: CommandFailedError, check: IncludeCheck) -> StepError:
     """Return the error for all files that failed: the missing names, and the headers that declare them."""
     build, ninja = check.inputs.env.build, check.inputs.tools.ninja
     compiled = sorted(build.glob(f"CMakeFiles/{precompiled.PREFIX.lower()}_*.dir/*.pch"))
-    headers = ninja_graph.recorded_headers(ninja, build, (str(path.relative_to(build)) for path in compiled))
+    headers = build_folder.recorded_headers(ninja, build, (str(path.relative_to(build)) for path in compiled))
     failed = diagnose.failing(failure.output)
     lines: list[str] = []
     for _, error in failed:

@@ -29,7 +29,7 @@ from tritonsmith.core.envs.workspace import EnvDir, Workspace
 from tritonsmith.core.errors import FactError, SmithError, StepError, UsageError
 from tritonsmith.core.plan import BuildObjects, Plan, Write, digest, locks
 from tritonsmith.core.plan.steps.base import CommandFailedError
-from tritonsmith.facts import checkout, llvm_history, llvm_tree, machine, probe_cache, python_env, tools
+from tritonsmith.facts import checkout, llvm_history, llvm_tree, machine, python_env, tools
 from tritonsmith.facts import checkout as checkouts
 from tritonsmith.facts.checkout import TritonCheckout
 from tritonsmith.facts.llvm_tree import LlvmTree
@@ -237,7 +237,7 @@ def execute(prepared: PreparedBuild, session: Session) -> None:
         if shelf:
             session.run_unseen(shelf.steps())
         ended = receipts.ended_steps(session.env) if prepared.checkout else ()
-        answers = probe_cache.unsaved()
+        answers = tools.unsaved_answers()
         learned = (Write(*answers, phase="receipt"),) if answers else ()
         session.leave_receipt(prepared.receipt, *beside, also=(*learned, *ended))
 
@@ -437,7 +437,7 @@ def bring_sources(settings: Settings, located: TritonSource, *, pin_will_do: boo
         pin_will_do: a released version needs no sources, as its pin is known without them.
     """
     if located.fetch.steps and not (pin_will_do and request_for_revision(settings)):
-        with receipts.opened("fetch-triton", settings.name) as running:
+        with receipts.open_session("fetch-triton", settings.name) as running:
             running.run(located.fetch)
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from tritonsmith.build import cmake
 from tritonsmith.build.triton import recipe
 from tritonsmith.build.triton.recipe import Inputs
-from tritonsmith.core.command_line import version_key
 from tritonsmith.core.envs.workspace import EnvDir
 from tritonsmith.core.errors import FactError
 from tritonsmith.core.plan import Link, MakeDir, Plan, Remove, Run, Stamp, Step, Write, digest
-from tritonsmith.facts import shared_library
+from tritonsmith.core.text import version_key
+from tritonsmith.facts import elf
 from tritonsmith.facts.checkout import TritonCheckout
 from tritonsmith.facts.python_env import PythonEnv
 from tritonsmith.wheels import venv
@@ -137,7 +137,7 @@ def made_wheel(env: EnvDir) -> str:
         )
     tag = newest.stem.split("-", 2)[2]  # Python, its ABI and the platform
     try:
-        library = shared_library.read(libraries[0])
+        library = elf.read_shared_library(libraries[0])
     except FactError:  # macOS has no ELF files
         return f"{newest}\nfor {tag}"
     versions = [version.removeprefix(_GLIBC) for version in library.versions if version.startswith(_GLIBC)]

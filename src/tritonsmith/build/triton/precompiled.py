@@ -18,9 +18,9 @@ from typing import Any
 
 from tritonsmith.build.llvm.precompiled_headers import objection
 from tritonsmith.core import configs, untrusted
-from tritonsmith.core.command_line import version_key
 from tritonsmith.core.envs.settings import Settings
 from tritonsmith.core.errors import UsageError
+from tritonsmith.core.text import version_key
 from tritonsmith.facts.tools import Compilers
 
 PREFIX = "TRITONSMITH_PCH"

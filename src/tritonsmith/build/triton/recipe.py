@@ -16,13 +16,13 @@ from tritonsmith.build.debug_library import relink
 from tritonsmith.build.triton import precompiled
 from tritonsmith.compiler import debugger_init
 from tritonsmith.core import configs
-from tritonsmith.core.command_line import version_key
 from tritonsmith.core.envs.settings import Settings, TritonSettings
 from tritonsmith.core.envs.workspace import EnvDir, Workspace
 from tritonsmith.core.errors import UsageError
 from tritonsmith.core.plan import BuildObjects, Copy, MakeDir, OutdateForeignOutput, Plan, Stamp, Step, digest
+from tritonsmith.core.text import version_key
 from tritonsmith.facts import checkout
-from tritonsmith.facts.checkout import TritonCheckout, lit_requirement, option_names, relaxed_warnings
+from tritonsmith.facts.checkout import TritonCheckout, cmake_options, lit_requirement, relaxed_warnings
 from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.facts.machine import Machine
 from tritonsmith.facts.python_env import PythonEnv
@@ -87,7 +87,7 @@ def components(checkout: TritonCheckout, workspace: Workspace, *, proton: bool) 
 def json_prefix(checkout: TritonCheckout, workspace: Workspace) -> Path:
     """Return a prefix with `include/nlohmann/json.hpp`, for `JSON_SYSPATH`."""
     table = configs.load("toolchain")["json"]
-    return ptxas.unpacked(_json_requirement(checkout), workspace) / str(table["path"])
+    return ptxas.package_folder(_json_requirement(checkout), workspace) / str(table["path"])
 
 
 def toolchain_plan(
@@ -106,7 +106,9 @@ def toolchain_plan(
     """
     parts = components(checkout, workspace, proton=proton)
     requirements = dict.fromkeys((*(part.requirement for part in parts), _json_requirement(checkout)))
-    steps = [ptxas.unpack(requirement, workspace, machine, python, PHASE) for requirement in requirements]
+    steps = [
+        ptxas.unpack_step(requirement, workspace, machine, python, PHASE) for requirement in requirements
+    ]
     steps += [_copy(part, workspace, checkout.root) for part in parts]
     return Plan("CUDA headers and tools", tuple(steps))
 
@@ -437,7 +439,7 @@ def _options(inputs: Inputs) -> dict[str, str]:
 def _known(checkout: TritonCheckout, options: dict[str, str]) -> dict[str, str]:
     """Leave out options of other eras, which this checkout lacks."""
     # CMake warns of unused variables and goes on, so an option of another era would look as if it worked.
-    foreign = option_names() - checkout.options
+    foreign = cmake_options() - checkout.options
     known = {name: value for name, value in options.items() if name not in foreign}
     if "TRITON_PARALLEL_LINK_JOBS" in foreign:
         # Triton before 3.3 has no bound for links; CMake's own pools do the same.

@@ -102,9 +102,9 @@ def request_for_revision(settings: Settings) -> LlvmRequest | None:
     match = _VERSION.match(settings.triton.revision)
     if not match:
         return None
-    row = checkout.release(match[1])
+    row = checkout.triton_release(match[1])
     pin = LlvmPin(row.llvm, f"configs/triton-eras.toml, Triton {row.version}") if row.llvm else None
-    return LlvmRequest(pin, checkout.features(row.version), row.version, settings.llvm)
+    return LlvmRequest(pin, checkout.features_of(row.version), row.version, settings.llvm)
 
 
 # Checkouts whose LLVM pin moved: select the matching LLVM, and explain.

@@ -37,9 +37,9 @@ from tritonsmith.core.errors import FactError, InterruptedRunError, SmithError, 
 from tritonsmith.core.plan import Plan, files, programs
 from tritonsmith.core.plan.fork_server import ForkServer
 from tritonsmith.core.plan.steps.base import CommandFailedError
-from tritonsmith.core.ui import console, progress, tables
+from tritonsmith.core.ui import console, tables
 from tritonsmith.core.ui.tables import Grid
-from tritonsmith.facts import checkout, machine, ninja_graph
+from tritonsmith.facts import build_folder, checkout, machine
 
 OnPart = Callable[[str | Grid], None]
 _TASK = ("tritonsmith.core.ui.progress:begin", "tritonsmith.cli.program:main")
@@ -85,7 +85,7 @@ class WatchedTask:
         files: list[Path] = []
 
         def on_line(line: str) -> None:
-            record = progress.parse(line)
+            record = console.parse_record(line)
             if "file" in record:
                 files.append(Path(record["file"]))
                 return
@@ -226,7 +226,7 @@ class WatchedBuild:
             if self.env.build == self.folder:
                 # An environment's folder is built under its lock, so that `watch` and
                 # `build-triton` do not write it at once.
-                with receipts.opened(_BUILD_TASK, self.env.name) as running:
+                with receipts.open_session(_BUILD_TASK, self.env.name) as running:
                     running.run(plan)
             else:
                 self.space.claim()
@@ -249,7 +249,7 @@ def build_of(folder: Path, purpose: Purpose, settings: Settings, space: Workspac
         settings: settings that bound the jobs.
         space: the workspace.
     """
-    cache = ninja_graph.read(folder) if (folder / GRAPH).is_file() else None
+    cache = build_folder.read_cmake_cache(folder) if (folder / GRAPH).is_file() else None
     source = Path(cache.get("CMAKE_HOME_DIRECTORY")) if cache else None
     if source is None or not source.is_dir():
         return None

@@ -15,8 +15,8 @@ from pathlib import Path
 from rich.text import Text
 
 from tritonsmith.core import configs
-from tritonsmith.core.ui import console, html_page, tables
-from tritonsmith.core.ui.console import duration
+from tritonsmith.core.text import duration
+from tritonsmith.core.ui import console, tables
 from tritonsmith.core.ui.tables import Grid
 from tritonsmith.ir.normalize import diff as normalize_diff
 
@@ -307,7 +307,7 @@ def _print(part: str | Grid) -> None:
 def _print_diff(name: str, lines: tuple[str, ...]) -> None:
     if name:
         console.out().print(Text(Path(name).name, "bold"))
-    console.out().print(html_page.coloured(lines[:_LONGEST]), end="")
+    console.out().print(console.coloured_diff(lines[:_LONGEST]), end="")
     if len(lines) > _LONGEST:
         more = f"{len(lines) - _LONGEST} more lines of this diff"
         console.note(f"{more}: {name}" if name else more)

@@ -39,7 +39,7 @@ from tritonsmith.check.module import (
     text,
 )
 from tritonsmith.check.program import Handler, OperationTable, Values
-from tritonsmith.core.command_line import split
+from tritonsmith.core.text import split_outside_brackets
 
 
 def _fp64(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -137,7 +137,9 @@ def llvm_type(spelling: str) -> LlvmType:
         return LlvmType(POINTER, space=int(space or 0))
     if spelling.startswith("struct<("):
         inner = spelling.removeprefix("struct<(").removesuffix(")>")
-        return LlvmType(np.dtype(np.void), tuple(llvm_type(member) for member in split(inner, ",")))
+        return LlvmType(
+            np.dtype(np.void), tuple(llvm_type(member) for member in split_outside_brackets(inner, ","))
+        )
     if spelling.startswith("vector<"):
         lanes, _, element = spelling.removeprefix("vector<").removesuffix(">").partition("x")
         return LlvmType(llvm_type(element).dtype, lanes=int(lanes))

@@ -38,8 +38,8 @@ from tritonsmith.core import configs
 from tritonsmith.core.command_line import command
 from tritonsmith.core.envs import receipts, settings
 from tritonsmith.core.errors import UsageError
+from tritonsmith.core.text import duration
 from tritonsmith.core.ui import console, tables
-from tritonsmith.core.ui.console import duration
 
 if TYPE_CHECKING:
     from tritonsmith.build.explain import Explanation
@@ -102,7 +102,7 @@ def setup_mlir(
         receipt = space.env(chosen.name).receipt("setup-mlir")
         output.plan(prepared.plan, about=output.time_of(prepared.plan, receipt, measured))
         return
-    with receipts.opened("setup-mlir", chosen.name, shared=True) as running:
+    with receipts.open_session("setup-mlir", chosen.name, shared=True) as running:
         commands.execute(prepared, running)
     named = output.unusual(env)  # others say themselves how they are built
     following = command("build-triton", env=named) if named else command("build-triton", debug=True)
@@ -190,7 +190,7 @@ def _build(
         output.plan(prepared.plan, about=output.time_of(prepared.plan, receipt, measured))
         return
     output.notes(prepared.plan.notes)
-    with receipts.opened("build-triton", chosen.name) as running:
+    with receipts.open_session("build-triton", chosen.name) as running:
         commands.execute(prepared, running)
     output.done(f"Triton for {chosen.name!r}: {running.env.build / 'bin'}", running, following)
     output.debuggers(running.env.build)
@@ -202,7 +202,7 @@ def _wheel(prepared: PreparedBuild, env: str, *, dry_run: bool) -> None:
         output.plan(prepared.plan)
         return
     output.notes(prepared.plan.notes)
-    with receipts.opened("build-triton", env) as running:
+    with receipts.open_session("build-triton", env) as running:
         commands.execute(prepared, running)
     output.done(f"wheel: {install.made_wheel(running.env)}", running)
 
@@ -215,7 +215,7 @@ def _check_includes(check: IncludeCheck, env: str, *, dry_run: bool) -> None:
     if not check.changed:
         output.notes([f"nothing to check: no C++ file has changed since {check.base}"])
         return
-    with receipts.opened("build-triton", env) as running:
+    with receipts.open_session("build-triton", env) as running:
         unchecked = includes.execute(check, running)
     output.warnings(f"not checked, because this build does not compile it: {path}" for path in unchecked)
     count = len(check.changed) - len(unchecked)
@@ -267,7 +267,7 @@ def install_triton(
     if dry_run:
         output.plan(prepared.plan, about=output.time_of(prepared.plan, place.receipt("install-triton")))
         return
-    with receipts.opened("install-triton", chosen.name) as running:
+    with receipts.open_session("install-triton", chosen.name) as running:
         commands.execute(prepared, running)
     if up.PHASE in prepared.plan.phases:
         console.out().print(tables.stages(up.read_response(running.env.path)))
@@ -286,7 +286,7 @@ def link_compile_commands(
     if dry_run:
         output.plan(prepared.plan)
         return
-    with receipts.opened("link-compile-commands", chosen.name) as running:
+    with receipts.open_session("link-compile-commands", chosen.name) as running:
         commands.execute(prepared, running)
     output.done(f"clangd reads {located.root / 'compile_commands.json'}", running)
 

@@ -17,8 +17,8 @@ from tritonsmith.core import process
 from tritonsmith.core.command_line import command
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import SmithError, UsageError
+from tritonsmith.core.text import byte_size, entry_count
 from tritonsmith.core.ui import console, tables
-from tritonsmith.core.ui import console as formats
 from tritonsmith.doctor.caches import clear, list_
 from tritonsmith.facts import installed_tritons, python_env, triton_cache
 from tritonsmith.lab.batch import kept
@@ -83,7 +83,7 @@ def show(
         rows = [{"file": one.name, "bytes": one.bytes, "stage": one.stage, "what": one.what} for one in files]
         console.out().print_json(data={"schema": 1, "entry": str(found), "files": rows})
         return
-    cells = [[one.name, formats.size(one.bytes), one.what] for one in files]
+    cells = [[one.name, byte_size(one.bytes), one.what] for one in files]
     console.out().print(tables.plain(f"{found}", ["file", "size", "what it is"], cells, right=["size"]))
     if any(one.stage for one in files):
         console.note(f"compile it again, with every stage: {command('kernel.compile', from_cache=found)}")
@@ -183,20 +183,20 @@ def _clear_kept(
         console.out().print("nothing to clear", markup=False)
         return
     show()
-    if not output.agreed(f"Clear {formats.size(size)}?", yes=yes):
+    if not output.agreed(f"Clear {byte_size(size)}?", yes=yes):
         raise SmithError("nothing was cleared")
     with held:
         workspace.default().run(plan, "clear-cache")
-    console.out().print(f"cleared {formats.size(size)}", markup=False)
+    console.out().print(f"cleared {byte_size(size)}", markup=False)
 
 
 def _show_bisected(found: Iterable[KeptFolder]) -> None:
-    rows = [[one.kind, formats.size(one.bytes), str(one.folder)] for one in found]
+    rows = [[one.kind, byte_size(one.bytes), str(one.folder)] for one in found]
     console.out().print(tables.plain("kept by bisect", ["what", "size", "folder"], rows, right=["size"]))
 
 
 def _show_rehearsed(found: Iterable[KeptResults]) -> None:
-    rows = [[one.folder.name, str(one.kernels), formats.size(one.bytes), str(one.folder)] for one in found]
+    rows = [[one.folder.name, str(one.kernels), byte_size(one.bytes), str(one.folder)] for one in found]
     head = ["Triton", "kernels", "size", "folder"]
     console.out().print(tables.plain("kept by compare", head, rows, right=["kernels", "size"]))
 
@@ -230,7 +230,7 @@ def _show_listing(found: CacheListing, *, filtered: bool) -> None:
     if found.chosen > len(rows):
         console.out().print(f"... and {found.chosen - len(rows)} more (--limit 0 shows all)", markup=False)
     if filtered:
-        what = f"{formats.entries(found.chosen)}, {formats.size(found.bytes)}"
+        what = f"{entry_count(found.chosen)}, {byte_size(found.bytes)}"
         console.out().print(f"chosen by the filters: {what}", markup=False)
     totals = [_total(content) for content in found.contents]
     head = ["cache", "entries", "size", "folder", "from"]
@@ -243,7 +243,7 @@ def _show_listing(found: CacheListing, *, filtered: bool) -> None:
 def _total(content: Content) -> list[str]:
     root = content.root
     path = str(root.path) if root.path == root.real else f"{root.path} -> {root.real}"
-    return [root.label, str(content.total), formats.size(content.bytes), path, root.source]
+    return [root.label, str(content.total), byte_size(content.bytes), path, root.source]
 
 
 def _show_plan(prepared: PreparedClear) -> None:
@@ -272,4 +272,4 @@ def _tell(prepared: PreparedClear, others: Iterable[Root]) -> None:
 def _undecided(number: int) -> None:
     if number:
         text = "compiled before 3.3 or without metadata, so the version is unknown"
-        console.note(f"undecided, and not counted as stale: {formats.entries(number)} ({text})")
+        console.note(f"undecided, and not counted as stale: {entry_count(number)} ({text})")

@@ -165,7 +165,6 @@ def _print_comparison(
 
 def _print_tables(comparison: Comparison, stages: tuple[str, ...], *, diff: bool) -> None:
     from tritonsmith.core.ui import console
-    from tritonsmith.core.ui import html_page as ui_diff
     from tritonsmith.lab.compare import report
 
     out = console.out()
@@ -178,7 +177,7 @@ def _print_tables(comparison: Comparison, stages: tuple[str, ...], *, diff: bool
     texts = [lines for _, _, lines in report.differences(comparison, stages)]
     for lines in texts:
         if out.is_terminal:
-            out.print(ui_diff.coloured(lines), end="")
+            out.print(console.coloured_diff(lines), end="")
         else:
             console.write("\n".join(lines))
     if not texts:

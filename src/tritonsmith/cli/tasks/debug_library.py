@@ -76,7 +76,7 @@ def debug_library(
             output.plan(resolve.steps_to_fetch(tree), rest="LLVM's sources, which are not downloaded yet")
             return
         if tree.steps:
-            with receipts.opened(command.TASK, chosen.name, shared=True) as fetching:
+            with receipts.open_session(command.TASK, chosen.name, shared=True) as fetching:
                 fetching.run(resolve.steps_to_fetch(tree))
         if list_:
             _list(command.listing(inputs, tree), as_json=json)
@@ -86,7 +86,7 @@ def debug_library(
     if dry_run:
         output.plan(outcome.prepared.plan)
         return
-    with receipts.opened(command.TASK, chosen.name) as running:
+    with receipts.open_session(command.TASK, chosen.name) as running:
         commands.execute(outcome.prepared, running)
     build, triton = outcome.inputs.env.build, " and ".join(outcome.inputs.settings.triton.targets) or "Triton"
     output.warnings(f"{triton} does not link {name}: it contains none of it" for name in outcome.unused())

@@ -131,7 +131,7 @@ def _mend(subject: DoctorContext, plan: Plan, *, dry_run: bool, yes: bool) -> bo
     output.plan(plan)
     if dry_run or not output.agreed("Apply these fixes?", yes=yes):
         return False
-    with receipts.opened("doctor", subject.settings.name) as running:
+    with receipts.open_session("doctor", subject.settings.name) as running:
         running.run(plan)
     console.out().print(console.typed("done; check again: invoke doctor"), markup=False)
     return True

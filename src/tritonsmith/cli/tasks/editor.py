@@ -37,7 +37,7 @@ def editor_(
     if dry_run:
         output.plan(prepared.plan)
     else:
-        with receipts.opened("editor", project.env.name) as running:
+        with receipts.open_session("editor", project.env.name) as running:
             prepared = command.prepare(editor, env, space, pass_, force=force)
             running.run(prepared.plan)
         console.out().print(table(str(project.root), prepared.files))

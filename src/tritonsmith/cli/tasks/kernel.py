@@ -51,7 +51,7 @@ from tritonsmith.core.command_line import command
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, SmithError, UsageError
 from tritonsmith.core.plan import files, programs
-from tritonsmith.core.ui import console, progress, tables
+from tritonsmith.core.ui import console, tables
 from tritonsmith.facts import gpus, installed_tritons
 from tritonsmith.inspect import layouts as layouts_report
 from tritonsmith.inspect import override
@@ -317,7 +317,7 @@ def layout(
         raise FactError("bank conflicts are counted for warps of 32 lanes", hints=["omit --by"])
     if plot:
         layouts_report.write_picture(first, plot)
-        progress.made(plot)
+        console.record_file(plot)
     if json:
         output.json(layouts_report.as_json(first, accesses))
         return

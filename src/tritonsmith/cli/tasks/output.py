@@ -26,6 +26,7 @@ from tritonsmith.core import redact
 from tritonsmith.core.errors import SmithError, UsageError
 from tritonsmith.core.plan.stopping import stoppable
 from tritonsmith.core.redact import printable
+from tritonsmith.core.text import duration
 from tritonsmith.core.ui import console
 
 if TYPE_CHECKING:
@@ -87,7 +88,6 @@ def time_of(what: Plan, receipt: Path, measured: float | None = None) -> list[st
         measured: CPU seconds that the same work took on another machine, for a first run.
     """
     from tritonsmith.core.envs import receipts
-    from tritonsmith.core.ui import console
 
     last = receipts.read(receipt) or {}
     recorded = last.get("seconds")
@@ -97,11 +97,11 @@ def time_of(what: Plan, receipt: Path, measured: float | None = None) -> list[st
         if isinstance(recorded, dict) and isinstance(recorded.get(phase), int | float)
     }
     if sum(took.values()) >= _WORTH_A_TABLE:
-        phases = ", ".join(f"{phase} {console.duration(seconds)}" for phase, seconds in took.items())
+        phases = ", ".join(f"{phase} {duration(seconds)}" for phase, seconds in took.items())
         return [f"time of the last run ({str(last.get('finished'))[:10]}): {phases}"]
     if last or not measured or not what.open_phases:
         return []
-    return [f"time: {console.duration(measured)} of CPU time for all of it, measured on another machine"]
+    return [f"time: {duration(measured)} of CPU time for all of it, measured on another machine"]
 
 
 def compile_of(what: PreparedCompile, *, everything: bool = False) -> None:

@@ -40,9 +40,8 @@ from tritonsmith.core.command_line import command, flag_of
 from tritonsmith.core.envs import settings, workspace
 from tritonsmith.core.errors import FactError, SmithError, UsageError
 from tritonsmith.core.plan import files, programs
+from tritonsmith.core.text import byte_size, duration
 from tritonsmith.core.ui import console, tables
-from tritonsmith.core.ui import console as formats
-from tritonsmith.core.ui import html_page as ui_diff
 from tritonsmith.facts import checkout, installed_tritons
 from tritonsmith.inspect import layouts
 from tritonsmith.inspect import layouts as layouts_report
@@ -173,8 +172,8 @@ def report(
     made = write.make(index.read(folder), file, index.read(against) if against else None)
     console.out().print(str(made.path), markup=False)
     console.note(
-        f"{made.passes} passes, {formats.size(made.dumped)} of IR in {formats.size(made.size)}, "
-        f"{formats.duration(made.seconds)}"
+        f"{made.passes} passes, {byte_size(made.dumped)} of IR in {byte_size(made.size)}, "
+        f"{duration(made.seconds)}"
     )
     if open and not webbrowser.open(made.path.as_uri()):
         console.warn("no browser found: open the file in your browser")
@@ -265,7 +264,7 @@ def _print_diff(
         table = tables.plain(what, [what, "before", "after", ""], cells, right=["before", "after", ""])
         out.print(table if rows else f"no {what} changed")
     if found:
-        lines = ui_diff.coloured(found.lines)
+        lines = console.coloured_diff(found.lines)
         out.print(lines if found.lines else "nothing changed but locations and names\n", end="")
 
 
@@ -413,7 +412,7 @@ def _version(env: str, python: Path | None) -> str:
     else:
         found = installed_tritons.here(os.environ) or installed_tritons.of_env(space.env("wheel"))
     if not found:
-        newest = checkout.releases()[-1].version
+        newest = checkout.triton_releases()[-1].version
         console.note(f"no Triton is installed: these are the variables of {newest}, the newest known version")
         return newest
     console.note(f"for Triton {found.version} in {found.where}")

@@ -36,7 +36,7 @@ from tritonsmith.core.command_line import command
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import SmithError, UsageError
 from tritonsmith.core.plan import files
-from tritonsmith.core.ui import console, progress
+from tritonsmith.core.ui import console
 
 if TYPE_CHECKING:
     from tritonsmith.compiler.replay.run import PreparedReplay, ReplayResult
@@ -112,7 +112,7 @@ def _answer(outcome: ReplayResult, prepared: PreparedReplay, out: OutFile | None
     if prepared.debug:
         console.out().print(job.log.read_text(encoding="utf-8", errors="replace"), markup=False, end="")
     made = replay_run.keep(job.out, out.path(job.out.name)) if out else job.out
-    progress.made(made)
+    console.record_file(made)
     if outcome.verdict == "differs":
         hints = [f"diff {made} {job.after}", *replay_run.suspects(prepared)]
         raise SmithError(replay_run.sentence(outcome), where=made, hints=hints)

@@ -88,7 +88,7 @@ def new(
     if dry_run:
         output.plan(prepared.plan)
         return
-    with receipts.opened("pass.new", prepared.env) as running:
+    with receipts.open_session("pass.new", prepared.env) as running:
         prepared = new_pass.prepare(name, family, chosen, space, Path.cwd(), env=env, here=here)
         running.run(prepared.plan)
         taken = not prepared.worktree or add.take_llvm(prepared.worktree, running)

@@ -50,7 +50,7 @@ def purge_wheels(
         if dry_run:
             output.plan(recovery, rest="the restored files")
             return
-        with receipts.opened("purge-wheels", chosen.name) as running:
+        with receipts.open_session("purge-wheels", chosen.name) as running:
             running.run(recovery)
         seen = _interpreter(env, python)
     survey = purge.survey(seen, system=system)
@@ -66,7 +66,7 @@ def purge_wheels(
     what = f"{sum(row.files for row in survey.rows)} files from {seen.prefix}"
     if not output.agreed(f"Remove {what}?", yes=yes):
         raise SmithError("nothing was removed", hints=["--dry-run shows every file that would be removed"])
-    with receipts.opened("purge-wheels", chosen.name) as running:
+    with receipts.open_session("purge-wheels", chosen.name) as running:
         running.run(survey.plan)
     console.out().print(f"removed {what}", markup=False)
     if still := purge.still_found(_interpreter(env, python)):

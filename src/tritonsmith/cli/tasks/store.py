@@ -23,8 +23,8 @@ from tritonsmith.cli.tasks.output import task
 from tritonsmith.core.envs import settings, workspace
 from tritonsmith.core.errors import SmithError
 from tritonsmith.core.plan import compression
+from tritonsmith.core.text import byte_size, entry_count, short_age
 from tritonsmith.core.ui import console, tables
-from tritonsmith.core.ui import console as formats
 from tritonsmith.doctor.caches import clear
 from tritonsmith.facts import machine
 
@@ -98,14 +98,14 @@ def gc(
         to_delete(prepared, found)
     if dry_run or not prepared.plan.steps or (json and not yes):
         return
-    if not output.agreed(f"Delete {formats.size(prepared.freed)}?", yes=yes):
+    if not output.agreed(f"Delete {byte_size(prepared.freed)}?", yes=yes):
         raise SmithError("nothing was deleted")
     _run("store.gc", prepared.plan)
     left = store_gc.stayed(prepared, found)
     output.notes(f"{row.entry.name} was kept: it is in use now" for row in left)
     freed = prepared.freed - sum(row.bytes or 0 for row in left)
     if not json:
-        console.out().print(f"deleted {formats.size(freed)}", markup=False)
+        console.out().print(f"deleted {byte_size(freed)}", markup=False)
 
 
 @task()
@@ -211,7 +211,7 @@ def listed(found: StoreListing) -> None:
         rows = [_cells(row, found.now) for row in found.rows]
         head, right = ["entry", "size", "age"], ["size", "age"]
         console.out().print(tables.plain(str(found.store.root), head, rows, right=right))
-        total = f"{formats.entries(len(found.rows))}, {formats.size(found.bytes)}"
+        total = f"{entry_count(len(found.rows))}, {byte_size(found.bytes)}"
     else:
         total = f"nothing in {found.store.root} yet: `invoke setup-mlir` fills it"
     console.out().print(console.typed(total), markup=False)
@@ -235,17 +235,17 @@ def _cells(row: StoreRow, now: float) -> list[str]:
     if row.entry.status != "ready":
         lines.append(f"  {row.entry.status}")
     lines += [f"  used by {name}" for name in dict.fromkeys(use.in_words for use in row.uses)]
-    size = "" if row.bytes is None else formats.size(row.bytes)
-    return ["\n".join(lines), size, formats.age(now - row.made)]
+    size = "" if row.bytes is None else byte_size(row.bytes)
+    return ["\n".join(lines), size, short_age(now - row.made)]
 
 
 def to_delete(prepared: PreparedGc, found: StoreListing) -> None:
     """Return the table of entries to delete and to keep, and the space that is freed."""
 
     def cells(row: StoreRow, more: str) -> list[str]:
-        size = "" if row.bytes is None else formats.size(row.bytes)
+        size = "" if row.bytes is None else byte_size(row.bytes)
         state = "" if row.entry.status == "ready" else f" ({row.entry.status})"
-        return [f"{row.entry.name}{state}{more}", size, formats.age(found.now - row.used)]
+        return [f"{row.entry.name}{state}{more}", size, short_age(found.now - row.used)]
 
     head, right = ["entry", "size", "last used"], ["size", "last used"]
     if prepared.going:
@@ -255,10 +255,10 @@ def to_delete(prepared: PreparedGc, found: StoreListing) -> None:
         rows = [cells(row, f"\n  {reason}") for row, reason in prepared.staying]
         console.out().print(tables.plain("kept", head, rows, right=right))
     if prepared.leftovers:
-        console.out().print(f"left by stopped runs: {formats.size(prepared.leftovers)}", markup=False)
+        console.out().print(f"left by stopped runs: {byte_size(prepared.leftovers)}", markup=False)
     if not prepared.plan.steps:
         console.out().print("nothing to delete", markup=False)
         return
-    after = formats.size(prepared.before + prepared.leftovers - prepared.freed)
-    before = formats.size(prepared.before + prepared.leftovers)
+    after = byte_size(prepared.before + prepared.leftovers - prepared.freed)
+    before = byte_size(prepared.before + prepared.leftovers)
     console.out().print(f"{before} -> {after}", markup=False)

@@ -20,6 +20,7 @@ from tritonsmith.cli.tasks.output import task
 from tritonsmith.core.envs import receipts
 from tritonsmith.core.errors import FactError, SmithError, UsageError
 from tritonsmith.core.plan import files as plan_files
+from tritonsmith.core.text import counted
 from tritonsmith.core.ui import console
 from tritonsmith.facts import checkout, git, machine
 
@@ -83,7 +84,7 @@ def test_triton(
             output.plan(build.plan)
         console.write("\n".join(call.shell() for call in calls))
         return
-    with receipts.opened(command.TASK, tested.env.name) as running:
+    with receipts.open_session(command.TASK, tested.env.name) as running:
         if build:
             output.warnings(build.warnings)
             commands.execute(build, running)
@@ -222,11 +223,11 @@ def _run_job(job: WorkflowJob, env: str, packages: Path | None, *, yes: bool) ->
         console.warn(
             "bubblewrap (bwrap) is missing or may not make namespaces, so nothing confines the steps"
         )
-    steps = console.counted(len(job.runnable), "step")
+    steps = counted(len(job.runnable), "step")
     if not output.agreed(f"Run {steps} in a clone of {tested.root}, {how}?", yes=yes):
         raise SmithError("nothing was run", hints=["--dry-run shows the steps"])
     folders = (command.packages_of(packages, tested, ("pytest",)),) if packages else ()
-    with receipts.opened("ci-replay", tested.env.name) as running:
+    with receipts.open_session("ci-replay", tested.env.name) as running:
         running.run(replay.clone(tested.root, tested.env, root, replay.pip_build(tested)))
         change = replay.variables(tested, folders, scratch, root)
         return replay.run(tested, job, root, change, console.note, confined=confined)

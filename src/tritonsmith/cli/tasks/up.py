@@ -16,10 +16,11 @@ from tritonsmith.cli.tasks.options import ANY_ENV, DRY_RUN, JSON, WHEEL_ENV
 from tritonsmith.cli.tasks.output import task
 from tritonsmith.compiler import interpreter
 from tritonsmith.compiler import up as compiler_up
-from tritonsmith.core.command_line import command, version_key
+from tritonsmith.core.command_line import command
 from tritonsmith.core.envs import receipts, settings, workspace
 from tritonsmith.core.errors import UsageError
 from tritonsmith.core.plan import Plan, Write
+from tritonsmith.core.text import version_key
 from tritonsmith.core.ui import console, tables
 from tritonsmith.doctor import report as doctor_report
 from tritonsmith.doctor import run, saved_report
@@ -50,7 +51,7 @@ def up(
         about = output.time_of(prepared.plan, space.env(chosen.name).receipt("up"))
         output.plan(prepared.plan, about=about)
         return
-    with receipts.opened("up", chosen.name) as running:
+    with receipts.open_session("up", chosen.name) as running:
         answer = compiler_up.execute(prepared, running)
         python = running.env.python
     console.out().print(tables.stages(answer))

@@ -130,7 +130,7 @@ def run_(
     _, argv = command_line()
     space = workspace.default()
     place = space.env(settings.load(env).name)
-    if sanitizer in tools.tools():
+    if sanitizer in tools.sanitizer_tools():
         prepared = sanitized_run.prepare_on_gpu(argv, sanitizer, place, space)
     else:
         prepared = sanitized_run.prepare(argv, sanitizer, place, space)

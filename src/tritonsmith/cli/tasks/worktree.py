@@ -26,6 +26,7 @@ from tritonsmith.core.command_line import command
 from tritonsmith.core.envs import consent, receipts, settings, workspace
 from tritonsmith.core.errors import SmithError, UsageError, did_you_mean
 from tritonsmith.core.plan import Plan
+from tritonsmith.core.text import byte_size, short_age
 from tritonsmith.core.ui import console, tables
 from tritonsmith.doctor.pins import install
 from tritonsmith.facts import git_worktrees, machine, pytorch_pins
@@ -62,7 +63,7 @@ def add(
         output.plan(prepared.plan)
         return
     made = prepared.record
-    with receipts.opened("worktree.add", made.name) as running:
+    with receipts.open_session("worktree.add", made.name) as running:
         prepared = worktrees_add.prepare(request, clone, space)
         running.run(prepared.plan)
         output.notes(worktrees_add.notes(made))
@@ -86,7 +87,7 @@ def listing(context: Context, json: bool = JSON) -> None:
 def listed(found: Sequence[WorktreeRow], now: float) -> None:
     """Return the table of worktrees and their problems."""
     head = ["worktree", "ref", "LLVM pin", "LLVM", "Triton", "size", "age"]
-    rows = [_cells(row, console.size(row.bytes), console.age(now - row.record.made)) for row in found]
+    rows = [_cells(row, byte_size(row.bytes), short_age(now - row.record.made)) for row in found]
     console.out().print(tables.plain("worktrees", head, rows, right=["size", "age"]))
     for row in found:
         console.out().print(f"{row.record.name}: {row.record.path}", markup=False)
@@ -123,7 +124,7 @@ def remove(
     _show(prepared)
     if not output.agreed(f"Remove {found.name}?", yes=yes):
         raise SmithError("nothing was removed", hints=["--dry-run shows every step"])
-    with receipts.opened("worktree.remove", found.name) as running:
+    with receipts.open_session("worktree.remove", found.name) as running:
         again = worktrees_remove.prepare(found, space, os.environ)
         if not discard:
             worktrees_remove.check(again, found)
@@ -218,7 +219,7 @@ def env_triton(
     question = f"Replace with {prepared.requirement} in {folder.venv}?"
     if prepared.replaces and not output.agreed(question, yes=yes):
         raise SmithError("nothing was replaced", hints=["--dry-run shows what would happen"])
-    with receipts.opened("env-triton", chosen.name) as running:
+    with receipts.open_session("env-triton", chosen.name) as running:
         install.execute(prepared, match.release, running)
     output.done(
         f"{prepared.requirement}, as PyTorch {match.release.version} requires, in {folder.venv}", running

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 
 from tritonsmith.compiler.dump.index import BESIDE, Dump, DumpIndex
 from tritonsmith.core.command_line import command
+from tritonsmith.core.text import byte_size, duration
 from tritonsmith.core.ui import console, tables
-from tritonsmith.core.ui import console as formats
 from tritonsmith.core.ui.tables import Grid
 from tritonsmith.ir.banners import Banner
 from tritonsmith.ir.normalize import diff
@@ -302,15 +302,15 @@ def summary_table(index: DumpIndex) -> Grid:
     for kernel in index.kernels:
         mine = index.of(kernel.name)
         counted = totals(index, kernel.name)
-        size = formats.size(sum(dump.size for dump in mine))
+        size = byte_size(sum(dump.size for dump in mine))
         seconds = sum(dump.seconds or 0.0 for dump in mine)
-        took = formats.duration(seconds) if seconds else ""
+        took = duration(seconds) if seconds else ""
         counts = [str(counted.passes), str(counted.changed), str(counted.dumps)]
         rows.append([kernel.name, kernel.target, *counts, size, took, *([kernel.failed] if failed else [])])
     right = ["passes", "changed", "dumps", "size"]
     heads = ["kernel", "target", *right, "in passes", *(["failed"] if failed else [])]
     by = f" by Triton {index.triton}" if index.triton else ""
-    title = f"{len(index.dumps)} dumps{by}, {formats.size(index.size)}"
+    title = f"{len(index.dumps)} dumps{by}, {byte_size(index.size)}"
     return tables.plain(title, heads, rows, right=right)
 
 

@@ -12,7 +12,7 @@ from tritonsmith.compiler.replay.pass_chain import PassLink, PassSource
 from tritonsmith.compiler.replay.replayer import Replayer, library
 from tritonsmith.core import command_line, configs
 from tritonsmith.core.errors import FactError, UsageError, did_you_mean
-from tritonsmith.facts import libtriton, ninja_graph
+from tritonsmith.facts import build_folder, libtriton
 
 _WITH_ASSERTIONS = ("Debug", "TritonRelBuildWithAsserts")  # build types that do not define NDEBUG
 _SHOW = "set var *(bool*)&'llvm::DebugFlag' = 1"  # LLVM has this variable in every build
@@ -92,7 +92,7 @@ def of(
 def _no_debug_output(tool: Replayer) -> FactError:
     """Return the error for missing debug output: Triton, or only its LLVM, was built without assertions."""
     setup, build = command_line.command("setup-mlir"), command_line.command("build-triton")
-    cache = ninja_graph.read(tool.build) if tool.build else None
+    cache = build_folder.read_cmake_cache(tool.build) if tool.build else None
     llvm = cache.get("LLVM_DIR").partition("/lib/cmake")[0] if cache else ""
     if cache and llvm and cache.get("CMAKE_BUILD_TYPE") in _WITH_ASSERTIONS:
         return FactError(

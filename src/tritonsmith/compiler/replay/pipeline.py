@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from tritonsmith.core import command_line
+from tritonsmith.core.text import split_outside_brackets
 
 MODULE = "builtin.module"
 
@@ -52,7 +52,7 @@ def parse(text: str) -> PipelineForm:
 
 def split(text: str, separator: str = " ") -> list[str]:
     """Split a text at separators outside brackets and quotes; empty parts are left out."""
-    return [part for part in command_line.split(text, separator) if part]
+    return [part for part in split_outside_brackets(text, separator) if part]
 
 
 def parsable(printed: str, operation: str) -> tuple[str, tuple[str, ...]]:

@@ -25,8 +25,8 @@ from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, SmithError
 from tritonsmith.core.plan import Copy, MakeDir, Plan, Run, Step, digest, files
 from tritonsmith.core.plan.steps.base import CommandFailedError
+from tritonsmith.core.text import duration
 from tritonsmith.core.ui import tables
-from tritonsmith.core.ui.console import duration
 from tritonsmith.core.ui.tables import Grid
 from tritonsmith.facts import installed_tritons
 from tritonsmith.ir import normalize

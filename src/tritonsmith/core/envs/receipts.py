@@ -1,6 +1,6 @@
-"""Receipts: JSON files that record the inputs of builds, of the last unsuccessful one too.
+"""Sessions, which run one task in one environment under its lock, and the receipts that they leave.
 
-One run of a task in one environment: the workspace, the lock, the log and the runner.
+A receipt is a JSON file with the inputs of a build. The last build that did not succeed has one, too.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ class Session:
 
 
 @contextmanager
-def opened(task: str, env_name: str, *, shared: bool = False) -> Iterator[Session]:
+def open_session(task: str, env_name: str, *, shared: bool = False) -> Iterator[Session]:
     """Claim the workspace and hold the environment's lock for the body of a `with`.
 
     Args:

@@ -42,10 +42,10 @@ def extract(
         OSError: the disk is full, or cannot be written.
     """
     partial = dest.with_name(f"{dest.name}.partial")
-    with opened(archive, progress) as tarball, FreshTree(partial) as tree:
+    with open_tar(archive, progress) as tarball, FreshTree(partial) as tree:
         for member in tarball:
             if len(member.parts) > strip and (not only or member.parts[strip] in only):
-                add(tree, member, tarball, strip)
+                add_member(tree, member, tarball, strip)
         tree.finish()
         if not any(partial.iterdir()):
             raise DownloadError(
@@ -58,7 +58,7 @@ def extract(
 
 
 @contextmanager
-def opened(archive: Path, progress: Progress | None = None) -> Iterator[Tarball]:
+def open_tar(archive: Path, progress: Progress | None = None) -> Iterator[Tarball]:
     """Open a tar archive, compressed or plain, to read it from start to end.
 
     Raises:
@@ -74,7 +74,7 @@ def opened(archive: Path, progress: Progress | None = None) -> Iterator[Tarball]
         ) from error
 
 
-def add(tree: FreshTree, member: TarMember, tarball: Tarball, strip: int) -> None:
+def add_member(tree: FreshTree, member: TarMember, tarball: Tarball, strip: int) -> None:
     """Add the entry that came last to a tree, without its `strip` leading components."""
     parts = member.parts[strip:]
     if member.kind == "folder":
@@ -171,7 +171,7 @@ class Tarball:
                 if extended:
                     raise DamagedError("damaged: the archive ends after an extended header")
                 return None
-            member, kind, size = _header(header)
+            member, kind, size = _tar_header(header)
             if kind not in _PAX + _GLOBAL + _LONG_NAME + _LONG_TARGET:
                 return self._member(member, kind, size, extended)
             # Extended headers may follow each other without end, and each is read into memory: one
@@ -186,7 +186,7 @@ class Tarball:
             elif kind == _LONG_TARGET:
                 extended["linkpath"] = _text(text)
             elif kind in _PAX:
-                extended |= _records(text)
+                extended |= _pax_records(text)
 
     def _member(self, member: TarMember, kind: bytes, size: int, extended: dict[str, str]) -> TarMember:
         name = extended.get("path", member.name)
@@ -211,7 +211,7 @@ class Tarball:
         target = extended.get("linkpath", member.target) if "link" in translated else ""
         if max(len(os.fsencode(name)), len(os.fsencode(target))) > self._limits.name:
             raise TooMuchError(f"entry {name[:80]!r}... has a name of more than {self._limits.name} bytes")
-        parts = _parts(name)
+        parts = _name_parts(name)
         if len(parts) > self._limits.depth:
             raise TooMuchError(f"entry {name[:80]!r}... lies more than {self._limits.depth} folders deep")
         if "\0" in target:
@@ -234,7 +234,7 @@ class Tarball:
         return data
 
 
-def _header(block: bytes) -> tuple[TarMember, bytes, int]:
+def _tar_header(block: bytes) -> tuple[TarMember, bytes, int]:
     """Return the entry, its kind as it is there, and the size of what follows."""
     # The checksum is computed as if its own field held blanks.
     total = sum(block[:148]) + 8 * ord(" ") + sum(block[156:])
@@ -270,7 +270,7 @@ def _text(field: bytes) -> str:
     return os.fsdecode(field.partition(b"\0")[0])
 
 
-def _records(text: bytes) -> dict[str, str]:
+def _pax_records(text: bytes) -> dict[str, str]:
     """Return the records of a pax header: `LENGTH KEY=VALUE`, each with a line feed."""
     records = {}
     at = 0
@@ -295,7 +295,7 @@ def _decimal(text: str) -> int:
     return int(text)
 
 
-def _parts(name: str) -> tuple[str, ...]:
+def _name_parts(name: str) -> tuple[str, ...]:
     if "\0" in name:
         raise DamagedError(f"entry {name!r} has no name")
     parts = tuple(part for part in name.split("/") if part not in ("", "."))
@@ -304,16 +304,15 @@ def _parts(name: str) -> tuple[str, ...]:
     return parts
 
 
-MAGIC = b"!<arch>\n"
-THIN = b"!<thin>\n"
-_HEADER = 60  # bytes
-_END = b"`\n"
+AR_MAGIC = b"!<arch>\n"
+THIN_AR_MAGIC = b"!<thin>\n"
+_AR_HEADER = 60  # bytes
+_AR_HEADER_END = b"`\n"
 # Symbol indexes: System V's with 32 bits, and the 64 bits that LLVM writes for archives beyond 4 GiB. An
 # index holds offsets of headers, which all move when a thin archive becomes a regular one.
-_INDEXES = {b"/": ">I", b"/SYM64/": ">Q"}  # name to format of a number in it
-_TABLES = (b"/", b"/SYM64/", b"//")  # held by thin archives too
+_AR_INDEXES = {b"/": ">I", b"/SYM64/": ">Q"}  # name to format of a number in it
+_AR_TABLES = (b"/", b"/SYM64/", b"//")  # held by thin archives too
 _BSD_INDEX = "__.SYMDEF"
-_AR_CHUNK = 1 << 20
 
 
 class BadArchiveError(ValueError):
@@ -351,7 +350,7 @@ class ArArchive:
         return tuple(
             member
             for member in self.members
-            if member.name.encode() not in _TABLES and not member.name.startswith(_BSD_INDEX)
+            if member.name.encode() not in _AR_TABLES and not member.name.startswith(_BSD_INDEX)
         )
 
     def object_path(self, member: ArMember) -> Path:
@@ -369,10 +368,10 @@ class ArArchive:
         return ""
 
 
-def is_archive(path: Path) -> Literal["fat", "thin", ""]:
+def ar_kind(path: Path) -> Literal["fat", "thin", ""]:
     """Return the kind of archive that a file is; empty if it is none."""
     with path.open("rb") as file:
-        return {MAGIC: "fat", THIN: "thin"}.get(file.read(len(MAGIC)), "")  # type: ignore[return-value]
+        return {AR_MAGIC: "fat", THIN_AR_MAGIC: "thin"}.get(file.read(len(AR_MAGIC)), "")  # type: ignore[return-value]
 
 
 def read_ar(path: Path) -> ArArchive:
@@ -382,20 +381,22 @@ def read_ar(path: Path) -> ArArchive:
         BadArchiveError: the file is not an archive, or is truncated.
     """
     with path.open("rb") as file:
-        magic = file.read(len(MAGIC))
-        if magic not in (MAGIC, THIN):
+        magic = file.read(len(AR_MAGIC))
+        if magic not in (AR_MAGIC, THIN_AR_MAGIC):
             raise BadArchiveError(f"{path.name} is not an archive")
-        return ArArchive(path, magic == THIN, tuple(_members(file, path, thin=magic == THIN)))
+        return ArArchive(
+            path, magic == THIN_AR_MAGIC, tuple(_ar_members(file, path, thin=magic == THIN_AR_MAGIC))
+        )
 
 
-def symbols(path: Path, limit: int = 4 << 20) -> bytes:
+def ar_symbols(path: Path, limit: int = 4 << 20) -> bytes:
     """Return the names in the symbol index of an archive, unparsed, up to `limit` bytes.
 
     Raises:
         BadArchiveError: the file is not an archive.
     """
     for member in read_ar(path).members:
-        if member.name.encode() in _INDEXES or member.name.startswith(_BSD_INDEX):
+        if member.name.encode() in _AR_INDEXES or member.name.startswith(_BSD_INDEX):
             with path.open("rb") as file:
                 file.seek(member.content)
                 return file.read(min(member.size, limit))
@@ -413,25 +414,25 @@ def fatten(archive: ArArchive) -> Iterator[bytes]:
         # useless on another machine; with an object that was rebuilt since, it would be a wrong one.
         raise BadArchiveError(f"{archive.path.name} names {missing}, which is missing or has changed")
     table, places = _long_names(archive)
-    indexes = [member for member in archive.members if member.name.encode() in _INDEXES]
-    offset = len(MAGIC) + sum(_HEADER + _even(member.size) for member in indexes)
-    offset += _HEADER + len(table)
+    indexes = [member for member in archive.members if member.name.encode() in _AR_INDEXES]
+    offset = len(AR_MAGIC) + sum(_AR_HEADER + _even(member.size) for member in indexes)
+    offset += _AR_HEADER + len(table)
     moved: dict[int, int] = {}
     for member in archive.objects:
         moved[member.header] = offset
-        offset += _HEADER + _even(member.size)
-    yield MAGIC
+        offset += _AR_HEADER + _even(member.size)
+    yield AR_MAGIC
     for member in indexes:
-        yield _ar_header(member.name, member.size)
-        yield _padded(_index(archive.path, member, moved))
+        yield _ar_member_header(member.name, member.size)
+        yield _padded(_moved_index(archive.path, member, moved))
     # Names go to the table in any case: a header has room for 15 bytes of a name, and
     # objects of LLVM have more.
-    yield _ar_header("//", len(table))
+    yield _ar_member_header("//", len(table))
     yield table
     for member in archive.objects:
-        yield _ar_header(f"/{places[Path(member.name).name]}", member.size)
+        yield _ar_member_header(f"/{places[Path(member.name).name]}", member.size)
         with archive.object_path(member).open("rb") as file:
-            while chunk := file.read(_AR_CHUNK):
+            while chunk := file.read(_CHUNK):
                 yield chunk
         # Members begin at even offsets.
         yield b"\n" * (member.size % 2)
@@ -440,9 +441,9 @@ def fatten(archive: ArArchive) -> Iterator[bytes]:
 def fat_size(archive: ArArchive) -> int:
     """Return the number of bytes that `fatten` yields."""
     table, _ = _long_names(archive)
-    held = [member for member in archive.members if member.name.encode() in _INDEXES]
+    held = [member for member in archive.members if member.name.encode() in _AR_INDEXES]
     sizes = [len(table), *(member.size for member in (*held, *archive.objects))]
-    return len(MAGIC) + sum(_HEADER + _even(size) for size in sizes)
+    return len(AR_MAGIC) + sum(_AR_HEADER + _even(size) for size in sizes)
 
 
 def _long_names(archive: ArArchive) -> tuple[bytes, dict[str, int]]:
@@ -456,32 +457,32 @@ def _long_names(archive: ArArchive) -> tuple[bytes, dict[str, int]]:
     return _padded(table), places
 
 
-def _members(file: IO[bytes], path: Path, *, thin: bool) -> Iterator[ArMember]:
+def _ar_members(file: IO[bytes], path: Path, *, thin: bool) -> Iterator[ArMember]:
     whole = os.fstat(file.fileno()).st_size
     long_names = b""
-    offset = len(MAGIC)
+    offset = len(AR_MAGIC)
     while offset < whole:
         file.seek(offset)
-        header = file.read(_HEADER)
-        if len(header) < _HEADER or header[58:60] != _END:
+        header = file.read(_AR_HEADER)
+        if len(header) < _AR_HEADER or header[58:60] != _AR_HEADER_END:
             raise BadArchiveError(f"{path.name} is damaged or truncated at byte {offset}")
         raw, number = header[:16].rstrip(), header[48:58].strip()
         if not number.isdigit():
             raise BadArchiveError(f"{path.name} is damaged at byte {offset}: a size is not a number")
         size = int(number)
         # The tables of a thin archive are in it; its objects are not, although their headers give a size.
-        content = offset + _HEADER
-        held = not thin or raw in _TABLES
+        content = offset + _AR_HEADER
+        held = not thin or raw in _AR_TABLES
         if held and content + size > whole:
             raise BadArchiveError(f"{path.name} is truncated: a member ends after the end of the file")
         if raw == b"//":
             long_names = file.read(size)
-        yield ArMember(_name(raw, long_names, file, content), size, offset, content)
+        yield ArMember(_ar_name(raw, long_names, file, content), size, offset, content)
         offset = content + (_even(size) if held else 0)
 
 
-def _name(raw: bytes, long_names: bytes, file: IO[bytes], content: int) -> str:
-    if raw in _TABLES:
+def _ar_name(raw: bytes, long_names: bytes, file: IO[bytes], content: int) -> str:
+    if raw in _AR_TABLES:
         return raw.decode()
     # GNU's form: `/123` is an offset into the table of long names.
     if raw.startswith(b"/") and raw[1:].isdigit():
@@ -494,12 +495,12 @@ def _name(raw: bytes, long_names: bytes, file: IO[bytes], content: int) -> str:
     return os.fsdecode(raw.removesuffix(b"/"))
 
 
-def _index(path: Path, member: ArMember, moved: dict[int, int]) -> bytes:
+def _moved_index(path: Path, member: ArMember, moved: dict[int, int]) -> bytes:
     """Return the symbol index with the new offsets of the members."""
     with path.open("rb") as file:
         file.seek(member.content)
         content = file.read(member.size)
-    number = _INDEXES[member.name.encode()]
+    number = _AR_INDEXES[member.name.encode()]
     width = struct.calcsize(number)
     (count,) = struct.unpack_from(number, content)
     old = struct.unpack_from(f">{count}{number[1]}", content, width)
@@ -510,8 +511,8 @@ def _index(path: Path, member: ArMember, moved: dict[int, int]) -> bytes:
     return content[:width] + new + content[width + len(new) :]
 
 
-def _ar_header(name: str, size: int) -> bytes:
-    return f"{name:<16}{0:<12}{0:<6}{0:<6}{0o644:<8o}{size:<10}".encode() + _END
+def _ar_member_header(name: str, size: int) -> bytes:
+    return f"{name:<16}{0:<12}{0:<6}{0:<6}{0o644:<8o}{size:<10}".encode() + _AR_HEADER_END
 
 
 def _even(size: int) -> int:

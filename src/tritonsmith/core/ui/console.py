@@ -1,17 +1,18 @@
 """Two consoles: answers go to standard output, everything else to standard error.
 
-Output to a terminal is always made `printable`; output to a file or a program is unchanged.
+Both hide secrets. Output to a terminal is made `printable` as well; a file or a program gets it unchanged.
 
-A console that hides secrets and control sequences in everything printed on it.
-
-Human-readable numbers.
+Where the reader is another process of ours, `watch`, it gets records besides text: a task's tables, and the
+files that it makes. A record is a line of output: RS and JSON, as in RFC 7464.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -19,12 +20,17 @@ from typing import Any, TextIO
 
 from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook, RenderResult
 from rich.segment import Segment
+from rich.text import Text
 
 from tritonsmith.core import redact
 from tritonsmith.core.redact import printable
 
 BOOTSTRAP = "TRITONSMITH_BOOTSTRAP"  # how ./bootstrap was invoked
 PIPE_WIDTH = 100  # columns of a file or a pipe, unless COLUMNS says otherwise
+_REWRITTEN = "\r"  # ends a line of Rich's that is written again and again
+_DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}  # by a line's first character
+_RECORD_MARK = "\x1e"
+_RECORD_KINDS = {"file", "table"}
 
 
 @cache
@@ -40,13 +46,11 @@ def err() -> Screen:
 
 
 def _screen(stream: TextIO | None, *, stderr: bool) -> Screen:
-
     # A pipe has no width of its own; Rich would take 80 and break lines that a program reads.
     watched = stream is not None and stream.isatty()
     width = None if watched or os.environ.get("COLUMNS", "").isdecimal() else PIPE_WIDTH
-    return Screen(  # `cuda:100:32` holds an emoji's name
-        stderr=stderr, highlight=False, emoji=False, soft_wrap=True, width=width
-    )
+    # Rich would replace a part of `cuda:100:32`, which is the name of an emoji.
+    return Screen(stderr=stderr, highlight=False, emoji=False, soft_wrap=True, width=width)
 
 
 def write(what: object, end: str = "\n") -> None:
@@ -77,10 +81,49 @@ def warn(text: str) -> None:
     err().print(f"warning: {typed(text)}", style="yellow", markup=False)
 
 
-# Makes untrusted text safe for a terminal.
+def coloured_diff(lines: Iterable[str]) -> Text:
+    """Return the lines of a unified diff in colours, each with a line end."""
+    text = Text()
+    for line in lines:
+        text.append(f"{line}\n", style=_DIFF_STYLES.get(line[:1], ""))
+    return text
 
 
-_OF_OURS = "\r"  # a line that is written again and again ends with it
+class _Records:
+    """The state of recording: on if the reader of our output understands records."""
+
+    on = False
+
+
+def begin_records() -> None:
+    """Write records from now on."""
+    _Records.on = True
+
+
+def writes_records() -> bool:
+    """Return whether records are written."""
+    return _Records.on
+
+
+def record(kind: str, content: Any) -> str:
+    """Return a record as a line of output."""
+    return _RECORD_MARK + json.dumps({kind: content})
+
+
+def record_file(path: Path) -> None:
+    """Record that a file of text is a part of the answer."""
+    if writes_records():
+        print(record("file", str(path)), flush=True)
+
+
+def parse_record(line: str) -> dict[str, Any]:
+    """Return a record by its kind; empty for a line of text, even one that begins as a record does."""
+    # A program may print any bytes, a mark among them, and JSON nested too deeply after it.
+    try:
+        content = json.loads(line[1:]) if line.startswith(_RECORD_MARK) else {}
+    except (ValueError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) and content.keys() <= _RECORD_KINDS else {}
 
 
 class Screen(Console):
@@ -118,40 +161,5 @@ class _Clean:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for text, style, control in console.render(self.inner, options):
-            shown = text if control or text == _OF_OURS else printable(text)
+            shown = text if control or text == _REWRITTEN else printable(text)
             yield Segment(shown, style, control)
-
-
-def duration(seconds: float) -> str:
-    """Return seconds as text: `0.4 s`, `2 min 05 s`, `1 h 02 min`."""
-    if seconds < 60:  # noqa: PLR2004 - a minute
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:  # noqa: PLR2004 - an hour
-        return f"{minutes} min {rest:02d} s"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes:02d} min"
-
-
-def age(seconds: float) -> str:
-    """Return an age in its largest unit: `12 s`, `5 min`, `3 h`, `40 d`."""
-    for length, unit in ((86400.0, "d"), (3600.0, "h"), (60.0, "min")):
-        if seconds >= length:
-            return f"{seconds / length:.0f} {unit}"
-    return f"{max(seconds, 0):.0f} s"
-
-
-def size(count: int) -> str:
-    """Return bytes as text: `512 B`, `41.9 KiB`, `2.0 GiB`."""
-    power = min(max(count.bit_length() - 1, 0) // 10, 4)
-    return f"{count / (1 << 10 * power):.1f} {' KMGT'[power]}iB" if power else f"{count} B"
-
-
-def entries(count: int) -> str:
-    """Return `1 entry`, `12 entries`."""
-    return "1 entry" if count == 1 else f"{count} entries"
-
-
-def counted(number: int, what: str) -> str:
-    """Return `1 kernel`, `2 kernels`."""
-    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -19,8 +19,8 @@ from rich.text import Text
 
 from tritonsmith.core import redact
 from tritonsmith.core.redact import printable
-from tritonsmith.core.ui import progress
-from tritonsmith.core.ui.console import duration
+from tritonsmith.core.text import duration
+from tritonsmith.core.ui import console
 
 STATUS_STYLES = {
     "ok": "green",
@@ -90,8 +90,8 @@ class Grid:
 
     def __rich_console__(self, _: Console, options: ConsoleOptions) -> Iterator[Text]:
         # Another process draws: the width of its screen is not known here.
-        if progress.on():
-            yield Text(progress.record("table", self.as_json()), no_wrap=True, overflow="ignore")
+        if console.writes_records():
+            yield Text(console.record("table", self.as_json()), no_wrap=True, overflow="ignore")
             return
         yield from map(unwrapped, self.lines(width_of(options)))
 

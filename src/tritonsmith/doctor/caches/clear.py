@@ -18,11 +18,11 @@ import psutil
 
 from tritonsmith.core import configs
 from tritonsmith.core.cache_entries import SeenEntry
-from tritonsmith.core.command_line import version_key
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, UsageError, did_you_mean
 from tritonsmith.core.plan import Plan
 from tritonsmith.core.plan.steps.cache_entries import RemoveEntries, check_root
+from tritonsmith.core.text import version_key
 from tritonsmith.facts import triton_cache
 from tritonsmith.facts.installed_tritons import InstalledTriton, TritonProcess
 from tritonsmith.facts.triton_cache import CacheEntry, Content, Era, Root, RootKind

@@ -12,8 +12,7 @@ from typing import Any
 from tritonsmith.core import configs, untrusted
 from tritonsmith.core.command_line import command
 from tritonsmith.core.errors import UsageError
-from tritonsmith.core.ui import console as formats
-from tritonsmith.core.ui.console import entries, size
+from tritonsmith.core.text import byte_size, entry_count, short_age
 from tritonsmith.doctor.caches import clear
 from tritonsmith.doctor.caches.clear import Filters
 from tritonsmith.facts import triton_cache
@@ -95,8 +94,8 @@ def cells(row: CacheRow, now: float) -> list[str]:
         ":".join(metadata.target.split(":")[:2]),
         metadata.version or _by_era(entry),
         _in_short(row.stages),
-        formats.size(entry.bytes),
-        formats.age(now - entry.changed / _NANOSECONDS),
+        byte_size(entry.bytes),
+        short_age(now - entry.changed / _NANOSECONDS),
         " ".join(f"{option}={value}" for option, value in metadata.options),
         entry.root.label,
         entry.name[:_BEGINNING],
@@ -247,7 +246,7 @@ _SHOWN = 5  # names in a sentence
 def total_text(found: Iterable[CacheEntry]) -> str:
     """Return a sum in words: `12 entries, 3.4 MiB`."""
     sizes = [entry.bytes for entry in found]
-    return f"{entries(len(sizes))}, {size(sum(sizes))}"
+    return f"{entry_count(len(sizes))}, {byte_size(sum(sizes))}"
 
 
 def kernels_text(found: Sequence[CacheEntry], limit: int) -> list[list[str]]:
@@ -257,11 +256,11 @@ def kernels_text(found: Sequence[CacheEntry], limit: int) -> list[list[str]]:
         name = entry.kernel or f"({entry.kind})"
         groups.setdefault((entry.root.label, name), []).append(entry.bytes)
     largest = sorted(groups.items(), key=lambda group: -sum(group[1]))
-    rows = [[*names, str(len(sizes)), size(sum(sizes))] for names, sizes in largest[:limit]]
+    rows = [[*names, str(len(sizes)), byte_size(sum(sizes))] for names, sizes in largest[:limit]]
     if rest := largest[limit:]:
         counts = [len(sizes) for _, sizes in rest]
         whole = sum(sum(sizes) for _, sizes in rest)
-        rows.append(["", f"... {len(rest)} more kernels", str(sum(counts)), size(whole)])
+        rows.append(["", f"... {len(rest)} more kernels", str(sum(counts)), byte_size(whole)])
     return rows
 
 

@@ -16,11 +16,11 @@ import tomlkit
 from tomlkit.items import AoT, Table
 
 from tritonsmith.core import configs
-from tritonsmith.core.command_line import version_key
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, SmithError, StepError
 from tritonsmith.core.plan import GitFetch, MakeDir, Plan, Write, digest, locks
 from tritonsmith.core.plan.steps.fetch import GitRemote
+from tritonsmith.core.text import version_key
 from tritonsmith.facts import git_history, pytorch_pins
 from tritonsmith.facts.pytorch_pins import CHANNELS, READ, UNKNOWN, WHEEL, PinFile
 

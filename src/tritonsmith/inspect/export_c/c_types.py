@@ -12,8 +12,8 @@ from typing import Any
 from tritonsmith.compiler import signature
 from tritonsmith.compiler.manifest import Manifest, Point
 from tritonsmith.core import configs
-from tritonsmith.core.command_line import version_key
 from tritonsmith.core.errors import FactError, SmithError, UsageError, did_you_mean
+from tritonsmith.core.text import version_key
 
 # Names, types and suffixes follow upstream's tools/compile.py and tools/link.py version by version, so
 # that code written against their output links against ours without a change.

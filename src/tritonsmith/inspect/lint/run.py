@@ -16,8 +16,8 @@ from rich.text import Text
 from tritonsmith.compiler.manifest import Manifest
 from tritonsmith.compiler.resources import measure
 from tritonsmith.core.errors import UsageError, did_you_mean
+from tritonsmith.core.text import counted
 from tritonsmith.core.ui import tables
-from tritonsmith.core.ui.console import counted
 from tritonsmith.core.ui.tables import Grid
 from tritonsmith.inspect.lint import rules
 from tritonsmith.inspect.lint.finding import CompiledPoint, LintFinding, NotCheckedError, StageLine

@@ -26,7 +26,7 @@ from tritonsmith.compiler.replay.bindings import Binding, TracedCall
 from tritonsmith.core import untrusted
 from tritonsmith.core.errors import UsageError
 from tritonsmith.core.plan import files
-from tritonsmith.core.ui import console as formats
+from tritonsmith.core.text import byte_size, duration
 from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Cell, Grid
 from tritonsmith.ir import ir_text
@@ -275,7 +275,7 @@ def table(
         scope = f" @{tables.clipped(other, _SYMBOL)}" if other else ""
         lines = _lines(dump, row)
         took = "" if dump.seconds is None else _milliseconds(dump.seconds)
-        size = formats.size(dump.size) + ("" if dump.whole else " cut")
+        size = byte_size(dump.size) + ("" if dump.whole else " cut")
         line = [str(dump.number), dump.stage, dump.label + scope, lines, _operations(row), size, took]
         cells.append([*line, summaries.get(dump.argument, "")] if summaries is not None else line)
     styles = [_style(kernel, dump) for dump, _ in chosen]
@@ -326,7 +326,7 @@ def _operations(row: PipelineRow | None) -> str:
 
 
 def _milliseconds(seconds: float) -> str:
-    return f"{seconds * 1e3:.1f} ms" if seconds < 1 else formats.duration(seconds)
+    return f"{seconds * 1e3:.1f} ms" if seconds < 1 else duration(seconds)
 
 
 def as_json(index: DumpIndex, kernel: DumpedKernel, counted: Sequence[PipelineRow | None]) -> dict[str, Any]:

@@ -340,7 +340,7 @@ class CommitBuilds:
         self.space.claim()
         with (
             locks.hold(self.source.with_suffix(".lock"), purpose="bisect"),
-            receipts.opened(_BUILD, env.name) as running,
+            receipts.open_session(_BUILD, env.name) as running,
         ):
             running.run_unseen(borrowed_clone(self.clone, self.source, self.space, self.url))
             if self.built(commit) is None:

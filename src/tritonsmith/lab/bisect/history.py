@@ -22,11 +22,11 @@ from packaging.version import Version
 
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core import configs
-from tritonsmith.core.command_line import version_key
 from tritonsmith.core.envs import receipts, settings, workspace
 from tritonsmith.core.envs.workspace import EnvDir
 from tritonsmith.core.errors import DownloadError, FactError, SmithError, UsageError
 from tritonsmith.core.plan import download
+from tritonsmith.core.text import version_key
 from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
 from tritonsmith.facts import checkout, git, git_history, triton_history
@@ -43,7 +43,7 @@ def releases_between(good: str, bad: str) -> tuple[str, ...]:
     first, last = sorted((version_key(good), version_key(bad)))
     if first == last:
         raise UsageError(f"--good and --bad are the same release, {good}")
-    every = {wheel for row in checkout.releases() for wheel in row.wheels} | {good, bad}
+    every = {wheel for row in checkout.triton_releases() for wheel in row.wheels} | {good, bad}
     between = sorted((version for version in every if first <= version_key(version) <= last), key=version_key)
     return tuple(between if version_key(good) == first else reversed(between))
 
@@ -148,7 +148,7 @@ def branch_point(release: str, clone: Path | None) -> str:
                         return commit
                 except FactError:  # this clone has no such name, as one of a fork or of a single branch
                     continue
-    return checkout.release(release).branch_point
+    return checkout.triton_release(release).branch_point
 
 
 def commit_of(release: str, clone: Path) -> str:
@@ -159,7 +159,7 @@ def commit_of(release: str, clone: Path) -> str:
 
 def about_step(good: str, bad: str, clone: Path | None) -> Iterator[str]:
     """Describe the way between two releases: commits of main between the branch points, and picks."""
-    before, after = checkout.release(good), checkout.release(bad)
+    before, after = checkout.triton_release(good), checkout.triton_release(bad)
     old, new = before.version, after.version
     if old == new:
         yield f"{good} and {bad} are on release/{old}.x: the culprit is a commit cherry-picked into it"
@@ -182,7 +182,7 @@ def about_step(good: str, bad: str, clone: Path | None) -> Iterator[str]:
 
 def about_fix(bad: str, good: str, clone: Path | None) -> Iterator[str]:
     """The commits of main and the picks between the last bad release and the one that fixes it."""
-    old, new = checkout.release(bad).version, checkout.release(good).version
+    old, new = checkout.triton_release(bad).version, checkout.triton_release(good).version
     points = [branch_point(version, clone)[:12] for version in (bad, good)]
     if points[0] == points[1]:
         yield f"both are cut from {points[0]}: a commit of release/{new}.x"
@@ -273,7 +273,7 @@ def install(triton: Triton) -> str:
         return ""
     env, base = _env(triton.label), venv.base_interpreter(settings.load("wheel").python.interpreter)
     try:
-        with receipts.opened("up", env.name) as running:
+        with receipts.open_session("up", env.name) as running:
             running.run(venv.plan(env, base, (triton.url,)))
     except SmithError as error:
         return ": ".join(filter(None, (error.what, (error.why or "").strip().partition("\n")[0])))

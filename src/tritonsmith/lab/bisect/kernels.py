@@ -293,7 +293,7 @@ class LlcBuilds:
         self.space.claim()
         with (
             locks.hold(self.source.with_suffix(".lock"), purpose="bisect"),
-            receipts.opened(_TASK, self.env.name) as running,
+            receipts.open_session(_TASK, self.env.name) as running,
         ):
             running.run_unseen(
                 (*borrowed_clone(self.clone, self.source, self.space), *self._move(commit.commit))

@@ -12,11 +12,11 @@ from typing import Any, Literal
 
 from tritonsmith.compiler import manifest
 from tritonsmith.core import configs
-from tritonsmith.core.command_line import flag_words, version_key
+from tritonsmith.core.command_line import flag_words
 from tritonsmith.core.errors import SmithError
 from tritonsmith.core.redact import hidden
+from tritonsmith.core.text import counted, duration, version_key
 from tritonsmith.core.ui import tables
-from tritonsmith.core.ui.console import counted, duration
 from tritonsmith.core.ui.tables import Grid
 from tritonsmith.facts.triton_history import TritonCommit
 from tritonsmith.ir.normalize import diff as normalize_diff

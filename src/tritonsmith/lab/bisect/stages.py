@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Protocol
 
 from tritonsmith.compiler.tritons import Triton
-from tritonsmith.core.command_line import version_key
 from tritonsmith.core.errors import SmithError
+from tritonsmith.core.text import version_key
 from tritonsmith.facts import triton_history
 from tritonsmith.facts.triton_history import TritonCommit
 from tritonsmith.lab.bisect import candidates, history

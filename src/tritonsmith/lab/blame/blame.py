@@ -20,10 +20,10 @@ from tritonsmith.compiler.resources import measure
 from tritonsmith.compiler.resources.measure import Value
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core import configs, untrusted
-from tritonsmith.core.command_line import version_key
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.core.plan import MakeDir, Plan, Remove, digest
+from tritonsmith.core.text import version_key
 from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
 from tritonsmith.facts import machine

@@ -13,10 +13,10 @@ from functools import partial
 from pathlib import Path
 
 from tritonsmith.compiler.resources import measure
-from tritonsmith.core.command_line import version_key
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError
 from tritonsmith.core.plan import MakeDir, Plan, digest
+from tritonsmith.core.text import version_key
 from tritonsmith.lab.blame import pipeline, verdict
 from tritonsmith.lab.blame.llc import Llc
 from tritonsmith.lab.blame.pipeline import PHASE, MixedPipeline

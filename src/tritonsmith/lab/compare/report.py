@@ -13,8 +13,8 @@ from rich.text import Text
 from tritonsmith.compiler.manifest import folder_name
 from tritonsmith.compiler.resources.measure import Value
 from tritonsmith.core.plan import Plan, Step, Write
+from tritonsmith.core.text import duration
 from tritonsmith.core.ui import tables
-from tritonsmith.core.ui.console import duration
 from tritonsmith.core.ui.tables import Cell, Grid
 from tritonsmith.inspect import show as show_stage
 from tritonsmith.ir.normalize.diff import Diff

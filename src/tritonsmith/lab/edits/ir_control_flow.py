@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tritonsmith.core import command_line
+from tritonsmith.core.text import split_outside_brackets
 from tritonsmith.ir.ir_text import IrText, Op, Region, bracketed, parse, scope, uses
 from tritonsmith.lab.edits import ir_operations
 from tritonsmith.lab.edits.ir_operations import Edit, apply
@@ -124,7 +124,7 @@ def parameters(source: IrText) -> tuple[BlockParameter, ...]:
                 place = bracketed(line, label.end()) if label else None
                 if not label or not place:
                     continue
-                for number, parameter in enumerate(command_line.split(line[place[0] : place[1]], ",")):
+                for number, parameter in enumerate(split_outside_brackets(line[place[0] : place[1]], ",")):
                     name, kind = (part.strip() for part in parameter.partition(":")[::2])
                     parameters_found.append(BlockParameter(function, label[1], begin, number, name, kind))
     return tuple(parameters_found)
@@ -185,7 +185,7 @@ def _fewer(target: str, numbers: set[int]) -> str:
         return target
     values, _, kinds = target[place[0] : place[1]].partition(" : ")
     left = [
-        [operand for number, operand in enumerate(command_line.split(part, ",")) if number not in numbers]
+        [operand for number, operand in enumerate(split_outside_brackets(part, ",")) if number not in numbers]
         for part in (values, kinds)
     ]
     head = target[: place[0] - 1]
@@ -224,9 +224,11 @@ def loop(op: Op) -> Loop | None:
     if match is None:
         return None
     pairs = (
-        [pair.partition("=") for pair in command_line.split(match["pairs"], ",")] if match["carried"] else []
+        [pair.partition("=") for pair in split_outside_brackets(match["pairs"], ",")]
+        if match["carried"]
+        else []
     )
-    kinds = command_line.split(match["types"], ",") if match["carried"] else []
+    kinds = split_outside_brackets(match["types"], ",") if match["carried"] else []
     if len(pairs) != len(kinds):
         return None
     carried = tuple((name.strip(), start.strip()) for name, _, start in pairs)
@@ -326,8 +328,8 @@ def _indent(head: str) -> str:
 def _operands(op: Op) -> list[str]:
     """Return the operands of an `scf.yield`."""
     text = op.head.strip().removeprefix("scf.yield").strip()
-    text = command_line.split(text, " : ")[0]
-    return [operand for operand in command_line.split(text, ",") if operand]
+    text = split_outside_brackets(text, " : ")[0]
+    return [operand for operand in split_outside_brackets(text, ",") if operand]
 
 
 def _renamed(text: str, names: dict[str, str]) -> str:

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tritonsmith.core import command_line
+from tritonsmith.core.text import split_outside_brackets
 from tritonsmith.ir.ir_text import MODULE, IrText, Op, bracketed, scope, uses
 
 _VALUE = re.compile(r"(%[\w$\-]+(?:\.\w+)*)(?:#(\d+))?")
@@ -196,12 +196,12 @@ def _results(op: Op, text: str) -> Iterator[str]:
         if op.name == "arith.constant":  # true, false
             yield "i1"
         return
-    *_, last = command_line.split(stated, "->")
-    *_, last = command_line.split(last, " to ")
+    *_, last = split_outside_brackets(stated, "->")
+    *_, last = split_outside_brackets(last, " to ")
     if last.startswith("(") and last.endswith(")"):
         last = last[1:-1]
-    types = [_spelled(spelling, op) for spelling in command_line.split(last, ",")]
-    if "->" in stated and command_line.split(stated, "->")[-1] != stated:
+    types = [_spelled(spelling, op) for spelling in split_outside_brackets(last, ",")]
+    if "->" in stated and split_outside_brackets(stated, "->")[-1] != stated:
         yield from types[:count]
     elif kind in _COMPARES:
         yield _boolean(types[0])
@@ -216,10 +216,12 @@ def _results(op: Op, text: str) -> Iterator[str]:
 def _said(text: str) -> str:
     """Return the types that an operation states: after the last `:`, or after `->` if there is none."""
     line = text.strip().removesuffix("{").strip()
-    parts = command_line.split(line, " : ")
-    if len(parts) > 1 and not ("->" in parts[-2] and command_line.split(parts[-2], "->")[-1] != parts[-2]):
+    parts = split_outside_brackets(line, " : ")
+    if len(parts) > 1 and not (
+        "->" in parts[-2] and split_outside_brackets(parts[-2], "->")[-1] != parts[-2]
+    ):
         return parts[-1]
-    arrow = command_line.split(parts[-2] if len(parts) > 1 else line, "->")  # scf.for ... -> (f32) : i32
+    arrow = split_outside_brackets(parts[-2] if len(parts) > 1 else line, "->")  # scf.for ... -> (f32) : i32
     return f"-> {arrow[-1]}" if len(arrow) > 1 else ""
 
 
@@ -317,7 +319,7 @@ def _attributes(text: str, op: Op) -> Iterator[Piece]:
 def _pieces(text: str, begin: int, end: int) -> Iterator[Piece]:
     """Parts of a list between commas."""
     at = begin
-    for part in command_line.split(text[begin:end], ","):
+    for part in split_outside_brackets(text[begin:end], ","):
         if part:
             at = text.index(part, at)
             yield Piece((begin, end), at, at + len(part))

@@ -19,8 +19,8 @@ from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import InterruptedRunError, SmithError
 from tritonsmith.core.plan import digest, files
 from tritonsmith.core.plan.steps.base import CommandFailedError
+from tritonsmith.core.text import duration
 from tritonsmith.core.ui import console, tables
-from tritonsmith.core.ui.console import duration
 from tritonsmith.core.ui.tables import Grid
 from tritonsmith.ir import ir_text
 from tritonsmith.ir.ir_text import IrText, parse

@@ -18,11 +18,11 @@ from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.resources.measure import Value
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core import configs
-from tritonsmith.core.command_line import command, version_key
+from tritonsmith.core.command_line import command
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.core.plan import Plan, digest
-from tritonsmith.core.ui.console import counted
+from tritonsmith.core.text import counted, version_key
 from tritonsmith.facts import checkout
 from tritonsmith.lab import metrics, product
 from tritonsmith.lab.batch import kept, run
@@ -209,7 +209,7 @@ def between(a: Triton, b: Triton) -> tuple[str, ...]:
     if not (a.version and b.version):
         return ()
     low, high = sorted((version_key(a.version), version_key(b.version)))
-    every = [tritons.full(row.version) for row in checkout.releases()]
+    every = [tritons.full(row.version) for row in checkout.triton_releases()]
     inside = [version for version in every if low < version_key(version) < high]
     return tuple(inside if low == version_key(a.version) else reversed(inside))
 

@@ -14,8 +14,8 @@ from tritonsmith.compiler.resources.measure import Value
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import SmithError, UsageError
 from tritonsmith.core.plan import files
+from tritonsmith.core.text import counted
 from tritonsmith.core.ui import html_page, tables
-from tritonsmith.core.ui.console import counted
 from tritonsmith.core.ui.tables import Grid
 from tritonsmith.lab import metrics
 from tritonsmith.lab.compare.matching import Compared, MetricChange

@@ -67,7 +67,7 @@ class History:
         if not version and not self._ref:
             hints = ["--source CLONE@REF uses one commit for all versions"]
             raise UsageError("--source needs the Triton version, which is unknown", hints=hints)
-        ref = self._ref or checkout.release(version).commit
+        ref = self._ref or checkout.triton_release(version).commit
         with git_history.opened(self._path) as repository:
             commit = git_history.resolve(repository, ref)
             content = git_history.text_at(repository, commit, name) if commit else None

@@ -13,11 +13,12 @@ from typing import Any, Literal
 
 from tritonsmith.build import sanitized_run
 from tritonsmith.compiler import call, tritons
-from tritonsmith.core import command_line, configs
+from tritonsmith.core import configs
 from tritonsmith.core.command_line import command
 from tritonsmith.core.envs import receipts
 from tritonsmith.core.envs.workspace import EnvDir, Workspace
 from tritonsmith.core.errors import FactError, UsageError
+from tritonsmith.core.text import split_outside_brackets
 from tritonsmith.facts import libtriton
 from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.triage.variant import TriageChange
@@ -72,10 +73,10 @@ def parse(text: str) -> ResultCheck:
     Raises:
         UsageError: it is not Python, or a tolerance is not a number.
     """
-    left, *rest = command_line.split(text, _CLOSE, quotes="\"'")
+    left, *rest = split_outside_brackets(text, _CLOSE, quotes="\"'")
     if len(rest) > 1:
         raise UsageError(f"--check compares two, not {len(rest) + 1}", hints=_HINTS)
-    right, *words = command_line.split(rest[0], ",", quotes="\"'") if rest else [""]
+    right, *words = split_outside_brackets(rest[0], ",", quotes="\"'") if rest else [""]
     tolerances: dict[str, float] = {}
     for word in words:
         if not (match := _TOLERANCE.fullmatch(word)):

@@ -25,9 +25,10 @@ from tritonsmith.compiler.resources import measure
 from tritonsmith.compiler.resources.measure import CAN_LAUNCH, LAUNCH
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core import untrusted
-from tritonsmith.core.command_line import command, version_key
+from tritonsmith.core.command_line import command
 from tritonsmith.core.errors import InterruptedRunError, SmithError, UsageError
 from tritonsmith.core.plan import digest
+from tritonsmith.core.text import version_key
 from tritonsmith.inspect import show
 from tritonsmith.inspect import show as show_stage
 from tritonsmith.lab import experiment, failure, journal, metrics, questions

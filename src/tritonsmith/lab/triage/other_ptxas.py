@@ -8,9 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tritonsmith.core.command_line import command, version_key
+from tritonsmith.core.command_line import command
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, InterruptedRunError, SmithError
+from tritonsmith.core.text import version_key
 from tritonsmith.facts import machine
 from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.triage.variant import TriageChange

@@ -236,18 +236,18 @@ class CommandSubject:
     def _watched(self, change: TriageChange) -> Observation:
         """Run it under a tool of compute-sanitizer; what that says is another failure than the symptom."""
         try:
-            program = tools.locate()
+            program = tools.find_sanitizer()
         except FactError as error:
             return Observation(Verdict.SKIP, why=error.what)
         folder = self._fresh(change.name)
         log = folder / "report"
-        observation = self._run(folder, {}, tools.argv(program, change.tool, log))
+        observation = self._run(folder, {}, tools.sanitizer_argv(program, change.tool, log))
         text = untrusted.text_if_any(log)
-        head, lines = tools.first_error(text)
-        finding = " ".join(filter(None, (head, tools.place(lines))))
+        head, lines = tools.first_sanitizer_error(text)
+        finding = " ".join(filter(None, (head, tools.error_place(lines))))
         if head:
             return replace(observation, verdict=Verdict.OTHER, figures=finding)
-        if not tools.finished(text):
+        if not tools.sanitizer_finished(text):
             return replace(observation, verdict=Verdict.SKIP, why=f"{change.tool} did not finish")
         if observation.verdict is Verdict.OTHER:
             return replace(observation, verdict=Verdict.BAD, figures="it found nothing")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tritonsmith.core import configs
-from tritonsmith.core.command_line import version_key
+from tritonsmith.core.text import version_key
 from tritonsmith.facts import checkout, variables
 
 _CONFIG = "triage"
@@ -52,7 +52,7 @@ class TriageChange:
     def version(self, triton: str) -> str:
         """Return the other release that it is about; empty if there is none."""
         here = version_key(triton)
-        every = [wheel for row in checkout.releases() for wheel in row.wheels]
+        every = [wheel for row in checkout.triton_releases() for wheel in row.wheels]
         newer = [wheel for wheel in every if version_key(wheel) > here]
         older = [wheel for wheel in every if version_key(wheel)[:2] < here[:2]]
         releases = {"newest": newer, "before": older}.get(self.release, [])
@@ -167,7 +167,7 @@ def ordered(failed_in: str) -> Iterator[TriageVariant]:
 
 
 def _of_row(row: Mapping[str, Any]) -> TriageVariant:
-    return TriageVariant(configs.made(TriageChange, row), configs.made(Meaning, row))
+    return TriageVariant(configs.as_dataclass(TriageChange, row), configs.as_dataclass(Meaning, row))
 
 
 def _bare(name: str) -> str:

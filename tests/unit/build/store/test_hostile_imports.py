@@ -94,7 +94,7 @@ def test_nothing_outside_of_the_entry(
 
         with zstandard.open(path) as packed:
             path.write_bytes(packed.read())
-        steps_pack.beside(path).write_text(download.sha256_of(path))
+        steps_pack.checksum_file(path).write_text(download.sha256_of(path))
     before = snapshot(store)
     with pytest.raises(DownloadError, match="cannot extract"):
         bring(store, space, str(path))
@@ -138,7 +138,7 @@ def test_a_first_entry_of_many_zeros_is_not_read(store: Store, space: Workspace,
     import tracemalloc
 
     path = bombs.write(tmp_path, "a first entry of many zeros", steps_pack.HEAD)
-    steps_pack.beside(path).write_text(download.sha256_of(path))
+    steps_pack.checksum_file(path).write_text(download.sha256_of(path))
     tracemalloc.start()
     try:
         with pytest.raises(DownloadError, match="not an archive of a store"):
@@ -348,6 +348,6 @@ def test_checksums_of_an_entry_that_name_something_else(store: Store, space: Wor
 
 def test_an_object_archive_without_sizes(tmp_path: Path) -> None:
     path = tmp_path / "libLLVM.a"
-    path.write_bytes(archive.MAGIC + b"a.o/".ljust(48) + b"x".ljust(10) + b"`\n")
+    path.write_bytes(archive.AR_MAGIC + b"a.o/".ljust(48) + b"x".ljust(10) + b"`\n")
     with pytest.raises(archive.BadArchiveError, match="not a number"):
         archive.read_ar(path)

@@ -258,7 +258,7 @@ def pack(path: Path, files: Files) -> Path:
             about.size = len(data)
             tar.addfile(about, io.BytesIO(data))
     path.write_bytes(zstandard.ZstdCompressor().compress(plain.getvalue()))
-    steps_pack.beside(path).write_text(f"{sha256_of(path)}  {path.name}\n")
+    steps_pack.checksum_file(path).write_text(f"{sha256_of(path)}  {path.name}\n")
     return path
 
 
@@ -333,7 +333,7 @@ def test_what_is_no_archive_of_a_store(other: Store, space: Workspace, tmp_path:
 @pytest.mark.parametrize("kept", [0, 3, 100, 5000])
 def test_a_truncated_archive(archive: Path, other: Store, space: Workspace, kept: int) -> None:
     archive.write_bytes(archive.read_bytes()[:kept])
-    steps_pack.beside(archive).write_text(sha256_of(archive))
+    steps_pack.checksum_file(archive).write_text(sha256_of(archive))
     with pytest.raises(DownloadError):
         bring(other, space, str(archive))
     assert other.entries() == ()
@@ -345,7 +345,7 @@ def test_a_flipped_bit(archive: Path, other: Store, space: Workspace) -> None:
     archive.write_bytes(content)
     with pytest.raises(DownloadError, match="wrong checksum"):
         bring(other, space, str(archive))
-    steps_pack.beside(archive).write_text(sha256_of(archive))
+    steps_pack.checksum_file(archive).write_text(sha256_of(archive))
     with pytest.raises(DownloadError):
         bring(other, space, str(archive))
     assert other.entries() == ()

@@ -17,7 +17,7 @@ from tritonsmith.core.envs.workspace import EnvDir
 from tritonsmith.core.errors import StepError
 from tritonsmith.core.plan import BuildObjects, OutdateForeignOutput, Plan, Run, Step, Write
 from tritonsmith.core.plan.steps.base import CommandFailedError
-from tritonsmith.facts import ninja_graph
+from tritonsmith.facts import build_folder
 
 OUTPUT = """\
 [1/2] Checking /t/lib/Good.cpp
@@ -61,7 +61,7 @@ def test_the_error_names_the_header_that_declares_what_is_missing(
         (tmp_path / "include" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "include" / name).write_text(text, encoding="utf-8")
     headers = (tmp_path / "gone.h", *(tmp_path / "include" / name for name in texts))
-    monkeypatch.setattr(ninja_graph, "recorded_headers", lambda *_: headers)
+    monkeypatch.setattr(build_folder, "recorded_headers", lambda *_: headers)
     asked = check("/t/lib/Good.cpp", "/t/lib/Bad.cpp")
     step = asked.plan.steps[-1]
     told = check_includes.explain(

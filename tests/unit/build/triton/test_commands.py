@@ -200,7 +200,7 @@ def test_an_install_ends_with_its_proof_where_there_is_one(
 
 
 def run(prepared: PreparedBuild) -> Session:
-    with receipts.opened("build-triton", "dev") as running:
+    with receipts.open_session("build-triton", "dev") as running:
         commands.execute(prepared, running)
     return running
 

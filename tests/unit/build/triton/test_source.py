@@ -131,8 +131,8 @@ def test_a_release_tells_its_pin_without_sources(revision: str) -> None:
     request = request_for_revision(chosen(revision=revision))
     assert request is not None
     assert request.pin is not None
-    assert request.pin.commit == checkout.release("3.5").llvm
-    assert request.features == checkout.features("3.5")
+    assert request.pin.commit == checkout.triton_release("3.5").llvm
+    assert request.features == checkout.features_of("3.5")
     assert request.projects == ("mlir", "lld")
 
 

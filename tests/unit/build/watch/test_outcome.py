@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tritonsmith.build.watch.outcome import WatchedRun, WatchReport, compare
-from tritonsmith.core.ui import progress, tables
+from tritonsmith.core.ui import console, tables
 from tritonsmith.core.ui.tables import Grid
 
 
@@ -140,7 +140,7 @@ def test_changed_lines_are_as_they_were_printed_and_the_others_without_times() -
 
 @pytest.mark.parametrize("rest", ["", "what a kernel prints", "[1]", '{"other": 1}', "[" * 100_000])
 def test_a_line_that_only_begins_as_a_record_is_text(rest: str) -> None:
-    assert progress.parse(f"\x1e{rest}") == {}
+    assert console.parse_record(f"\x1e{rest}") == {}
 
 
 # What is printed after a run.

@@ -17,11 +17,14 @@ from tritonsmith.core.plan import MakeDir, Plan, files
 
 def test_a_session_claims_locks_runs_and_leaves_a_receipt(tmp_path: Path) -> None:
     space = workspace.default()
-    with receipts.opened("build-triton", "dev") as running:
+    with receipts.open_session("build-triton", "dev") as running:
         assert files.is_marked(space.root)
-        with pytest.raises(LockedError, match="runs `build-triton --env dev`"), receipts.opened("up", "dev"):
+        with (
+            pytest.raises(LockedError, match="runs `build-triton --env dev`"),
+            receipts.open_session("up", "dev"),
+        ):
             pytest.fail("two sessions in one environment")
-        with receipts.opened("up", "other") as second:
+        with receipts.open_session("up", "other") as second:
             assert second.env.path != running.env.path
         for name in ("one", "two"):
             running.run(Plan(name, (MakeDir(tmp_path / name, phase="make"),)))
@@ -36,7 +39,7 @@ def test_a_session_claims_locks_runs_and_leaves_a_receipt(tmp_path: Path) -> Non
     )
     text = running.log.read_text()
     assert text.index("# one") < text.index("# two") < text.index("# receipt")
-    with receipts.opened("up", "dev"):
+    with receipts.open_session("up", "dev"):
         pass
 
 
@@ -47,7 +50,7 @@ def test_a_workspace_that_cannot_be_written(obstacle: str) -> None:
     path = space.root / obstacle
     path.parent.mkdir(parents=True, exist_ok=True)
     path.mkdir() if path.name == "lock" else path.touch()
-    with pytest.raises(SmithError, match="cannot write") as caught, receipts.opened("up", "dev"):
+    with pytest.raises(SmithError, match="cannot write") as caught, receipts.open_session("up", "dev"):
         pytest.fail("it could")
     assert caught.value.why
     assert caught.value.exit_code == 1
@@ -57,7 +60,7 @@ def test_a_foreign_workspace_is_left_alone() -> None:
     root = workspace.default().root
     root.mkdir()
     (root / "theirs").touch()
-    with pytest.raises(SmithError, match="refusing to use a folder"), receipts.opened("up", "dev"):
+    with pytest.raises(SmithError, match="refusing to use a folder"), receipts.open_session("up", "dev"):
         pytest.fail("it took it over")
     assert [path.name for path in root.iterdir()] == ["theirs"]
 
@@ -76,7 +79,7 @@ class Telling(PhaseProgress):
 
 workspace.PhaseProgress = Telling
 try:
-    with stopping.stoppable(), receipts.opened("up", "dev") as running:
+    with stopping.stoppable(), receipts.open_session("up", "dev") as running:
         script = "sleep 600 & echo $!; wait"
         running.run(Plan("x", (Run(("/bin/sh", "-c", script), cwd=Path.cwd(), phase="p"),)))
 except SmithError as error:
@@ -105,12 +108,12 @@ def test_a_run_that_is_stopped_from_outside_leaves_nothing_behind(
 
 def test_what_environments_share_is_made_by_one_at_a_time() -> None:
     with (
-        receipts.opened("setup-mlir", "one", shared=True),
-        receipts.opened("build-triton", "two"),
+        receipts.open_session("setup-mlir", "one", shared=True),
+        receipts.open_session("build-triton", "two"),
         pytest.raises(LockedError, match="another run is busy") as caught,
-        receipts.opened("setup-mlir", "three", shared=True),
+        receipts.open_session("setup-mlir", "three", shared=True),
     ):
         pytest.fail("two runs at once in what environments share")
     assert "setup-mlir --env one" in str(caught.value)
-    with receipts.opened("setup-mlir", "three", shared=True):
+    with receipts.open_session("setup-mlir", "three", shared=True):
         pass

@@ -7,13 +7,13 @@ import pytest
 
 from tests.unit.core.plan import thin
 from tritonsmith.core.plan.archive import (
-    MAGIC,
+    AR_MAGIC,
     BadArchiveError,
+    ar_kind,
+    ar_symbols,
     fat_size,
     fatten,
-    is_archive,
     read_ar,
-    symbols,
 )
 
 OBJECTS = {
@@ -44,18 +44,18 @@ def test_a_thin_archive_made_whole(tmp_path: Path, wide: bool) -> None:
     number, width = ("Q", 8) if wide else ("I", 4)
     offsets = struct.unpack_from(f">3{number}", content, index.content + width)
     assert list(offsets) == [member.header for member in whole.objects]
-    assert symbols(fat) == symbols(fat)
-    assert b"__cxx11" in symbols(tmp_path / "libS.a")
+    assert ar_symbols(fat) == ar_symbols(fat)
+    assert b"__cxx11" in ar_symbols(tmp_path / "libS.a")
 
 
 def test_kinds_of_files(tmp_path: Path) -> None:
     thin.write(tmp_path / "thin.a", OBJECTS)
-    (tmp_path / "fat.a").write_bytes(MAGIC)
+    (tmp_path / "fat.a").write_bytes(AR_MAGIC)
     (tmp_path / "empty.a").touch()
-    kinds = [is_archive(tmp_path / name) for name in ("thin.a", "fat.a", "empty.a")]
+    kinds = [ar_kind(tmp_path / name) for name in ("thin.a", "fat.a", "empty.a")]
     assert kinds == ["thin", "fat", ""]
     assert read_ar(tmp_path / "fat.a").members == ()
-    assert symbols(tmp_path / "fat.a") == b""
+    assert ar_symbols(tmp_path / "fat.a") == b""
     with pytest.raises(BadArchiveError, match=r"empty\.a is not an archive"):
         read_ar(tmp_path / "empty.a")
 
@@ -89,7 +89,7 @@ def test_names_as_bsd_writes_them(tmp_path: Path) -> None:
     content = b"a_long_name_of.o\0\0\0\0data"
     member = thin.header("#1/20", len(content)) + content
     short = thin.header("short.o", 2) + b"ab"
-    (tmp_path / "bsd.a").write_bytes(MAGIC + member + short)
+    (tmp_path / "bsd.a").write_bytes(AR_MAGIC + member + short)
     names = [member.name for member in read_ar(tmp_path / "bsd.a").objects]
     assert names == ["a_long_name_of.o", "short.o"]
 

@@ -9,10 +9,10 @@ import tomlkit
 
 from tests.unit.repositories import Made, Maker
 from tritonsmith.core import configs
-from tritonsmith.core.command_line import version_key
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import SmithError
 from tritonsmith.core.plan import Write
+from tritonsmith.core.text import version_key
 from tritonsmith.doctor.pins import read_upstream
 from tritonsmith.doctor.pins.read_upstream import LivePin, Reading
 from tritonsmith.facts import pytorch_pins

@@ -13,8 +13,8 @@ import pytest
 
 from tritonsmith.compiler import tritons
 from tritonsmith.compiler.tritons import Triton
-from tritonsmith.core.command_line import version_key
 from tritonsmith.core.errors import FactError, InterruptedRunError, SmithError, UsageError
+from tritonsmith.core.text import version_key
 from tritonsmith.lab import journal
 from tritonsmith.lab.bisect import command, history, report, session
 from tritonsmith.lab.bisect.candidates import Observations, one_by_one

@@ -15,7 +15,7 @@ from tests.unit.lab.compare.making import SASS, TTIR, manifest, point, written
 from tritonsmith.compiler.resources.measure import Value
 from tritonsmith.core.errors import FactError
 from tritonsmith.core.plan import Write
-from tritonsmith.core.ui import html_page as ui_diff
+from tritonsmith.core.ui import console
 from tritonsmith.lab.compare import matching, report, thresholds
 from tritonsmith.lab.compare.matching import Comparison, MetricChange
 from tritonsmith.lab.metrics import metric
@@ -233,7 +233,7 @@ def test_differences_are_chosen_by_stage(sides: Comparison) -> None:
     assert [stage for _, stage, _ in report.differences(sides, ["ttgir"])] == []
     assert [stage for _, stage, _ in report.differences(sides, ["cubin"])] == []  # by its sass
     (_, _, lines), *_ = report.differences(sides, ["ttir"])
-    assert ui_diff.coloured(lines).plain == "".join(f"{line}\n" for line in lines)
+    assert console.coloured_diff(lines).plain == "".join(f"{line}\n" for line in lines)
 
 
 def test_two_vendors_are_shown_side_by_side(tmp_path: Path) -> None:

@@ -163,10 +163,10 @@ def clone(tmp_path: Path) -> Path:
     git(folder, "init", "--quiet")
     compiler.kernel(folder, "old")
     commit(folder, "first")
-    git(folder, "tag", checkout.release("3.2").commit)
+    git(folder, "tag", checkout.triton_release("3.2").commit)
     compiler.kernel(folder, "old").write_text("\n\n@triton.jit\ndef other(p):\n    pass\n")
     commit(folder, "second")
-    git(folder, "tag", checkout.release("3.4").commit)
+    git(folder, "tag", checkout.triton_release("3.4").commit)
     return folder
 
 

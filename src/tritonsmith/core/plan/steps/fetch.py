@@ -1,74 +1,25 @@
-"""Files from the network and from archives: a file gets its final name only when it is complete.
+"""Fetch files: from git, the web, object stores, the package index, and out of archives.
 
-A git remote with a password or a token in its URL: git gets the URL through its environment.
-
-In a command line `ps` shows the URL to every user, and `git fetch --filter` writes it to `.git/config`.
+A file or folder gets its final name only when it is complete and verified.
 """
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 from urllib.parse import urlsplit, urlunsplit
 
 from tritonsmith.core import redact
-from tritonsmith.core.errors import StepError
+from tritonsmith.core.errors import DownloadError, SmithError, StepError, did_you_mean
 from tritonsmith.core.plan import archive, download, files, locks
 from tritonsmith.core.plan.steps.base import Step, StepTools, make_parent, quote
 
 _WEB = ("http", "https")  # the login of another URL, `ssh://git@host`, is no secret
-
-
-@dataclass(frozen=True)
-class GitRemote:
-    """A remote.
-
-    Attributes:
-        url: without its secrets: for command lines, and what git may write down.
-        env: change of the environment by which git takes the whole URL where it reads that one.
-    """
-
-    url: str
-    env: tuple[tuple[str, str], ...] = ()
-
-    @classmethod
-    def of(cls, url: str) -> GitRemote:
-        """Remove the secrets from a URL."""
-        bare = _bare(url)
-        if bare == url:
-            return cls(url)
-        change = {
-            "GIT_CONFIG_COUNT": "1",
-            # `insteadOf` replaces the harmless URL where git reads it, so the whole one is in no command
-            # line, which `ps` shows to every user, and in no `.git/config`.
-            "GIT_CONFIG_KEY_0": f"url.{url}.insteadOf",
-            "GIT_CONFIG_VALUE_0": bare,
-        }
-        return cls(bare, tuple(change.items()))
-
-    def tidy(self, repository: Path) -> None:
-        """Remove the secrets from FETCH_HEAD too, where git writes the whole query."""
-        head = repository / ".git" / "FETCH_HEAD"
-        if self.env and head.is_file():
-            head.write_text(redact.hidden(head.read_text(encoding="utf-8")), encoding="utf-8")
-
-
-def _bare(url: str) -> str:
-    scheme = url.partition("://")[0]
-    if scheme not in _WEB:
-        return url
-    parts = urlsplit(url)
-    _, at, host = parts.netloc.rpartition("@")
-    kept = "&".join(
-        word for word in parts.query.split("&") if word and redact.hidden(f"?{word}") == f"?{word}"
-    )
-    if not at and kept == parts.query:
-        return url
-    return urlunsplit((parts.scheme, host, parts.path, kept, parts.fragment))
-
-
+_SMALL_TEXT = 1 << 16  # bytes
 _ANOTHER_UNPACKS = 900.0  # seconds to wait for another run's pip: some 100 MB over a slow line
 
 
@@ -128,6 +79,60 @@ class GitFetch(Step):
     def _try(self, remote: GitRemote) -> str:
         change = [f"{name}={value}" for name, value in remote.env]
         return shlex.join((*(("env", *change) if change else ()), *self.fetch_argv(remote.url)))
+
+
+def _git_error(lines: tuple[str, ...]) -> str:
+    """Return git's own error in its output; advice may follow the error."""
+    errors = [line for line in lines if line.startswith(("fatal: ", "error: "))]
+    return (errors or lines or ("",))[-1]
+
+
+@dataclass(frozen=True)
+class GitRemote:
+    """A remote.
+
+    Attributes:
+        url: without its secrets: for command lines, and what git may write down.
+        env: change of the environment by which git takes the whole URL where it reads that one.
+    """
+
+    url: str
+    env: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def of(cls, url: str) -> GitRemote:
+        """Remove the secrets from a URL."""
+        bare = _bare(url)
+        if bare == url:
+            return cls(url)
+        change = {
+            "GIT_CONFIG_COUNT": "1",
+            # `insteadOf` replaces the harmless URL where git reads it, so the whole one is in no command
+            # line, which `ps` shows to every user, and in no `.git/config`.
+            "GIT_CONFIG_KEY_0": f"url.{url}.insteadOf",
+            "GIT_CONFIG_VALUE_0": bare,
+        }
+        return cls(bare, tuple(change.items()))
+
+    def tidy(self, repository: Path) -> None:
+        """Remove the secrets from FETCH_HEAD too, where git writes the whole query."""
+        head = repository / ".git" / "FETCH_HEAD"
+        if self.env and head.is_file():
+            head.write_text(redact.hidden(head.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def _bare(url: str) -> str:
+    scheme = url.partition("://")[0]
+    if scheme not in _WEB:
+        return url
+    parts = urlsplit(url)
+    _, at, host = parts.netloc.rpartition("@")
+    kept = "&".join(
+        word for word in parts.query.split("&") if word and redact.hidden(f"?{word}") == f"?{word}"
+    )
+    if not at and kept == parts.query:
+        return url
+    return urlunsplit((parts.scheme, host, parts.path, kept, parts.fragment))
 
 
 @dataclass(frozen=True)
@@ -300,7 +305,128 @@ class UnpackPackage(Step):
         return f"unpack {self.requirement}"
 
 
-def _git_error(lines: tuple[str, ...]) -> str:
-    """Return git's own error in its output; advice may follow the error."""
-    errors = [line for line in lines if line.startswith(("fatal: ", "error: "))]
-    return (errors or lines or ("",))[-1]
+@dataclass(frozen=True)
+class Upload(Step):
+    """Upload a file to an object store."""
+
+    source: Path
+    url: str
+
+    def shell(self) -> list[str]:
+        return [f"# {shlex.quote(str(self.source))} goes to {redact.hidden(self.url)}"]
+
+    def act(self, tools: StepTools) -> None:
+        with open_object_store(self.url) as (system, path):
+            system.put_file(str(self.source), path, callback=_progress_callback(tools, self.title))
+
+    @property
+    def title(self) -> str:
+        return f"upload {self.source.name}"
+
+
+@dataclass(frozen=True)
+class Obtain(Step):
+    """Download a file from an object store; `DEST.partial` until its checksum, 64 hex digits, is verified."""
+
+    url: str
+    sha256: str
+    dest: Path
+
+    def shell(self) -> list[str]:
+        return [f"# {redact.hidden(self.url)} goes to {shlex.quote(str(self.dest))}"]
+
+    def act(self, tools: StepTools) -> None:
+        def transfer(partial: Path) -> None:
+            with open_object_store(self.url) as (system, path):
+                # The size is known before the first byte, as for http.
+                download.check_room(redact.hidden(self.url), partial, 0, system.size(path))
+                try:
+                    system.get_file(path, str(partial), callback=_progress_callback(tools, self.title))
+                # fsspec cannot resume: half a file that looks complete would fail at its checksum
+                # only after another download.
+                except BaseException:
+                    partial.unlink(missing_ok=True)
+                    raise
+
+        hint = "an upload may be in progress: try again later"
+        download.receive(redact.hidden(self.url), self.dest, self.sha256, transfer, hint)
+
+    @property
+    def title(self) -> str:
+        return f"download {self.dest.name}"
+
+
+def check_object_store(url: str) -> None:
+    """Check that a client for a URL is installed, before any transfer. Contacts no server.
+
+    Raises:
+        SmithError: no client is installed.
+    """
+    with open_object_store(url):
+        pass
+
+
+def object_text(url: str) -> str:
+    """Return the content of a small text file in an object store.
+
+    Raises:
+        DownloadError: the file cannot be read.
+    """
+    with open_object_store(url) as (system, path):
+        content: bytes = system.cat_file(path, 0, _SMALL_TEXT)
+        return content.decode("utf-8", errors="replace")
+
+
+@contextmanager
+def open_object_store(url: str) -> Iterator[tuple[Any, str]]:
+    """Yield the object store of a URL, and the path in it; errors of the client become errors of the tool.
+
+    Raises:
+        SmithError: there is no client for that kind of URL.
+        DownloadError: the store refused, or cannot be reached.
+    """
+    import fsspec  # noqa: PLC0415 - local stores do without
+
+    shown = redact.hidden(url)
+    scheme = url.partition("://")[0]
+    try:
+        system, path = fsspec.core.url_to_fs(url)
+    except ImportError as error:
+        raise SmithError(
+            f"the client for {scheme}:// is not installed",
+            where=shown,
+            why=str(error),
+            hints=["for s3: pip install 'tritonsmith[s3]' (or s3fs), into the Python that runs the tool"],
+        ) from error
+    except ValueError as error:
+        known = fsspec.available_protocols()
+        raise SmithError("unknown kind of URL", where=shown, hints=did_you_mean(scheme, known)[:1]) from error
+    # Clients of fsspec raise any exception for a missing project, region or user name.
+    except Exception as error:
+        why = redact.hidden(str(error)) or type(error).__name__
+        hints = ["use s3://, gs:// or another store of files"]
+        raise SmithError(f"{scheme}:// needs more than a URL", where=shown, why=why, hints=hints) from error
+    try:
+        yield system, str(path)
+    except SmithError:
+        raise
+    except FileNotFoundError as error:
+        raise DownloadError("the file does not exist", where=shown, why=str(error) or None) from error
+    # botocore, gcsfs and adlfs have trees of exceptions of their own, with no common base.
+    except Exception as error:
+        raise StepError(
+            f"the {scheme}:// transfer failed",
+            where=shown,
+            why=redact.hidden(str(error)) or type(error).__name__,
+            hints=["check the credentials that the client uses (AWS_PROFILE, AWS_ENDPOINT_URL ...)"],
+        ) from error
+
+
+def _progress_callback(tools: StepTools, title: str) -> Any:
+    from fsspec.callbacks import Callback  # noqa: PLC0415
+
+    class Progress(Callback):  # type: ignore[misc]
+        def call(self, *_: Any, **__: Any) -> None:
+            tools.update(self.value, self.size, title)
+
+    return Progress()

@@ -89,7 +89,7 @@ class Pack(Step):
 
     def act(self, tools: StepTools) -> None:
         self.dest.parent.mkdir(parents=True, exist_ok=True)
-        sidecar, partial = beside(self.dest), self.dest.with_name(f"{self.dest.name}.partial")
+        sidecar, partial = checksum_file(self.dest), self.dest.with_name(f"{self.dest.name}.partial")
         # The checksum goes first and comes last: a killed run leaves an archive without
         # one, which no import accepts.
         sidecar.unlink(missing_ok=True)
@@ -147,19 +147,19 @@ class Unpack(Step):
         ]
 
     def act(self, tools: StepTools) -> None:
-        check(self.dest)
+        check_prefix(self.dest)
         VerifyChecksum(self.archive, self.sha256, phase=self.phase).act(tools)
         # What an interrupted import left.
         files.remove_owned(self.scratch, self.owner)
         with (
-            archive.opened(self.archive, tools.transfer(self.title)) as tarball,
+            archive.open_tar(self.archive, tools.transfer(self.title)) as tarball,
             FreshTree(self.scratch) as tree,
         ):
             head = _fill(tree, tarball)
             tree.finish()
             # The prefix is put into the texts while the tree is still in the scratch folder: it gets
             # its name when it is right.
-            sums = tree.sums | settle(self.scratch, self.dest, head["texts"])
+            sums = tree.sums | fill_placeholders(self.scratch, self.dest, head["texts"])
             for name, text in (
                 (CHECKSUMS, json.dumps({"schema": SCHEMA, "sha256": sums})),
                 (ARRIVED, self.sha256),
@@ -183,7 +183,7 @@ def _fill(tree: FreshTree, tarball: Tarball) -> dict[str, Any]:
             head = _head(member, tarball)
         # An archive could bring these two files, and so vouch for itself.
         elif first == TREE and inner and inner[0] not in (CHECKSUMS, ARRIVED):
-            archive.add(tree, member, tarball, 1)
+            archive.add_member(tree, member, tarball, 1)
         elif member.parts == (SUMS,) and promised is None:
             promised = _promised(_small(member, tarball, "sums"))
         elif member.parts != (TREE,) or member.kind != "folder":
@@ -192,19 +192,19 @@ def _fill(tree: FreshTree, tarball: Tarball) -> dict[str, Any]:
     return head
 
 
-def beside(path: Path) -> Path:
+def checksum_file(path: Path) -> Path:
     """Return the file with an archive's checksum."""
     return path.with_name(f"{path.name}.sha256")
 
 
-def peek(path: Path) -> dict[str, Any]:
+def read_head(path: Path) -> dict[str, Any]:
     """Return the first entry of an archive, which describes the archive; the rest is not read.
 
     Raises:
         DownloadError: not an archive of a store.
     """
     try:
-        with archive.opened(path) as tarball:
+        with archive.open_tar(path) as tarball:
             for member in tarball:
                 return _head(member, tarball)
             raise DamagedError("the archive is empty")
@@ -248,7 +248,7 @@ def _size(item: Item) -> int:
     if item.link:
         return 0
     path = Path(item.source)
-    if item.name.endswith(".a") and archive.is_archive(path) == "thin":
+    if item.name.endswith(".a") and archive.ar_kind(path) == "thin":
         return archive.fat_size(archive.read_ar(path))
     return path.stat().st_size
 
@@ -318,9 +318,9 @@ def _add_items(tar: tarfile.TarFile, step: Pack, count: Callable[[int, str], Non
         # archive, and no setuid bit is.
         about.mode = 0o755 if path.stat().st_mode & 0o100 else 0o644
         if is_text(path, step.texts):
-            text = replaced(path.read_bytes(), step.places)
+            text = with_placeholders(path.read_bytes(), step.places)
             about.size, pieces = len(text), iter([text])
-        elif item.name.endswith(".a") and archive.is_archive(path) == "thin":
+        elif item.name.endswith(".a") and archive.ar_kind(path) == "thin":
             pieces = archive.fatten(archive.read_ar(path))
         else:
             pieces = _pieces(path)
@@ -394,7 +394,7 @@ PLACEHOLDER = b"@TRITONSMITH_PREFIX@"
 _UNQUOTABLE = '"\\$;\n'
 
 
-def check(place: Path) -> None:
+def check_prefix(place: Path) -> None:
     """Check that texts can contain a path.
 
     Raises:
@@ -419,7 +419,7 @@ def is_text(path: Path, patterns: Iterable[str]) -> bool:
         return file.read(2) == b"#!"
 
 
-def replaced(text: bytes, places: Iterable[tuple[str, str]]) -> bytes:
+def with_placeholders(text: bytes, places: Iterable[tuple[str, str]]) -> bytes:
     """Return a text, in any encoding, with a placeholder for each path that it contains.
 
     `places` are folders, and what stands for each below the placeholder; of nested ones the inner wins.
@@ -433,7 +433,7 @@ def replaced(text: bytes, places: Iterable[tuple[str, str]]) -> bytes:
     return text
 
 
-def settle(tree: Path, dest: Path, texts: Iterable[str]) -> dict[str, str]:
+def fill_placeholders(tree: Path, dest: Path, texts: Iterable[str]) -> dict[str, str]:
     """Replace the placeholder with `dest`, where an unpacked tree will lie; return the changed checksums."""
     patterns = tuple(texts)
     changed = {}

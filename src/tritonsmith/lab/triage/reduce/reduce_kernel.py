@@ -25,8 +25,8 @@ from tritonsmith.core.envs import workspace
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, InterruptedRunError, SmithError, UndecidedError, UsageError
 from tritonsmith.core.plan import Plan, Remove, digest, files
+from tritonsmith.core.text import duration
 from tritonsmith.core.ui import console, tables
-from tritonsmith.core.ui.console import duration
 from tritonsmith.core.ui.tables import Grid
 from tritonsmith.facts import variables
 from tritonsmith.lab import experiment, failure, journal

@@ -23,8 +23,9 @@ from tritonsmith.compiler.request import CompilePoint, CompileRequest
 from tritonsmith.compiler.run import WarmCompiler
 from tritonsmith.compiler.signature import CONSTEXPR, spell_value
 from tritonsmith.core import configs, process
-from tritonsmith.core.command_line import command, version_key
+from tritonsmith.core.command_line import command
 from tritonsmith.core.plan import files
+from tritonsmith.core.text import version_key
 from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.terms import Limit, Term, TextTerm
 from tritonsmith.lab.triage.kernel import KernelSubject, WrongKernelSubject

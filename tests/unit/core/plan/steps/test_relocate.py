@@ -29,15 +29,19 @@ MARK = "@TRITONSMITH_PREFIX@"
     ],
 )
 def test_places_in_a_text(text: str, expected: str) -> None:
-    assert pack.replaced(text.encode(), PLACES).decode() == expected
+    assert pack.with_placeholders(text.encode(), PLACES).decode() == expected
 
 
 def test_a_text_in_any_encoding() -> None:
-    assert pack.replaced(b"\xff/w/llvm\xff", PLACES) == b"\xff" + MARK.encode() + b"/source-include\xff"
+    assert (
+        pack.with_placeholders(b"\xff/w/llvm\xff", PLACES) == b"\xff" + MARK.encode() + b"/source-include\xff"
+    )
 
 
 def test_a_place_that_looks_like_a_pattern() -> None:
-    assert pack.replaced(rb"/w/a+b(\1)/x", ((r"/w/a+b(\1)", r"so\1"),)) == MARK.encode() + rb"/so\1/x"
+    assert (
+        pack.with_placeholders(rb"/w/a+b(\1)/x", ((r"/w/a+b(\1)", r"so\1"),)) == MARK.encode() + rb"/so\1/x"
+    )
 
 
 def test_which_files_are_texts(tmp_path: Path) -> None:
@@ -51,13 +55,13 @@ def test_settling_tells_what_it_changed(tmp_path: Path) -> None:
     (tmp_path / "a.cmake").write_text(f"{MARK}/lib")
     (tmp_path / "b.cmake").write_text("lib")
     (tmp_path / "c.bin").write_text(MARK)
-    assert list(pack.settle(tmp_path, Path("/new place"), ["*.cmake"])) == ["a.cmake"]
+    assert list(pack.fill_placeholders(tmp_path, Path("/new place"), ["*.cmake"])) == ["a.cmake"]
     assert (tmp_path / "a.cmake").read_text() == "/new place/lib"
     assert (tmp_path / "c.bin").read_text() == MARK
 
 
 @pytest.mark.parametrize("char", ['"', "$", ";", "\\", "\n"])
 def test_places_that_cmake_misreads(char: str) -> None:
-    pack.check(Path("/a place/of (ours)"))
+    pack.check_prefix(Path("/a place/of (ours)"))
     with pytest.raises(StepError, match="CMake packages cannot contain"):
-        pack.check(Path(f"/a{char}b"))
+        pack.check_prefix(Path(f"/a{char}b"))

@@ -9,7 +9,7 @@ import pytest
 
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.plan import files
-from tritonsmith.facts import probe_cache
+from tritonsmith.facts import tools
 
 OWN = Path(sys.executable).with_name("remembered-by-a-test")
 
@@ -36,28 +36,28 @@ def asked(program: Path) -> int:
 
 def keep() -> None:
     """As the end of a task does; what was read is forgotten."""
-    answers = probe_cache.unsaved()
+    answers = tools.unsaved_answers()
     assert answers
     files.write_atomically(*answers)
-    probe_cache._read.cache_clear()
+    tools._read_answers.cache_clear()
 
 
 def test_an_unchanged_program_is_asked_once(program: Path) -> None:
-    assert [probe_cache.ask(program, "--version") for _ in range(3)] == ["version 1.0"] * 3
+    assert [tools.ask(program, "--version") for _ in range(3)] == ["version 1.0"] * 3
     keep()
-    assert probe_cache.ask(program, "--version") == "version 1.0"
+    assert tools.ask(program, "--version") == "version 1.0"
     assert asked(program) == 1
-    assert probe_cache.unsaved() is None
-    assert probe_cache.ask(program, "--help") == "version 1.0"
+    assert tools.unsaved_answers() is None
+    assert tools.ask(program, "--help") == "version 1.0"
     assert asked(program) == 2
 
 
 def test_a_changed_program_is_asked_again(program: Path) -> None:
-    probe_cache.ask(program, "--version")
+    tools.ask(program, "--version")
     keep()
     write(program, "2.0")
     os.utime(program, (1.0, 1.0))
-    assert probe_cache.ask(program, "--version") == "version 2.0"
+    assert tools.ask(program, "--version") == "version 2.0"
 
 
 def test_a_link_that_leads_elsewhere_now(program: Path) -> None:
@@ -65,11 +65,11 @@ def test_a_link_that_leads_elsewhere_now(program: Path) -> None:
     write(other, "3.0")
     link = program.with_name("link")
     link.symlink_to(program)
-    assert probe_cache.ask(link, "--version") == "version 1.0"
+    assert tools.ask(link, "--version") == "version 1.0"
     keep()
     link.unlink()
     link.symlink_to(other)
-    assert probe_cache.ask(link, "--version") == "version 3.0"
+    assert tools.ask(link, "--version") == "version 3.0"
 
 
 def test_a_script_of_others_and_a_compiler_cache_are_asked_each_time(program: Path, tmp_path: Path) -> None:
@@ -81,33 +81,33 @@ def test_a_script_of_others_and_a_compiler_cache_are_asked_each_time(program: Pa
     masked = program.with_name("clang++")
     masked.symlink_to(cache)
     for one in (shim, masked):
-        probe_cache.ask(one, "--version")
-        probe_cache.ask(one, "--version")
+        tools.ask(one, "--version")
+        tools.ask(one, "--version")
     assert (asked(shim), asked(cache)) == (2, 2)
 
 
 def test_a_failure_is_not_remembered(program: Path) -> None:
     program.write_text(f"#!/bin/sh\necho asked >> {program}.log\nexit 1\n")
-    assert probe_cache.ask(program, "--version") is None
-    assert probe_cache.ask(program, "--version") is None
+    assert tools.ask(program, "--version") is None
+    assert tools.ask(program, "--version") is None
     assert asked(program) == 2
-    assert probe_cache.ask(program.with_name("gone"), "--version") is None
+    assert tools.ask(program.with_name("gone"), "--version") is None
 
 
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", '{"schema": 2, "answers": {}}', '{"schema": 1, "answers": [1]}']
 )
 def test_a_damaged_file_is_no_memory(program: Path, text: str) -> None:
-    file = workspace.default().root / probe_cache.FILE
+    file = workspace.default().root / tools.ANSWERS_FILE
     file.parent.mkdir(parents=True)
     file.write_text(text)
-    assert probe_cache.ask(program, "--version") == "version 1.0"
-    unsaved = probe_cache.unsaved()
+    assert tools.ask(program, "--version") == "version 1.0"
+    unsaved = tools.unsaved_answers()
     assert unsaved
     assert len(json.loads(unsaved[1])["answers"]) == 1
 
 
 def test_without_a_home_nothing_is_kept(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRITONSMITH_HOME", "~no-such-user/x")
-    assert probe_cache.ask(program, "--version") == "version 1.0"
-    assert probe_cache.unsaved() is None
+    assert tools.ask(program, "--version") == "version 1.0"
+    assert tools.unsaved_answers() is None

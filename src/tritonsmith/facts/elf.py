@@ -102,7 +102,7 @@ def sections(content: Content) -> list[SectionHeader]:
     ]
 
 
-def extents(content: Content) -> dict[str, tuple[int, int]]:
+def section_extents(content: Content) -> dict[str, tuple[int, int]]:
     """Return offset and size in bytes of each section, cut to the file; none if the file is damaged."""
     whole = len(content)
     try:
@@ -158,7 +158,7 @@ class SharedLibrary:
     stripped: bool = False
 
 
-def read(path: Path) -> SharedLibrary:
+def read_shared_library(path: Path) -> SharedLibrary:
     """Read a shared library.
 
     Raises:
@@ -169,7 +169,7 @@ def read(path: Path) -> SharedLibrary:
         if not machine:
             raise FactError("this file is not a 64-bit shared library for Linux", where=path)
         with untrusted.opened(path) as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as content:
-            return _read(path, machine, content, extents(content))
+            return _read(path, machine, content, section_extents(content))
     except OSError as error:
         raise FactError("cannot read this file", where=path, why=error.strerror) from error
     except (struct.error, ValueError, IndexError) as error:

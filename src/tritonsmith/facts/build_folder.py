@@ -211,7 +211,7 @@ class CmakeCache:
                     yield name, path
 
 
-def read(folder: Path) -> CmakeCache | None:
+def read_cmake_cache(folder: Path) -> CmakeCache | None:
     """Return the cache of a build folder; None if it was never configured."""
     file = folder / "CMakeCache.txt"
     if not untrusted.is_file(file):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tritonsmith.facts import ninja_graph
+from tritonsmith.facts import build_folder
 
 # As CMake 3.31 writes them.
 RULES = """\
@@ -61,7 +61,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_a_compile(folder: Path) -> None:
     name = "CMakeFiles/triton.dir/main.cc.o"
-    words = ninja_graph.commands(folder, {name, "no-such"})
+    words = build_folder.commands(folder, {name, "no-such"})
     assert list(words) == [name]
     assert words[name][:2] == ["/usr/bin/ccache", "/usr/bin/clang++"]
     assert '-DNAME="a' in words[name]
@@ -70,24 +70,24 @@ def test_a_compile(folder: Path) -> None:
 
 
 def test_a_link_with_a_response_file(folder: Path) -> None:
-    words = ninja_graph.commands(folder, {"bin/triton-opt"})["bin/triton-opt"]
+    words = build_folder.commands(folder, {"bin/triton-opt"})["bin/triton-opt"]
     assert "-fuse-ld=lld" in words
     assert words[-2:] == ["-Wl,-rpath,$ORIGIN", "libx.a"]
 
 
 def test_a_custom_command_by_any_of_its_outputs_and_by_its_description(folder: Path) -> None:
-    words = ninja_graph.commands(folder, {"include/Ops.h.inc.d"})
+    words = build_folder.commands(folder, {"include/Ops.h.inc.d"})
     assert words == {"include/Ops.h.inc.d": ["cd", "/b", "&&", "mlir-tblgen", "-gen-op-decls", "Ops.td"]}
-    assert ninja_graph.outputs_by_description(folder) == {"Building Ops.h.inc...": "include/Ops.h.inc"}
+    assert build_folder.outputs_by_description(folder) == {"Building Ops.h.inc...": "include/Ops.h.inc"}
 
 
 def test_no_graph(tmp_path: Path) -> None:
-    assert ninja_graph.commands(tmp_path, {"a"}) == {}
-    assert ninja_graph.outputs_by_description(tmp_path) == {}
+    assert build_folder.commands(tmp_path, {"a"}) == {}
+    assert build_folder.outputs_by_description(tmp_path) == {}
 
 
 def test_durations(tmp_path: Path) -> None:
-    assert ninja_graph.durations(tmp_path) == {}
+    assert build_folder.durations(tmp_path) == {}
     log = "# ninja log v7\n9\t28\t1795264213490809901\tDialect.h.inc\t4c2b\n28\t2028\t17\ta.o\td2\nhalf a li"
     (tmp_path / ".ninja_log").write_text(log)
-    assert ninja_graph.durations(tmp_path) == {"Dialect.h.inc": 0.019, "a.o": 2.0}
+    assert build_folder.durations(tmp_path) == {"Dialect.h.inc": 0.019, "a.o": 2.0}
