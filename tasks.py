@@ -6,9 +6,9 @@ from tritonsmith.cli.interrupt import interruptible
 
 with interruptible():
     from tritonsmith.cli.program import SmithProgram
-    from tritonsmith.cli.tasks import namespace, output
+    from tritonsmith.cli.tasks import namespace, task
 
-output.end_with_reader()
+task.end_at_closed_pipe()
 
 
 _parse_tasks = Program.parse_tasks

@@ -14,7 +14,7 @@ import pytest
 
 from tritonsmith import __version__
 from tritonsmith.cli import completion, program
-from tritonsmith.cli.tasks import crash_report, namespace, start_page
+from tritonsmith.cli.tasks import namespace, start_page, task
 from tritonsmith.core.errors import EXIT_BUG, EXIT_INTERRUPTED
 
 BIN = Path(sys.executable).parent
@@ -317,7 +317,7 @@ def _heard(status: str) -> int:
 
 def test_a_log_of_a_bug_is_for_who_ran_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRITONSMITH_HOME", str(tmp_path / "home"))
-    assert getattr(crash_report.end(LookupError("a bug")), "code", None) == EXIT_BUG
+    assert getattr(task.as_exit(LookupError("a bug")), "code", None) == EXIT_BUG
     (log,) = (tmp_path / "home" / "logs").glob("*bug*.log")
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
     assert log.read_text().startswith("tritonsmith ")

@@ -31,7 +31,14 @@ from tritonsmith.core.envs.workspace import EnvDir, Workspace
 from tritonsmith.core.errors import FactError
 from tritonsmith.core.plan import Copy, OutdateForeignOutput, Plan, Stamp, Step, files
 from tritonsmith.core.process import query
-from tritonsmith.core.text import NO_CHANGE, changed_words, describe_changed_words, short_age
+from tritonsmith.core.text import (
+    NO_CHANGE,
+    changed_words,
+    counted,
+    describe_changed_words,
+    duration,
+    short_age,
+)
 from tritonsmith.facts import build_folder, ccache, tools
 from tritonsmith.facts.build_folder import GRAPH
 from tritonsmith.facts.ccache import Compile
@@ -570,3 +577,42 @@ def _built_before(build: Path) -> tuple[str, ...]:
         if not name.startswith("/") and (name.endswith(_ENDS) or name.startswith("bin/"))
     }
     return tuple(sorted(build_folder.commands(build, {name for name in names if (build / name).exists()})))
+
+
+_SHOWN = 20  # reasons
+
+
+def lines(explanation: Explanation) -> Iterator[str]:
+    """Yield the lines of `build-triton --explain`: the reasons, and the number of steps with their time."""
+    if explanation.nothing:
+        yield f"nothing to do in {explanation.folder}"
+        return
+    for sentence in explanation.own:
+        yield f"- {sentence}"
+    for sentence in explanation.regeneration:
+        yield f"- Ninja runs CMake first: {sentence}; the graph may change then"
+    yield from _shortened([row.why for row in explanation.rows])
+    totals = explanation.totals
+    unknown = f", {totals.unknown} never run before" if totals.unknown else ""
+    yield (
+        f"{counted(totals.compiles, 'compile')}, {counted(totals.links, 'link')}, "
+        f"{counted(totals.others, 'other step')}; "
+        f"one after the other, at the speed of the last build: {duration(totals.seconds)}{unknown}"
+    )
+
+
+def lines_of_misses(misses: Misses) -> Iterator[str]:
+    """Yield the reasons for the misses of a compiler cache, and the number of hits and misses."""
+    yield from _shortened([f"{_some_files(row.files)}: {row.why}" for row in misses.rows])
+    yield f"{misses.hits} cache hits, {misses.misses} misses"
+
+
+def _shortened(reasons: Sequence[str]) -> Iterator[str]:
+    for reason in reasons[:_SHOWN]:
+        yield f"- {reason}"
+    if (more := len(reasons) - _SHOWN) > 0:
+        yield f"- ... and {more} more reasons: --json has them all"
+
+
+def _some_files(files: tuple[str, ...]) -> str:
+    return files[0] if len(files) == 1 else f"{len(files)} objects ({files[0]}, ...)"

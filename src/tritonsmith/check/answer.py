@@ -21,7 +21,7 @@ from tritonsmith.check.evaluate import known_operations
 from tritonsmith.check.memory import Contents, GlobalMemory, RecordingMemory, Written, regions, spans, where
 from tritonsmith.core import configs
 from tritonsmith.core.command_line import command
-from tritonsmith.core.errors import FactError, UndecidedError
+from tritonsmith.core.errors import FactError, SmithError, UndecidedError
 from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
 
@@ -526,6 +526,28 @@ def open_end(answer: CheckResult) -> UndecidedError:
     if "cannot print it" in why:
         hints.append(f"what is wrong in a text: {command('passes.replay', 'DUMP', 'NUMBER')}")
     return UndecidedError(verdict(answer), why=why, hints=hints)
+
+
+def failure(answer: CheckResult, folder: Path) -> SmithError | None:
+    """Return the error that an answer ends with; None if nothing changes the result, and all was checked.
+
+    Args:
+        answer: the answer of the check.
+        folder: folder of the dump.
+    """
+    page = "docs/passes-check.md says what is compared"
+    if answer.culprit:
+        hints = [command("passes.diff", folder, answer.culprit.checked.name), page]
+        return SmithError(verdict(answer), hints=hints)
+    runs = answer.interpreted
+    if runs and runs.status == "differs":
+        return SmithError(interpreter_verdict(answer.kernel), hints=[page])
+    if answer.open:
+        return open_end(answer)
+    if runs and runs.status == "unknown":
+        what = "the first IR was not compared with TRITON_INTERPRET=1"
+        return UndecidedError(what, why=runs.why, hints=runs.hints)
+    return None
 
 
 def undecided(error: UndecidedError) -> dict[str, Any]:

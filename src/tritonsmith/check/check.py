@@ -37,9 +37,11 @@ from tritonsmith.compiler.dump import run
 from tritonsmith.compiler.dump.index import Dump, DumpedKernel, DumpIndex, choose_kernel
 from tritonsmith.compiler.dump.run import Choices
 from tritonsmith.compiler.interpreter import Interpreter
+from tritonsmith.compiler.replay import replayer
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.core import configs, untrusted
 from tritonsmith.core.command_line import command
+from tritonsmith.core.envs import workspace
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, SmithError, UndecidedError
 from tritonsmith.core.plan import digest
@@ -536,5 +538,41 @@ def check_kernel(
         names=tuple(name for name, _ in parameters(prepared.compile)),
         stop=stop,
         timeout=timeout,
+    )
+    return index, answer
+
+
+def check_dump(
+    folder: Path,
+    kernel: str,
+    seeds: int | None = None,
+    *,
+    env: str = "",
+    interpreter: Path | None = None,
+    silent: bool = False,
+    through_llvm: bool = False,
+    timeout: int | None = None,
+) -> tuple[DumpIndex, CheckResult]:
+    """Check a kernel of a dump with an interpreter that prints its generic form.
+
+    Args:
+        folder: folder of the dump.
+        kernel: name of the kernel, if the dump has several.
+        seeds: how many inputs; None for the usual number.
+        env: environment with the Triton to use; empty for the dump's.
+        interpreter: the interpreter with the Triton to use; None for the environment's or the dump's.
+        silent: show no progress.
+        through_llvm: run the texts in LLVM's dialect as well.
+        timeout: seconds that the check may take; None for the usual limit.
+
+    Raises:
+        SmithError: there is no such dump or interpreter, or the IR cannot be run.
+    """
+    index, space = indexes.read(folder), workspace.default()
+    dumped = choose_kernel(index, kernel)
+    chosen = replayer.choose(index, space, env=env, python=interpreter, triton_opt=None)
+    python = replayer.require_python(chosen)
+    answer = check(
+        index, dumped, python, space, seeds, silent=silent, through_llvm=through_llvm, timeout=timeout
     )
     return index, answer

@@ -28,17 +28,17 @@ class Command(NamedTuple):
 GROUPS = {
     "environment": {
         "up": Command(
-            "up:up", "Install a released Triton, and compile a kernel without a GPU.", "up --env torch"
+            "env:up", "Install a released Triton, and compile a kernel without a GPU.", "up --env torch"
         ),
         "doctor": Command(
             "doctor:run", "Diagnose the environment; exit 1 if a check fails.", "doctor --env debug --deep"
         ),
-        "env": Command("worktree:environments", "List the environments that have an env file.", "env"),
+        "env": Command("env:environments", "List the environments that have an env file.", "env"),
         "pins": Command(
             "pins:pins", "Show which Triton and which LLVM belong to which PyTorch.", "pins --pytorch 2.9"
         ),
         "env-triton": Command(
-            "worktree:env_triton",
+            "pins:env_triton",
             "Install the Triton that a PyTorch requires, or name its commit.",
             "env-triton --pytorch 2.9 --env dev",
         ),
@@ -75,7 +75,7 @@ GROUPS = {
             "install-triton --env debug",
         ),
         "link-compile-commands": Command(
-            "build:link_compile_commands",
+            "editor:link_compile_commands",
             "Link one compile_commands.json of Triton and LLVM for clangd.",
             "link-compile-commands --env debug",
         ),
@@ -95,7 +95,7 @@ GROUPS = {
             "test-triton test/TritonGPU --lit",
         ),
         "run": Command(
-            "watch:run_",
+            "build:run_",
             "Run a program under a sanitizer, for Triton's C++ or its kernels.",
             "run --env asan -- python script.py",
         ),
@@ -202,12 +202,12 @@ GROUPS = {
             "triage matmul.py --target h100 --when wrong",
         ),
         "knockout": Command(
-            "passes_knockout:knockout",
+            "knockout:knockout",
             "Skip each pass in turn and report its effect.",
             "knockout matmul.py --target h100",
         ),
         "reduce": Command(
-            "passes_reduce:reduce_kernel",
+            "reduce:reduce_kernel",
             "Reduce a kernel's Python source while a symptom persists.",
             "reduce matmul.py --target h100 --when 'spills>0'",
         ),
@@ -253,7 +253,7 @@ GROUPS = {
 # Not listed: the modes of commands (see modes.py).
 MODES = {
     "toolchain.ptxas": Command(
-        "up:ptxas",
+        "env:ptxas",
         "Install another ptxas, and print the variables that make Triton use it.",
         "up --ptxas 12.9",
     ),
@@ -268,12 +268,12 @@ MODES = {
         "doctor --packages --need build",
     ),
     "env.explain": Command(
-        "worktree:explain",
+        "env:explain",
         "Show every setting of an environment, and where its value comes from.",
         "env debug",
     ),
     "env.allow": Command(
-        "worktree:allow", "Allow an env file in a source tree to name what to run.", "env --allow ./my.toml"
+        "env:allow", "Allow an env file in a source tree to name what to run.", "env --allow ./my.toml"
     ),
     "cache.show": Command(
         "cache:show",
@@ -369,7 +369,7 @@ MODES = {
         "bisect --skip 3.7.1",
     ),
     "passes.reduce": Command(
-        "passes_reduce:reduce_",
+        "reduce:reduce_",
         "Reduce an IR file while a pass or command fails the same way.",
         "reduce failing.mlir --pass 'tritongpu-pipeline{num-stages=3}'",
     ),

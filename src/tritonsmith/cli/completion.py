@@ -1,7 +1,6 @@
 """Completion at Tab: tasks, flags, and the values of flags that come from a list.
 
-A shell runs this for each Tab, and importing a task takes most of such a run. So its flags are kept in the
-workspace, for as long as the files of `tasks/` stay the same; this module imports little.
+A shell runs this for each Tab, so it must import little.
 """
 
 from __future__ import annotations
@@ -64,11 +63,11 @@ class Flag(NamedTuple):
 def main(argv: Sequence[str]) -> None:
     """Print the candidates for a command line, one per line.
 
-    A value that a shell would not take as it is stands in no list of ours, and is left out: a Tab inserts it.
-
     Args:
         argv: the arguments of the program: `--complete -- LINE`.
     """
+    # A Tab inserts the text as it is, and the name of a pass in somebody's dump may hold `$(...)`. No value
+    # of ours needs a character that a shell reads otherwise.
     for text in filter(_PLAIN.fullmatch, candidates(typed(argv))):
         sys.stdout.write(f"{text}\n")
 
@@ -90,35 +89,38 @@ def candidates(words: Sequence[str]) -> Iterable[str]:
     before = modes.resolved(typed_before)
     name = next((word for word in before if word in commands.EVERY), "")
     if not name:
+        # Tasks that only carry out a mode work by their own names, too, but the mode is what we show.
         hidden = {mode.task for mode in modes.MODES} - {mode.command for mode in modes.MODES}
         names = sorted(commands.EVERY.keys() - hidden)
         return names if not last.startswith("-") else ["--help", "--list", "--version"]
     flags = _flags_of(name)
     flag, equals, part = last.partition("=")
-    asked, start = (flag, part) if equals else (before[-1], last)
-    option = next((one for one in flags if one.name == asked and one.value), None)
+    # `--target=a` is one word, and after `--target a` the flag is the word before.
+    name_of_flag, start = (flag, part) if equals else (before[-1], last)
+    option = next((each for each in flags if each.name == name_of_flag and each.value), None)
     if option:
         return _values(option, start, before)
     if last.startswith("-"):
         selecting = {mode.by.partition(" ")[0] for mode in modes.of_command(name)}
-        found = {each for one in flags for each in one.spellings}
-        return sorted(found | {flag for flag in selecting if flag.startswith("--") and flag != "--"})
+        spellings = {spelling for each in flags for spelling in each.spellings}
+        return sorted(spellings | {flag for flag in selecting if flag.startswith("--") and flag != "--"})
     number = _words(before[before.index(name) + 1 :], flags)
-    word = next(islice((one for one in flags if one.word), number, None), None)
+    word = next(islice((each for each in flags if each.word), number, None), None)
     return _values(word, last, before) if word else ()
 
 
 def _words(before: Sequence[str], flags: Iterable[Flag]) -> int:
     """Count the words that are neither flags nor values of flags."""
-    valued = {one.name for one in flags if one.value}
+    valued = {flag.name for flag in flags if flag.value}
     return sum(
-        not one.startswith("-") and last not in valued
-        for last, one in zip(["", *before], before, strict=False)
+        not word.startswith("-") and previous not in valued
+        for previous, word in zip(["", *before], before, strict=False)
     )
 
 
 def _flags_of(name: str) -> tuple[Flag, ...]:
     """Return the flags of a task; from the workspace if no task has changed since they were kept."""
+    # Importing a task takes most of the time of a Tab.
     home = os.environ.get("TRITONSMITH_HOME")
     folder = Path(home).expanduser() if home else None
     if folder is None:
@@ -132,7 +134,8 @@ def _flags_of(name: str) -> tuple[Flag, ...]:
             kept = dict(content["tasks"])
             return tuple(Flag(*flag) for flag in kept[name])
     flags = _declared(name)
-    if folder.is_dir():  # nothing was made here before the first task: a Tab does not begin with it
+    # The first task makes the workspace: a Tab alone must leave nothing on the disk.
+    if folder.is_dir():
         from tritonsmith.core.plan import files  # noqa: PLC0415
 
         with suppress(OSError):
@@ -144,7 +147,8 @@ def _flags_of(name: str) -> tuple[Flag, ...]:
 def _state() -> str:
     """Return a text that changes whenever a file of the tasks does."""
     with os.scandir(_TASKS) as entries:
-        times = sorted(f"{one.name} {one.stat().st_mtime_ns}" for one in entries if one.name.endswith(".py"))
+        files = [entry for entry in entries if entry.name.endswith(".py")]
+        times = sorted(f"{file.name} {file.stat().st_mtime_ns}" for file in files)
     return "\n".join((__version__, str(_TASKS), *times))
 
 
@@ -204,7 +208,7 @@ def _checks() -> list[str]:
     from tritonsmith.doctor import run  # noqa: PLC0415
 
     ids = [check.id for check in run.ALL]
-    return sorted({*ids, *(one.partition(".")[0] for one in ids)})
+    return sorted({*ids, *(name.partition(".")[0] for name in ids)})
 
 
 _KNOWN: dict[str, Callable[[], list[str]]] = {

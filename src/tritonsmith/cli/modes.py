@@ -1,8 +1,7 @@
-"""The modes of a command: flags and words that make it do something else, which has flags of its own.
+"""The modes of a command: flags and words that select another task, which has other flags.
 
-`doctor --compare A B` is carried out by a task of its own, `doctor.compare`, which is also the name it had
-before it became a mode. Such names still work, and say the new spelling. Completion imports this module at
-each Tab, so it imports nothing that takes time.
+`doctor --compare A B` runs the task `doctor.compare`, the command's name before it became a mode. The old
+names still work, and print a note with the new spelling.
 """
 
 from __future__ import annotations
@@ -19,11 +18,12 @@ class Mode(NamedTuple):
     """A mode of a command.
 
     Attributes:
-        task: the task that carries it out, which is also the mode's old name.
+        task: the task that carries out the mode, and the command's old name.
         usage: the command, what selects the mode, and its words: `passes.show DIR --find TEXT`.
-        by: what selects it: a flag (`--compare`), a flag with a value (`--as ptx`), the first word (`add`),
-            any first word (`NAME`), a folder or suffixes (`.mlir .ll`), or a program that follows (`--`).
-        becomes: the task's own flag for what `by` gives; empty if it gives the task's first word, or nothing.
+        by: what selects the mode: a flag (`--compare`), a flag with a value (`--as ptx`), the first word
+            (`add`), any first word (`NAME`), a folder or suffixes (`.mlir .ll`), or a program after `--`.
+        becomes: the task's flag that replaces `by`; empty if its value becomes the task's first word, or if
+            it has no value.
     """
 
     task: str
@@ -52,6 +52,7 @@ class Mode(NamedTuple):
             return list(words) if "--" in words else None
         if self.by.startswith("--"):
             return _replaced(words, self.by, self.becomes)
+        # A folder selects the mode, too: of files of IR, a dump has many.
         if self.by.startswith("."):
             taken = first.endswith(tuple(self.by.split())) or (first and untrusted.is_dir(Path(first)))
             return list(words) if taken else None
@@ -60,7 +61,7 @@ class Mode(NamedTuple):
         return list(words[1:]) if first == self.by else None
 
 
-# In the order in which they are tried.
+# The first mode of a command that fits its line wins.
 MODES = (
     Mode("toolchain.ptxas", "up --ptxas [VERSION]", "--ptxas"),
     Mode("doctor.compare", "doctor --compare OLD NEW", "--compare"),
@@ -100,7 +101,7 @@ MODES = (
     Mode("passes.report", "passes.show DIR --page", "--page"),
     Mode("passes.run", "passes.replay", "--"),
 )
-# Commands under the names that they had before.
+# Commands that were renamed without becoming a mode: scripts and old issues use these names.
 RENAMED = {
     "bisect.run": "bisect",
     "cache.clear": "clear-cache",

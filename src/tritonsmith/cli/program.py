@@ -15,8 +15,8 @@ from invoke.program import Program
 from tritonsmith import __version__
 from tritonsmith.cli import completion, modes
 from tritonsmith.cli.tasks import namespace, start_page
-from tritonsmith.cli.tasks import output as tasks_task
 from tritonsmith.cli.tasks.option_fields import WIDE, command_line
+from tritonsmith.cli.tasks.task import end_at_closed_pipe
 from tritonsmith.core import redact, untrusted
 from tritonsmith.core.errors import EXIT_INTERRUPTED, EXIT_USAGE, nearest
 from tritonsmith.core.ui import console
@@ -47,20 +47,20 @@ class SmithProgram(Program):
             raise Exit
 
     def parse_tasks(self) -> None:
-        """Parse the tasks and their flags; see `invoke.Program`.
-
-        A core flag after a task is refused: `up --dry` would install, and `pins --list` list all tasks.
-        """
+        """Parse the tasks and their flags; see `invoke.Program`."""
         if self.args.complete.value:
             completion.main(sys.argv[1:])
             raise Exit
         for old, usage in modes.old_names(self.core.unparsed):
             console.note(f"{old} is now: invoke {usage}")
-        rest = ["--"] if "--" in self.argv else []  # Invoke has put what follows aside
+        # Invoke has put aside `--` and what follows, and a mode may be selected by its presence.
+        rest = ["--"] if "--" in self.argv else []
         line = modes.resolved([*self.core.unparsed, *rest])
         self.core.unparsed = line[: len(line) - len(rest)]
         with _usage_errors():
             super().parse_tasks()
+            # Invoke takes its own flags after a task, too: `up --dry` would install, as `--dry` is Invoke's
+            # and `--dry-run` is ours, and `pins --list` would list all tasks.
             for flag in self.core_via_tasks.args.values():
                 if flag.name != "help" and flag.value != flag.default:
                     raise ParseError(f"No idea what '--{flag.name}' is!", self.tasks[-1])
@@ -89,6 +89,7 @@ def _usage_errors() -> Iterator[None]:
 
 def _explained(error: ParseError) -> tuple[str, Sequence[str]]:
     """Explain what is wrong with a command line, and return hints on what to try."""
+    # Invoke's error is a text alone, so what it says has to be read out of it again.
     name = error.context.name if error.context else None
     task = namespace.every[name] if name else None
     mode = modes.of_task(name or "")
@@ -118,9 +119,9 @@ def _unknown_flag(name: str | None) -> str:
     """Return the first flag that the task does not have; Invoke may have taken it for the value of a word."""
     if name is None:
         return ""
-    known = {one.flag for one in (*namespace[name].options, WIDE)} | {"--help"}
+    known = {option.flag for option in (*namespace[name].options, WIDE)} | {"--help"}
     flags = (word.partition("=")[0] for word in command_line()[0] if word.startswith("--"))
-    return next((one for one in flags if one not in known and not one.startswith("--no-")), "")
+    return next((flag for flag in flags if flag not in known and not flag.startswith("--no-")), "")
 
 
 def _like_task(wrong: str) -> Sequence[str]:
@@ -137,7 +138,7 @@ def _like_flag(wrong: str, name: str | None) -> Iterator[str]:
     options = (*namespace[name].options, WIDE)
     if wrong == "--list":
         yield "all tasks: invoke --list"
-    if wrong == "--source" and any(one.flag == "--env" for one in options):
+    if wrong == "--source" and any(option.flag == "--env" for option in options):
         yield f"{name} reads the checkout that it runs in, or that of an environment: cd DIR, or --env ENV"
         return
     others = [
@@ -154,7 +155,8 @@ def _as_a_flag(wrong: str, name: str) -> Iterator[str]:
     """Yield the flag for a stray word that is an environment, a GPU or a folder; or else the nearest task."""
     from tritonsmith.core.envs import settings  # noqa: PLC0415 - `invoke --list` does without
 
-    values = {one.placeholder: one for one in reversed(namespace[name].options) if not one.word}
+    # Reversed: of two flags with the same placeholder, the one that is declared first wins.
+    values = {option.placeholder: option for option in reversed(namespace[name].options) if not option.word}
     if "ENV" in values and wrong in [known for known, _, _ in settings.available()]:
         yield f"did you mean {values['ENV'].flag} {wrong}?"
     elif "GPU" in values and wrong in completion.gpus():
@@ -167,10 +169,11 @@ def _as_a_flag(wrong: str, name: str) -> Iterator[str]:
 
 def main() -> None:
     """The console entry point."""
-    tasks_task.end_with_reader()
+    end_at_closed_pipe()
     try:
         SmithProgram(name="tritonsmith", namespace=namespace, version=__version__).run()
     except SystemExit as end:
-        if isinstance(end.__context__, KeyboardInterrupt):  # before a task began: Invoke exits with 1
+        # ^C before a task began: Invoke exits with 1.
+        if isinstance(end.__context__, KeyboardInterrupt):
             sys.exit(EXIT_INTERRUPTED)
         raise

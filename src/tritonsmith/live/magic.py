@@ -16,7 +16,7 @@ from invoke.exceptions import ParseError
 
 from tritonsmith.cli.tasks.kernel_options import CompileOptions, parse_stages
 from tritonsmith.cli.tasks.option_fields import CommaLists, flag, from_argv, word
-from tritonsmith.cli.tasks.output import task
+from tritonsmith.cli.tasks.task import task
 from tritonsmith.compiler import run, source, source_tree, targets
 from tritonsmith.compiler.interpreter import choose_interpreter
 from tritonsmith.compiler.request import CompileRequest

@@ -10,22 +10,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from tritonsmith.atlas import mentions
 from tritonsmith.atlas.index import Index
-from tritonsmith.atlas.source_files import Definition
+from tritonsmith.atlas.source_files import Definition, SourceFiles
 from tritonsmith.build.suites import results
 from tritonsmith.build.suites.results import CONFIG, SUITES, SuiteName, UnitTest
 from tritonsmith.core import configs, untrusted
-from tritonsmith.core.errors import UsageError
-from tritonsmith.facts import checkout
+from tritonsmith.core.errors import FactError, UsageError
+from tritonsmith.facts import checkout, git
 
 LIT = "test"  # the folder, and its twin in the build folder
 _PYTHON = "python/test"
 _MARK = "mark.interpreter"
+USUAL_SUITES: tuple[SuiteName, ...] = ("lit", "cpp", "gpu-less")  # as upstream's `make test-nogpu`
 
 
 @dataclass(frozen=True)
@@ -241,11 +242,71 @@ class AffectedTests:
             tuple(left_out),
         )
 
+    @property
+    def effects(self) -> tuple[tuple[str, str], ...]:
+        """The files that affect tests, each with its effect."""
+        return tuple((file, effect) for file, effect in self.reasons if not effect.startswith("nothing"))
+
     def _python(self, every: tuple[str, ...], suite: SuiteName) -> tuple[str, ...]:
         if suite in self.whole:
             return every
         more = self.compiling if suite == "gpu-less" else set()
         return tuple(test for test in every if test in more or test.partition("::")[0] in self.python)
+
+
+def of_paths(tree: SuiteTree, paths: Sequence[str], suites: frozenset[SuiteName]) -> SuiteSelection:
+    """Select tests by their files and folders; whole suites without any.
+
+    Raises:
+        UsageError: a path has no test of these suites.
+    """
+    if not paths:
+        return tree.whole(suites or USUAL_SUITES)
+    selection, rest = tree.named(paths, suites)
+    if rest:
+        raise UsageError(
+            f"no test: {', '.join(rest)}",
+            where=tree.root,
+            hints=["a file or folder of test/, unittest/ or python/test/", "--changed: by your changes"],
+        )
+    return selection
+
+
+def of_branch(tree: SuiteTree, base: str) -> tuple[AffectedTests, int, str]:
+    """Find the tests that the changes of a branch can affect.
+
+    Args:
+        tree: the tests of the checkout.
+        base: branch or commit to compare with; empty for upstream's main.
+
+    Returns:
+        The tests, the number of changed files, and the name of the base.
+    """
+    changes = git.branch_changes(tree.root, base)
+    changed, deleted = (
+        [path.relative_to(tree.root).as_posix() for path in paths]
+        for paths in (changes.files, changes.deleted)
+    )
+    affected = of_files(Index(SourceFiles(tree.root)), tree, changed, deleted)
+    return affected, len(changed) + len(deleted), changes.base
+
+
+def without_cpp(selection: SuiteSelection, sources: Path | None, *, required: bool) -> SuiteSelection:
+    """Leave out the unit tests of C++, which need the sources of GoogleTest.
+
+    Args:
+        selection: the tests.
+        sources: folder that was given for GoogleTest, and has none; None if no folder was given.
+        required: the unit tests were asked for.
+
+    Raises:
+        FactError: they were asked for.
+    """
+    why = f"{sources} has no GoogleTest" if sources else "no sources of GoogleTest on this machine"
+    hints = ["Debian: apt install googletest", "--googletest FOLDER: with its CMakeLists.txt"]
+    if required:
+        raise FactError("the unit tests cannot be built", why=why, hints=hints)
+    return replace(selection, cpp=(), left_out=(*selection.left_out, ("cpp", f"{why}; {hints[0]}")))
 
 
 def of_files(

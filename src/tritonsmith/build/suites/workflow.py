@@ -527,3 +527,16 @@ def _text(node: yaml.Node | None, most: int = 0) -> str:
 
 def _first(script: str) -> str:
     return script.strip().partition("\n")[0][: configs.load(CONFIG)["limits"]["text"]]
+
+
+def as_json(files: Workflows) -> dict[str, Any]:
+    """Return the jobs with their steps, and the files that cannot be read, as JSON."""
+    return {
+        "jobs": [_job_as_json(job) for job in files.jobs],
+        "unreadable": [{"file": path.name, "why": why} for path, why in files.unreadable],
+    }
+
+
+def _job_as_json(job: WorkflowJob) -> dict[str, Any]:
+    steps = [{"name": step.name, "why": job.why or step.why} for step in job.steps]
+    return {"job": job.name, "runner": job.runner, "why": job.why, "steps": steps}

@@ -14,8 +14,8 @@ from tritonsmith.cli import commands, modes
 from tritonsmith.cli.interrupt import interruptible
 from tritonsmith.cli.tasks.option_fields import OptionTask
 
-# What a start makes stays to the end. Looking through it again and again takes a tenth of a build that has
-# nothing to do.
+# What a start allocates stays to the end. Scanning it again and again takes a tenth of the time of a build
+# that has nothing to do.
 gc.set_threshold(50_000)
 
 
@@ -28,7 +28,8 @@ class _Tasks(Mapping[str, OptionTask]):
     def __getitem__(self, name: str) -> OptionTask:
         if name not in self._imported:
             module, _, function = commands.EVERY[name].task.partition(":")
-            with interruptible():  # Invoke would end without a word
+            # At ^C here, Invoke would end without a message.
+            with interruptible():
                 task: OptionTask = getattr(importlib.import_module(f"{__name__}.{module}"), function)
             task.typed = name
             self._imported[name] = task

@@ -1,10 +1,8 @@
-"""`bisect`: which release or commit of Triton changed what a kernel compiles to.
-
-`blame`: which component changed a kernel: Triton's passes, LLVM, or ptxas.
-"""
+"""`bisect` and `blame`: the release or commit that changed a kernel, and the component that did."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +23,7 @@ from tritonsmith.cli.tasks.options import (
     TOMORROW,
     WHEN,
 )
-from tritonsmith.cli.tasks.output import task
+from tritonsmith.cli.tasks.task import task
 from tritonsmith.core.command_line import continued
 from tritonsmith.core.errors import UndecidedError, UsageError
 from tritonsmith.core.ui import console
@@ -70,19 +68,14 @@ def run(
     from tritonsmith.lab.bisect.session import BisectQuestion
 
     _, argv = command_line()
-    subjects = (("a kernel", kernel), ("--test", test), ("a command", argv))
-    given = [name for name, value in subjects if value]
-    if len(given) != 1:
-        hints = ["FILE:KERNEL with --when LIMIT", "--test FILE", "-- COMMAND"]
-        text = f"{' and '.join(given)} contradict each other" if given else "nothing to test is given"
-        raise UsageError(text, hints=hints)
+    _require_one_subject(kernel, test, argv)
     if when and not kernel:
         raise UsageError("--when is about a kernel", hints=["omit --when: the exit code decides"])
     question = BisectQuestion(
         good=good,
         bad=bad,
         kernel=_absolute(kernel),
-        # As JSON gives them back, so that a resumed question has the same digest.
+        # Lists, as JSON gives them back: a resumed question must have the same digest.
         flags={
             name: list(value) if isinstance(value, tuple) else value for name, value in vars(what).items()
         },
@@ -101,7 +94,7 @@ def run(
     command.fetch(question)
     kernels = _kernels(question)
     question = replace(question, content=command.content(question, kernels))
-    _go_on(session.begin(question), kernels, scheduler, jobs, explain=explain, json=json)
+    _continue(session.begin(question), kernels, scheduler, jobs, explain=explain, json=json)
 
 
 @task(tables=True)
@@ -126,7 +119,7 @@ def resume(
     command.fetch(question)
     kernels = _kernels(question)
     command.check_content(question, kernels)
-    _go_on(begun, kernels, scheduler, jobs, explain=explain, json=json)
+    _continue(begun, kernels, scheduler, jobs, explain=explain, json=json)
 
 
 @task(tables=True)
@@ -172,7 +165,16 @@ def skip(
     console.note(f"{name} is skipped in {begun.folder.name}")
 
 
-def _go_on(
+def _require_one_subject(kernel: str, test: str, argv: Sequence[str]) -> None:
+    subjects = (("a kernel", kernel), ("--test", test), ("a command", argv))
+    names = [name for name, value in subjects if value]
+    if len(names) != 1:
+        hints = ["FILE:KERNEL with --when LIMIT", "--test FILE", "-- COMMAND"]
+        text = f"{' and '.join(names)} contradict each other" if names else "nothing to test is given"
+        raise UsageError(text, hints=hints)
+
+
+def _continue(
     session: BisectSession,
     kernels: tuple[ComparedKernel, ...],
     scheduler: str,
@@ -193,11 +195,11 @@ def _go_on(
         content = report.as_json(session, answer, passes)
         output.json({**content, "llvm": result.llvm, "page": str(result.page)})
     else:
-        for line in report.lines(session, answer):
-            console.out().print(line, markup=False)
+        output.lines(report.lines(session, answer))
         if passes:
             console.out().print(f"  {passes}", markup=False)
         console.out().print(f"  page: {result.page}", markup=False)
+        # Verbatim, without the width of the terminal: this is text for an issue of Triton's.
         console.write("\n" + report.upstream(session, answer, passes))
     if not answer.step.decided:
         hints = ["the reason is printed above, and by `invoke bisect --status`"]
@@ -215,6 +217,7 @@ def _print_costs(bisect: TritonBisect, *, json: bool) -> None:
 
 
 def _kernels(question: BisectQuestion) -> tuple[ComparedKernel, ...]:
+    # JSON has no tuples, and `CompileOptions` compares equal to its defaults only with them.
     flags: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in question.flags.items()
     }
@@ -223,6 +226,7 @@ def _kernels(question: BisectQuestion) -> tuple[ComparedKernel, ...]:
 
 def _absolute(text: str, separator: str = ":") -> str:
     """Make the file of FILE or FILE:NAME absolute; leave MODULE:NAME alone."""
+    # A bisect may be resumed from another folder.
     head, colon, tail = text.partition(separator)
     path = Path(head).expanduser().absolute()
     return f"{path}{colon}{tail}" if text and path.exists() else text
@@ -245,8 +249,7 @@ def blame(
     dry_run: bool = DRY_RUN,
 ) -> None:
     """Show which component changed a kernel: a Triton pass, LLVM or ptxas."""
-    from tritonsmith.core.errors import FactError, UsageError, did_you_mean
-    from tritonsmith.core.ui import console
+    from tritonsmith.core.errors import FactError, did_you_mean
     from tritonsmith.lab import metrics
     from tritonsmith.lab.blame import blame as use_case
     from tritonsmith.lab.blame.blame import NOTHING, as_json, blocks, failures, sentence
@@ -278,8 +281,7 @@ def blame(
     if json:
         output.json(as_json(request, answers))
     for answer in answers:
-        for block in () if json else blocks(request, answer):
-            console.out().print(block)
+        output.blocks(() if json else blocks(request, answer))
         output.notes(dict.fromkeys((*answer.notes, *failures(answer))))
     tests.write_page(journal, "blame", [text for text, _ in sentences] or [NOTHING], WORDS)
     if unsure := [text for text, decided in sentences if not decided]:

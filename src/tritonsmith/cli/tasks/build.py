@@ -1,21 +1,23 @@
-"""`setup-mlir`, `build-triton`, `install-triton` and `link-compile-commands`: build LLVM and Triton."""
+"""`setup-mlir`, `build-triton`, `install-triton`: build LLVM and Triton. `run`: a program with a sanitizer."""
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from invoke.context import Context
+from invoke.exceptions import Exit
 
-from tritonsmith.build import explain as explain_command
+from tritonsmith.build import explain as rebuilds
+from tritonsmith.build import sanitized_run
 from tritonsmith.build.debug_library import command as debug_libraries
-from tritonsmith.build.explain import explain_misses
 from tritonsmith.build.llvm import setup_mlir as llvm_setup_mlir
 from tritonsmith.build.triton import check_includes as includes
 from tritonsmith.build.triton import commands, install
 from tritonsmith.cli.tasks import output
-from tritonsmith.cli.tasks.option_fields import CommaList, flag
+from tritonsmith.cli.tasks.option_fields import CommaList, command_line, flag
 from tritonsmith.cli.tasks.options import (
     BUILD_FOR,
     DRY_RUN,
@@ -31,18 +33,17 @@ from tritonsmith.cli.tasks.options import (
     SOURCE,
     BuildOptions,
 )
-from tritonsmith.cli.tasks.output import task
+from tritonsmith.cli.tasks.task import task
 from tritonsmith.compiler import interpreter, up
 from tritonsmith.compiler import targets as compiler_targets
 from tritonsmith.core import configs
 from tritonsmith.core.command_line import command
-from tritonsmith.core.envs import receipts, settings
-from tritonsmith.core.errors import UsageError
-from tritonsmith.core.text import duration
+from tritonsmith.core.envs import receipts, settings, workspace
+from tritonsmith.core.errors import SmithError, UsageError
 from tritonsmith.core.ui import console, tables
+from tritonsmith.facts import tools
 
 if TYPE_CHECKING:
-    from tritonsmith.build.explain import Explanation
     from tritonsmith.build.preflight import PreparedBuild
     from tritonsmith.build.triton.check_includes import IncludeCheck
     from tritonsmith.core.envs.settings import Settings
@@ -86,6 +87,7 @@ def setup_mlir(
     }
     chosen = settings.load(env, flags)
     space, located = commands.find_triton(chosen)
+    # An LLVM that is downloaded needs the checkout's pin alone, not a clone of the whole of Triton.
     pin_will_do = not llvm_setup_mlir.wants_sources(chosen)
     if dry_run and located.fetch.steps and not pin_will_do:
         output.plan(located.fetch, rest="the sources, which are not downloaded yet")
@@ -104,8 +106,9 @@ def setup_mlir(
         return
     with receipts.open_session("setup-mlir", chosen.name, shared=True) as running:
         commands.execute(prepared, running)
-    named = output.unusual(env)  # others say themselves how they are built
-    following = command("build-triton", env=named) if named else command("build-triton", debug=True)
+    # The default environment does not say how Triton is built, so the next command has to; others do.
+    unusual = output.unusual(env)
+    following = command("build-triton", env=unusual) if unusual else command("build-triton", debug=True)
     output.done(f"LLVM for {chosen.name!r}: {choice.prefix}", running, following)
 
 
@@ -130,7 +133,7 @@ def build_triton(
 ) -> None:
     """Configure and build Triton from a checkout."""
     flags = {
-        **build_settings(how),
+        **_build_settings(how),
         "triton.sanitizer": sanitizer or None,
         "triton.for": for_ or None,
         "triton.targets": target or (() if for_ else None),
@@ -138,7 +141,7 @@ def build_triton(
         "triton.precompiled-headers": precompiled_headers or None,
     }
     _refuse_contradictions(base, check_includes=check_includes, wheel=wheel, part=bool(for_ or target))
-    # The check is of the build that is there: other settings would configure it anew.
+    # The check compiles in the build that is there: other settings would configure that anew.
     chosen = settings.load(env, flags, commands.last_build(env) if check_includes else None)
     space, located = commands.find_triton(chosen)
     if dry_run and located.fetch.steps:
@@ -222,7 +225,7 @@ def _check_includes(check: IncludeCheck, env: str, *, dry_run: bool) -> None:
     output.done(f"no missing include: {count} files checked, changed since {check.base}", running)
 
 
-def build_settings(how: BuildOptions) -> dict[str, Any]:
+def _build_settings(how: BuildOptions) -> dict[str, Any]:
     """Return the settings by name; None for those that no flag overrides.
 
     Raises:
@@ -248,7 +251,7 @@ def install_triton(
     context: Context, how: BuildOptions, env: str = ENV, dry_run: bool = DRY_RUN, force: bool = FORCE
 ) -> None:
     """Install the checkout into the environment, editable, and test it."""
-    chosen = settings.load(env, build_settings(how), commands.last_build(env))
+    chosen = settings.load(env, _build_settings(how), commands.last_build(env))
     space, located = commands.find_triton(chosen)
     if dry_run and located.fetch.steps:
         output.plan(located.fetch, rest="the sources, which are not downloaded yet")
@@ -257,9 +260,10 @@ def install_triton(
     if dry_run and (first := commands.plan_before_llvm(chosen, space, located)):
         output.plan(first, rest=f"the LLVM: `{command('setup-mlir', env=output.unusual(env))}` provides it")
         return
-    wanted, programs = compiler_targets.proof(chosen.triton.backends), interpreter.locate_programs(space)
+    targets, programs = compiler_targets.proof(chosen.triton.backends), interpreter.locate_programs(space)
     place = space.env(chosen.name)
-    proof = up.smoke_test(place.path, place.python, wanted, programs)
+    # An extension module that links does not necessarily load, so the installation ends with a compile.
+    proof = up.smoke_test(place.path, place.python, targets, programs)
     prepared = commands.prepare_install(chosen, space, located, proof, force=force)
     output.warnings(prepared.warnings)
     if chosen.llvm.debug_libraries:
@@ -273,25 +277,6 @@ def install_triton(
         console.out().print(tables.stages(up.read_response(running.env.path)))
     following = command("link-compile-commands", env=output.unusual(env))
     output.done(f"import triton works in {running.env.python}", running, following)
-
-
-@task(tables=True, name="link-compile-commands")
-def link_compile_commands(
-    context: Context, env: str = ENV, source: str = SOURCE, dry_run: bool = DRY_RUN
-) -> None:
-    """Link one compile_commands.json of Triton and LLVM for clangd."""
-    chosen = settings.load(env, {"triton.source": source or None})
-    space, located = commands.find_triton(chosen)
-    prepared = commands.link_compile_commands(chosen, space, located)
-    if dry_run:
-        output.plan(prepared.plan)
-        return
-    with receipts.open_session("link-compile-commands", chosen.name) as running:
-        commands.execute(prepared, running)
-    output.done(f"clangd reads {located.root / 'compile_commands.json'}", running)
-
-
-_SHOWN = 20  # rows
 
 
 @task(name="explain")
@@ -308,24 +293,24 @@ def explain_build(
 ) -> None:
     """Explain what the next build will rebuild, and why."""
     if cache_debug or cache_before:
-        _misses(cache_debug, cache_before, json=json)
+        _explain_misses(cache_debug, cache_before, json=json)
         return
-
     flags: dict[str, Any] = {"triton.source": source or None, "triton.for": for_ or None}
+    # The next build is one with the settings of the last; what the flags alone would build differs from it.
     chosen = settings.load(env, flags, commands.last_build(env))
     space, located = commands.find_triton(chosen)
     if llvm:
-        found = explain_command.of_llvm(space.env(chosen.name), target)
+        explanation = rebuilds.of_llvm(space.env(chosen.name), target)
     else:
-        bare = settings.load(env, flags)
-        found = explain_command.of_triton(chosen, space, located, bare, target)
+        explanation = rebuilds.of_triton(chosen, space, located, settings.load(env, flags), target)
     if json:
-        console.out().print_json(data=found.as_json(), ensure_ascii=True)
+        console.out().print_json(data=explanation.as_json(), ensure_ascii=True)
         return
-    _print_misses(found)
+    output.notes(explanation.notes)
+    output.lines(rebuilds.lines(explanation))
 
 
-def _misses(after: Path | None, before: Path | None, *, json: bool) -> None:
+def _explain_misses(after: Path | None, before: Path | None, *, json: bool) -> None:
     if not (after and before):
         raise UsageError(
             "--cache-debug and --cache-before go together",
@@ -333,44 +318,41 @@ def _misses(after: Path | None, before: Path | None, *, json: bool) -> None:
                 "build before and after, each time with CCACHE_DEBUG=1 CCACHE_DEBUGDIR=/an/empty/folder",
             ],
         )
-    found = explain_misses(after, before)
+    misses = rebuilds.explain_misses(after, before)
     if json:
-        console.out().print_json(data={"schema": 1, **asdict(found)}, ensure_ascii=True)
+        console.out().print_json(data={"schema": 1, **asdict(misses)}, ensure_ascii=True)
         return
-    _list_misses([f"{_some_files(row.files)}: {row.why}" for row in found.rows])
-    console.out().print(f"{found.hits} cache hits, {found.misses} misses", markup=False)
+    output.lines(rebuilds.lines_of_misses(misses))
 
 
-def _list_misses(reasons: list[str]) -> None:
-    for reason in reasons[:_SHOWN]:
-        console.out().print(f"- {reason}", markup=False)
-    if (more := len(reasons) - _SHOWN) > 0:
-        console.out().print(f"- ... and {more} more reasons: --json has them all", markup=False)
-
-
-def _some_files(files: tuple[str, ...]) -> str:
-    return files[0] if len(files) == 1 else f"{len(files)} objects ({files[0]}, ...)"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
-
-
-def _print_misses(found: Explanation) -> None:
-    output.notes(found.notes)
-    if found.nothing:
-        console.out().print(f"nothing to do in {found.folder}", markup=False)
+@task(name="run")
+def run_(
+    context: Context,
+    sanitizer: str = flag("address, undefined or thread of a build; memcheck, ... on a GPU", ""),
+    env: str = ENV,
+    dry_run: bool = DRY_RUN,
+) -> None:
+    """Run a program under a sanitizer, for Triton's C++ or its kernels."""
+    _, argv = command_line()
+    space = workspace.default()
+    place = space.env(settings.load(env).name)
+    # `memcheck` and the like are tools of NVIDIA's compute-sanitizer: they need no build with a sanitizer.
+    if sanitizer in tools.sanitizer_tools():
+        prepared = sanitized_run.prepare_on_gpu(argv, sanitizer, place, space)
+    else:
+        prepared = sanitized_run.prepare(argv, sanitizer, place, space)
+    if dry_run:
+        output.plan(prepared.plan)
         return
-    for sentence in found.own:
-        console.out().print(f"- {sentence}", markup=False)
-    for sentence in found.regeneration:
-        console.out().print(f"- Ninja runs CMake first: {sentence}; the graph may change then", markup=False)
-    _list_misses([row.why for row in found.rows])
-    totals = found.totals
-    unknown = f", {totals.unknown} never run before" if totals.unknown else ""
-    console.out().print(
-        f"{_count(totals.compiles, 'compile')}, {_count(totals.links, 'link')}, "
-        f"{_count(totals.others, 'other step')}; "
-        f"one after the other, at the speed of the last build: {duration(totals.seconds)}{unknown}",
-        markup=False,
-    )
+
+    def show(data: bytes) -> None:
+        sys.stderr.buffer.write(data)
+        sys.stderr.buffer.flush()
+
+    code = sanitized_run.execute(prepared, space, show)
+    head, lines = sanitized_run.error_of(prepared)
+    if head:
+        raise SmithError(head, where=prepared.folder, why="\n".join(lines) or None)
+    if code:
+        raise Exit(code=code)
+    console.note(f"the sanitizer {sanitizer} found nothing")

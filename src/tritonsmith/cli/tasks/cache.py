@@ -1,10 +1,9 @@
-"""`clear-cache` and `cache.list`: the entries of Triton's caches."""
+"""`clear-cache` and `cache.list`: the entries of Triton's caches, and the results that commands keep."""
 
 from __future__ import annotations
 
 import os
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from invoke.context import Context
@@ -12,15 +11,14 @@ from invoke.context import Context
 from tritonsmith.cli.tasks import output
 from tritonsmith.cli.tasks.option_fields import flag, word
 from tritonsmith.cli.tasks.options import DRY_RUN, JSON, YES, EntryOptions
-from tritonsmith.cli.tasks.output import task
-from tritonsmith.core import process
+from tritonsmith.cli.tasks.task import task
 from tritonsmith.core.command_line import command
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import SmithError, UsageError
 from tritonsmith.core.text import byte_size, entry_count
 from tritonsmith.core.ui import console, tables
 from tritonsmith.doctor.caches import clear, list_
-from tritonsmith.facts import installed_tritons, python_env, triton_cache
+from tritonsmith.facts import installed_tritons, triton_cache
 from tritonsmith.lab.batch import kept
 from tritonsmith.lab.bisect import session as bisects
 
@@ -48,24 +46,24 @@ def listing(
     json: bool = JSON,
 ) -> None:
     """List the entries of Triton's caches, the newest first."""
-    wanted = _filters(which)
+    filters = _filters(which)
     space = workspace.default()
     roots = (clear.named(which.root),) if which.root else triton_cache.find(os.environ, space)
-    installed = _installed(which.stale)
-    found = list_.make(roots, wanted, limit=limit or 0, installed=installed, now=time.time())
+    installed = _installed(filters)
+    entries = list_.make(roots, filters, limit=limit or 0, installed=installed, now=time.time())
     results = () if which.root else kept.results(space)
     folders = () if which.root else bisects.kept(space)
     if json:
-        rehearsed = [{"path": str(one.folder), "kernels": one.kernels, "bytes": one.bytes} for one in results]
-        bisected = [{"path": str(one.folder), "kind": one.kind, "bytes": one.bytes} for one in folders]
+        rehearsed = [{"path": str(row.folder), "kernels": row.kernels, "bytes": row.bytes} for row in results]
+        bisected = [{"path": str(row.folder), "kind": row.kind, "bytes": row.bytes} for row in folders]
         more = {"rehearsed": rehearsed, "bisected": bisected}
-        console.out().print_json(data={**list_.as_json(found), **more})
+        console.out().print_json(data={**list_.as_json(entries), **more})
         return
-    _show_listing(found, filtered=wanted.any)
+    _print_listing(entries, filtered=filters.any)
     if results:
-        _show_rehearsed(results)
+        _print_rehearsed(results)
     if folders:
-        _show_bisected(folders)
+        _print_bisected(folders)
 
 
 @task(tables=True)
@@ -77,16 +75,18 @@ def show(
 ) -> None:
     """Show the files of a cache entry, and what each is."""
     roots = (clear.named(root),) if root else triton_cache.find(os.environ, workspace.default())
-    found = list_.entry(entry, roots)
-    files = list_.files(found)
+    folder = list_.entry(entry, roots)
+    files = list_.files(folder)
     if json:
-        rows = [{"file": one.name, "bytes": one.bytes, "stage": one.stage, "what": one.what} for one in files]
-        console.out().print_json(data={"schema": 1, "entry": str(found), "files": rows})
+        rows = [
+            {"file": file.name, "bytes": file.bytes, "stage": file.stage, "what": file.what} for file in files
+        ]
+        console.out().print_json(data={"schema": 1, "entry": str(folder), "files": rows})
         return
-    cells = [[one.name, byte_size(one.bytes), one.what] for one in files]
-    console.out().print(tables.plain(f"{found}", ["file", "size", "what it is"], cells, right=["size"]))
-    if any(one.stage for one in files):
-        console.note(f"compile it again, with every stage: {command('kernel.compile', from_cache=found)}")
+    cells = [[file.name, byte_size(file.bytes), file.what] for file in files]
+    console.out().print(tables.plain(f"{folder}", ["file", "size", "what it is"], cells, right=["size"]))
+    if any(file.stage for file in files):
+        console.note(f"compile it again, with every stage: {command('kernel.compile', from_cache=folder)}")
 
 
 @task(tables=True, name="clear-cache")
@@ -104,10 +104,10 @@ def clear_cache(
     dry_run: bool = DRY_RUN,
 ) -> None:
     """Clear Triton's cache or a part of it; safe while kernels compile."""
-    wanted, root = _filters(which), which.root
+    filters, root = _filters(which), which.root
     if rehearsed or bisected:
         name = "rehearse" if rehearsed else "bisect"
-        others = (wanted.any, root, dump, inductor, envs, all, override, rehearsed and bisected)
+        others = (filters.any, root, dump, inductor, envs, all, override, rehearsed and bisected)
         if any(others):
             raise UsageError(
                 f"--{name.removesuffix('e')}ed clears everything that {name} keeps",
@@ -122,18 +122,18 @@ def clear_cache(
         "env": envs or all,
         "override": override,
     }
-    kinds = [kind for kind, given in flags.items() if given]
+    kinds = [kind for kind, is_given in flags.items() if is_given]
     if root and kinds:
         raise UsageError("--root selects a single cache", hints=["omit --root, or the other flags"])
     every = triton_cache.find(os.environ, workspace.default())
     roots = (clear.named(root),) if root else clear.select(every, kinds)
     living = installed_tritons.living_processes()
-    prepared = clear.prepare(roots, wanted, living=living, installed=_installed(which.stale))
+    prepared = clear.prepare(roots, filters, living=living, installed=_installed(filters))
     if dry_run:
         output.plan(prepared.plan)
     else:
-        _show_plan(prepared)
-    _tell(prepared, [] if root else [found for found in every if found not in roots])
+        _print_doomed(prepared)
+    _print_notes(prepared, [] if root else [other for other in every if other not in roots])
     if dry_run or not prepared.plan.steps:
         return
     if not output.agreed(f"Clear {list_.total_text(prepared.doomed)}?", yes=yes):
@@ -152,17 +152,17 @@ def _clear_rehearsed(*, yes: bool, dry_run: bool) -> None:
     held = kept.held([row.folder for row in rows], space, "clear-cache")
     size = sum(row.bytes for row in rows)
     _clear_kept(
-        kept.removal(rows, space), size, held, lambda: _show_rehearsed(rows), yes=yes, dry_run=dry_run
+        kept.removal(rows, space), size, held, lambda: _print_rehearsed(rows), yes=yes, dry_run=dry_run
     )
 
 
 def _clear_bisected(*, yes: bool, dry_run: bool) -> None:
     space = workspace.default()
-    found = bisects.kept(space)
-    held = bisects.all_held(found, space, "clear-cache")
-    size = sum(one.bytes for one in found)
+    rows = bisects.kept(space)
+    held = bisects.all_held(rows, space, "clear-cache")
+    size = sum(row.bytes for row in rows)
     _clear_kept(
-        bisects.removal(found, space), size, held, lambda: _show_bisected(found), yes=yes, dry_run=dry_run
+        bisects.removal(rows, space), size, held, lambda: _print_bisected(rows), yes=yes, dry_run=dry_run
     )
 
 
@@ -185,59 +185,57 @@ def _clear_kept(
     show()
     if not output.agreed(f"Clear {byte_size(size)}?", yes=yes):
         raise SmithError("nothing was cleared")
+    # The lock is taken after the answer: a question must not keep a rehearsal waiting.
     with held:
         workspace.default().run(plan, "clear-cache")
     console.out().print(f"cleared {byte_size(size)}", markup=False)
 
 
-def _show_bisected(found: Iterable[KeptFolder]) -> None:
-    rows = [[one.kind, byte_size(one.bytes), str(one.folder)] for one in found]
-    console.out().print(tables.plain("kept by bisect", ["what", "size", "folder"], rows, right=["size"]))
+def _print_bisected(rows: Iterable[KeptFolder]) -> None:
+    cells = [[row.kind, byte_size(row.bytes), str(row.folder)] for row in rows]
+    console.out().print(tables.plain("kept by bisect", ["what", "size", "folder"], cells, right=["size"]))
 
 
-def _show_rehearsed(found: Iterable[KeptResults]) -> None:
-    rows = [[one.folder.name, str(one.kernels), byte_size(one.bytes), str(one.folder)] for one in found]
+def _print_rehearsed(rows: Iterable[KeptResults]) -> None:
+    cells = [[row.folder.name, str(row.kernels), byte_size(row.bytes), str(row.folder)] for row in rows]
     head = ["Triton", "kernels", "size", "folder"]
-    console.out().print(tables.plain("kept by compare", head, rows, right=["kernels", "size"]))
+    console.out().print(tables.plain("kept by compare", head, cells, right=["kernels", "size"]))
 
 
 def _filters(which: EntryOptions) -> Filters:
-    return clear.Filters(
+    return clear.parse_filters(
         kernel=which.kernel,
-        target=clear.target(which.target),
-        older_than=clear.age(which.older_than),
+        target_name=which.target,
+        oldest=which.older_than,
         stale=which.stale,
         keep_newest=which.keep_newest,
     )
 
 
-def _installed(stale: bool) -> tuple[InstalledTriton, ...]:
-    """Return the installed Tritons if a filter needs them."""
-    if not stale:
-        return ()
-    python = process.which("python3")  # asked, since it may be a script of pyenv's
-    packages = python_env.read(Path(python)) if python else None
-    found = installed_tritons.find(os.environ, workspace.default(), packages)
-    versions = sorted({one.version for one in found})
-    console.note(f"installed: {', '.join(versions)}" if versions else "no Triton is installed")
-    return found
+def _installed(filters: Filters) -> tuple[InstalledTriton, ...]:
+    """Return the installed Tritons if a filter needs them, and print their versions."""
+    installed = clear.installed_for(filters)
+    if filters.stale:
+        versions = sorted({triton.version for triton in installed})
+        console.note(f"installed: {', '.join(versions)}" if versions else "no Triton is installed")
+    return installed
 
 
-def _show_listing(found: CacheListing, *, filtered: bool) -> None:
-    rows = [list_.cells(row, found.now) for row in found.rows]
+def _print_listing(listing: CacheListing, *, filtered: bool) -> None:
+    rows = [list_.cells(row, listing.now) for row in listing.rows]
     if rows:
         console.out().print(tables.plain("newest first", [*list_.COLUMNS], rows, right=["size", "age"]))
-    if found.chosen > len(rows):
-        console.out().print(f"... and {found.chosen - len(rows)} more (--limit 0 shows all)", markup=False)
+    if listing.chosen > len(rows):
+        console.out().print(f"... and {listing.chosen - len(rows)} more (--limit 0 shows all)", markup=False)
     if filtered:
-        what = f"{entry_count(found.chosen)}, {byte_size(found.bytes)}"
+        what = f"{entry_count(listing.chosen)}, {byte_size(listing.bytes)}"
         console.out().print(f"chosen by the filters: {what}", markup=False)
-    totals = [_total(content) for content in found.contents]
+    totals = [_total(content) for content in listing.contents]
     head = ["cache", "entries", "size", "folder", "from"]
     console.out().print(tables.plain("caches", head, totals, right=["entries", "size"]))
-    for content in found.contents:
+    for content in listing.contents:
         output.notes(list_.strangers_text(content))
-    _undecided(found.undecided)
+    _print_undecided(listing.undecided)
 
 
 def _total(content: Content) -> list[str]:
@@ -246,7 +244,7 @@ def _total(content: Content) -> list[str]:
     return [root.label, str(content.total), byte_size(content.bytes), path, root.source]
 
 
-def _show_plan(prepared: PreparedClear) -> None:
+def _print_doomed(prepared: PreparedClear) -> None:
     if not prepared.doomed:
         console.out().print("nothing to clear", markup=False)
         return
@@ -254,22 +252,21 @@ def _show_plan(prepared: PreparedClear) -> None:
     head = ["cache", "kernel", "entries", "size"]
     console.out().print(tables.plain("to delete", head, rows, right=["entries", "size"]))
     for content in prepared.contents:
-        going = [entry for entry in prepared.doomed if entry.root is content.root]
-        if going:
-            text = f"{list_.total_text(going)} of {content.total} in {content.root.real}"
+        if doomed := [entry for entry in prepared.doomed if entry.root is content.root]:
+            text = f"{list_.total_text(doomed)} of {content.total} in {content.root.real}"
             console.out().print(f"{text} ({content.root.source})", markup=False)
 
 
-def _tell(prepared: PreparedClear, others: Iterable[Root]) -> None:
+def _print_notes(prepared: PreparedClear, others: Iterable[Root]) -> None:
     output.notes(list_.kept_text(prepared.in_use))
     for content in prepared.contents:
         output.notes(list_.strangers_text(content))
-    _undecided(prepared.undecided)
+    _print_undecided(prepared.undecided)
     if names := [f"{root.label} ({root.path})" for root in others]:
         console.note(f"not inspected: {', '.join(names)}; invoke cache.list shows them")
 
 
-def _undecided(number: int) -> None:
+def _print_undecided(number: int) -> None:
     if number:
         text = "compiled before 3.3 or without metadata, so the version is unknown"
         console.note(f"undecided, and not counted as stale: {entry_count(number)} ({text})")

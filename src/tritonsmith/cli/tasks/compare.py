@@ -41,7 +41,7 @@ from tritonsmith.cli.tasks.options import (
     TOMORROW,
     WHEEL_ENV,
 )
-from tritonsmith.cli.tasks.output import task
+from tritonsmith.cli.tasks.task import task
 
 if TYPE_CHECKING:
     from tritonsmith.lab.compare.matching import Comparison

@@ -24,7 +24,7 @@ from tritonsmith.cli.tasks.options import (
     SHA256,
     SOURCE,
 )
-from tritonsmith.cli.tasks.output import task
+from tritonsmith.cli.tasks.task import task
 from tritonsmith.compiler.replay.replayer import GDB
 from tritonsmith.core.envs import receipts, settings
 from tritonsmith.core.errors import UsageError

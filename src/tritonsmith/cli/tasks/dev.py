@@ -11,7 +11,7 @@ from invoke.context import Context
 from invoke.exceptions import Exit
 
 from tritonsmith.cli.tasks.option_fields import flag
-from tritonsmith.cli.tasks.output import task
+from tritonsmith.cli.tasks.task import task
 from tritonsmith.core.errors import UsageError, did_you_mean
 from tritonsmith.core.plan import programs
 from tritonsmith.core.ui import console

@@ -11,7 +11,7 @@ from invoke.exceptions import Exit
 from tritonsmith.cli.tasks import output
 from tritonsmith.cli.tasks.option_fields import CommaList, again, flag, word
 from tritonsmith.cli.tasks.options import ANY_ENV, DRY_RUN, JSON, PYTHON, YES
-from tritonsmith.cli.tasks.output import task
+from tritonsmith.cli.tasks.task import task
 from tritonsmith.core import configs
 from tritonsmith.core.envs import receipts
 from tritonsmith.core.errors import ConfigError, UsageError, did_you_mean

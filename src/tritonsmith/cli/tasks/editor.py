@@ -1,4 +1,4 @@
-"""`editor`: write the files of an editor, or of a development container."""
+"""`editor`: settings of editors, a development container, and compile_commands.json for clangd."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from invoke.context import Context
 
 from tritonsmith.build.editors import command, merged_files
 from tritonsmith.build.editors import project as containers
+from tritonsmith.build.triton import commands
 from tritonsmith.cli.tasks import output
 from tritonsmith.cli.tasks.option_fields import again, flag, word
-from tritonsmith.cli.tasks.options import DRY_RUN, ENV, OUT
-from tritonsmith.cli.tasks.output import task
-from tritonsmith.core.envs import receipts, workspace
+from tritonsmith.cli.tasks.options import DRY_RUN, ENV, OUT, SOURCE
+from tritonsmith.cli.tasks.task import task
+from tritonsmith.core.envs import receipts, settings, workspace
 from tritonsmith.core.ui import console, tables
 
 if TYPE_CHECKING:
@@ -38,16 +39,17 @@ def editor_(
         output.plan(prepared.plan)
     else:
         with receipts.open_session("editor", project.env.name) as running:
+            # Again under the lock: the user's editor may have saved its settings since the first time.
             prepared = command.prepare(editor, env, space, pass_, force=force)
             running.run(prepared.plan)
         console.out().print(table(str(project.root), prepared.files))
-        excluded = merged_files.excluded(project.root)
-        if excluded:
+        if excluded := merged_files.excluded(project.root):
             console.note(f"git ignores these files: {excluded} lists them")
     for file in prepared.files:
-        for one in file.conflicts:
+        for conflict in file.conflicts:
             console.warn(
-                f"{file.name}: {one.path} stays {one.value!r}; for this build: {one.wanted!r} (--force)"
+                f"{file.name}: {conflict.path} stays {conflict.value!r}; "
+                f"for this build: {conflict.wanted!r} (--force)"
             )
     for name, how in project.missing.items():
         console.warn(f"no {name}: {how}")
@@ -55,7 +57,7 @@ def editor_(
 
 def table(root: str, files: tuple[MergedFile, ...]) -> Grid:
     """Return the table of what happens to each file."""
-    return tables.plain(root, ["", "file"], [[one.change, one.name] for one in files])
+    return tables.plain(root, ["", "file"], [[file.change, file.name] for file in files])
 
 
 @task()
@@ -77,3 +79,19 @@ def container(
     space.claim()
     space.run(plan, "container", quiet=True)
     console.out().print(f"docker build {folder}", markup=False)
+
+
+@task(tables=True, name="link-compile-commands")
+def link_compile_commands(
+    context: Context, env: str = ENV, source: str = SOURCE, dry_run: bool = DRY_RUN
+) -> None:
+    """Link one compile_commands.json of Triton and LLVM for clangd."""
+    chosen = settings.load(env, {"triton.source": source or None})
+    space, located = commands.find_triton(chosen)
+    prepared = commands.link_compile_commands(chosen, space, located)
+    if dry_run:
+        output.plan(prepared.plan)
+        return
+    with receipts.open_session("link-compile-commands", chosen.name) as running:
+        commands.execute(prepared, running)
+    output.done(f"clangd reads {located.root / 'compile_commands.json'}", running)

@@ -14,7 +14,7 @@ from tritonsmith.cli.tasks import output
 from tritonsmith.cli.tasks.kernel_options import BackendOptions
 from tritonsmith.cli.tasks.option_fields import CommaLists, again, flag, word
 from tritonsmith.cli.tasks.options import ANY_ENV, JSON, LLVM_DIR, PYTHON, SOURCE, TARGET
-from tritonsmith.cli.tasks.output import task
+from tritonsmith.cli.tasks.task import task
 from tritonsmith.compiler import targets, tritons
 from tritonsmith.compiler.replay import bindings
 from tritonsmith.core import command_line

@@ -41,7 +41,7 @@ from tritonsmith.cli.tasks.options import (
     PYTHON,
     WHEEL_ENV,
 )
-from tritonsmith.cli.tasks.output import task
+from tritonsmith.cli.tasks.task import task
 from tritonsmith.compiler import capture as capture_run
 from tritonsmith.compiler import changed_program, manifest, report, run, targets, tritons
 from tritonsmith.compiler.interpreter import choose_interpreter

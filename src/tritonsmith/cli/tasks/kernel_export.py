@@ -18,7 +18,7 @@ from tritonsmith.cli.tasks.kernel_options import (
 )
 from tritonsmith.cli.tasks.option_fields import CommaLists, OutFile, again, flag, word
 from tritonsmith.cli.tasks.options import DRY_RUN, JSON, KERNEL_SOURCE, OUT, OUT_FILE, SWEEP, TARGET
-from tritonsmith.cli.tasks.output import task
+from tritonsmith.cli.tasks.task import task
 from tritonsmith.compiler import manifest, run, targets
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, UsageError

@@ -1,7 +1,7 @@
-"""Flags and words, declared once: their meaning, how they are parsed, and how they are formatted.
+"""Declared options of tasks, and the parser and formatter of command lines with them.
 
-A task declares its parameters by `flag` and `word`, or takes a frozen dataclass whose fields are so
-declared. The annotation says how a text is read:
+A task declares its parameters by `flag` and `word`, or takes a frozen dataclass with such fields. The
+annotation says how a text is read:
 
 | annotation | on the command line |
 |---|---|
@@ -14,8 +14,6 @@ declared. The annotation says how a text is read:
 | `CommaList` | `--x a,b` |
 | `tuple[str, ...]` | `--x a --x b` |
 | `CommaLists` | `--x a,b --x c` |
-
-A task whose parameters declare its options, and the parser and formatter of its command lines.
 """
 
 from __future__ import annotations
@@ -40,10 +38,12 @@ from tritonsmith.cli import modes
 from tritonsmith.core.command_line import flag_of, flag_words
 from tritonsmith.core.errors import UsageError
 
+# Both are tuples to a type checker. `Option.kind` is the text of the annotation, which tells them apart.
 CommaList = tuple[str, ...]
 CommaLists = tuple[str, ...]
 
-_DIGITS = re.compile(r"[0-9]{1,9}")  # more would be no number of anything, and of 4300 Python makes none
+# Nine digits are more than any option needs, and `int` refuses texts of more than 4300.
+_DIGITS = re.compile(r"[0-9]{1,9}")
 _DECIMAL = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 
 
@@ -51,8 +51,8 @@ def flag(about: str, default: Any, **more: Any) -> Any:
     """Declare a flag: a parameter or a field.
 
     Args:
-        about: its help: one line.
-        default: of the type that the annotation names; None or empty for "not given".
+        about: the help, one line.
+        default: a value of the annotated type; None or empty for "not given".
         more: `unset`, `least`, `example` and `value` of an `Option`.
     """
     return dataclasses.field(default=default, metadata={"about": about, **more})
@@ -85,7 +85,7 @@ class OutFile:
     text: str
 
     def path(self, name: str) -> Path:
-        """Return the file; `name` in it if the path is a folder or ends with a slash."""
+        """Return the file: `name` in the folder if the path is one or ends with a slash."""
         path = Path(self.text).expanduser().absolute()
         return path / name if self.text.endswith("/") or path.is_dir() else path
 
@@ -95,15 +95,15 @@ class Option:
     """One flag or word of a task.
 
     Attributes:
-        name: of the parameter or field.
-        kind: its annotation.
-        default: MISSING if it must be given.
-        about: its help, without the default.
+        name: name of the parameter or field.
+        kind: text of its annotation.
+        default: the default; MISSING if a value is required.
+        about: the help text, without the default.
         unset: a description of the default.
-        word: may be given without the flag's name.
+        word: the flag's name may be omitted.
         least: the smallest number that makes sense.
-        example: of a number.
-        value: a word for the value, in help: `GPU`; from the kind and the name if empty.
+        example: an example of a number.
+        value: a placeholder for the value in help: `GPU`; derived from the kind and the name if empty.
         group: the parameter that holds the field; empty for a parameter itself.
         group_class: the dataclass of that parameter.
     """
@@ -165,13 +165,13 @@ class Option:
         """Report whether the flag may be repeated."""
         return self.kind in ("tuple[str, ...]", "CommaLists")
 
-    def read(self, given: Any) -> Any:
+    def read(self, parsed: Any) -> Any:
         """Parse Invoke's value.
 
         Raises:
             UsageError: the value is not a number, or is too small.
         """
-        return _READERS[self.kind](self, given)
+        return _READERS[self.kind](self, parsed)
 
     def words(self, value: Any) -> list[str]:
         """Format a value as arguments; none for an empty default."""
@@ -195,22 +195,30 @@ def options_of(body: Callable[..., object]) -> tuple[Option, ...]:
     """Return the options that a task's body declares: parameters and fields of dataclasses, in order."""
     _context, *parameters = inspect.signature(body).parameters.values()
     namespace = inspect.unwrap(body).__globals__
-    found: list[Option] = []
-    for one in parameters:
-        group = namespace.get(one.annotation)
-        if isinstance(group, type) and dataclasses.is_dataclass(group) and one.default is one.empty:
-            for field in dataclasses.fields(group):
-                kind = str(field.type)
-                made = Option(
-                    field.name, kind, field.default, group=one.name, group_class=group, **field.metadata
+    options: list[Option] = []
+    for parameter in parameters:
+        group = namespace.get(parameter.annotation)
+        # A dataclass with a default is not a group: `OutFile` is the type of a single option.
+        is_group = isinstance(group, type) and dataclasses.is_dataclass(group)
+        if is_group and parameter.default is parameter.empty:
+            options += [
+                Option(
+                    field.name,
+                    str(field.type),
+                    field.default,
+                    group=parameter.name,
+                    group_class=group,
+                    **field.metadata,
                 )
-                found.append(made)
+                for field in dataclasses.fields(group)
+            ]
         else:
-            found.append(Option(one.name, one.annotation, one.default.default, **one.default.metadata))
-    return tuple(found)
+            field = parameter.default
+            options.append(Option(parameter.name, parameter.annotation, field.default, **field.metadata))
+    return tuple(options)
 
 
-def bind(options: Iterable[Option], given: Mapping[str, Any]) -> dict[str, Any]:
+def bind(options: Iterable[Option], parsed: Mapping[str, Any]) -> dict[str, Any]:
     """Convert the values that Invoke has parsed into the arguments of a task's body.
 
     Raises:
@@ -219,10 +227,10 @@ def bind(options: Iterable[Option], given: Mapping[str, Any]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     groups: dict[str, tuple[type, dict[str, Any]]] = {}
     for option in options:
-        found: Any = given.get(option.name, option.initial)
+        raw: Any = parsed.get(option.name, option.initial)
         if option.kind == "bool | None":
-            found = found, given.get(f"no_{option.name}", False)
-        value = option.read(found)
+            raw = raw, parsed.get(f"no_{option.name}", False)
+        value = option.read(raw)
         if option.group_class:
             groups.setdefault(option.group, (option.group_class, {}))[1][option.name] = value
         else:
@@ -240,6 +248,7 @@ def _number(option: Option, text: str) -> Any:
         return None
     whole = option.kind == "int | None"
     value = (_DIGITS if whole else _DECIMAL).fullmatch(text) and (int if whole else float)(text)
+    # A float is a number of seconds, of which none at all makes no sense.
     if value is None or value < option.least or not (whole or value):
         example = option.example or f"{option.flag} 4"
         what = "a whole number" if whole else "a number"
@@ -247,8 +256,8 @@ def _number(option: Option, text: str) -> Any:
     return value
 
 
-def _pair(option: Option, given: tuple[bool, bool]) -> bool | None:
-    yes, no = given
+def _pair(option: Option, switches: tuple[bool, bool]) -> bool | None:
+    yes, no = switches
     if yes and no:
         other = flag_of(f"no_{option.name}")
         raise UsageError(f"{option.flag} and {other} contradict each other", hints=["omit one of them"])
@@ -267,7 +276,7 @@ def _path(_: Option, text: str) -> Path | None:
 _READERS: dict[str, Callable[[Option, Any], Any]] = {
     "str": lambda _, text: text,
     "str | None": lambda _, text: text,
-    "bool": lambda _, given: bool(given),
+    "bool": lambda _, switch: bool(switch),
     "bool | None": _pair,
     "int | None": _number,
     "float | None": _number,
@@ -287,13 +296,9 @@ _HELP = frozenset(("--help", "-h"))
 class OptionTask(Task[Any]):
     """A task for Invoke's parser, with declared options.
 
-    Words with a default are optional, unlike Invoke's positional arguments: as many of them are
-    positional as the command line has words. Where help is asked for, only the words before it are
-    positional, since Invoke would take `--help` for the value of a word that is missing.
-
     Attributes:
-        tables: it prints some, and so it takes `--wide`.
-        typed: its name in a command line; empty for a task of no namespace.
+        tables: the task prints tables, and so it takes `--wide`.
+        typed: the task's name in a command line; empty for a task outside of the namespace.
     """
 
     tables = False
@@ -314,30 +319,33 @@ class OptionTask(Task[Any]):
         """Return the arguments for a command line: the words after the task's name and before `--`."""
         options = (*self.options, *([WIDE] if self.tables else ()))
         place = next((index for index, word in enumerate(words) if word in _HELP), None)
-        given = self._given_words(words[:place])
-        found = []
-        for one in options:
-            required = one.default is MISSING and place is None
-            positional = one.word and (required or one.name in given)
-            found.append(_argument(one, one.name, one.help, positional=positional))
-            if one.kind == "bool | None":
-                found.append(_argument(one, f"no_{one.name}", f"the opposite of {one.flag}"))
-        return found
+        # Invoke requires every positional argument. So that words with a default are optional, only as many
+        # are positional as the command line has words; and with `--help` only those before it, as Invoke
+        # would take `--help` for the value of a missing word.
+        typed = self._typed_words(words[:place])
+        arguments = []
+        for option in options:
+            required = option.default is MISSING and place is None
+            positional = option.word and (required or option.name in typed)
+            arguments.append(_argument(option, option.name, option.help, positional=positional))
+            if option.kind == "bool | None":
+                arguments.append(_argument(option, f"no_{option.name}", f"the opposite of {option.flag}"))
+        return arguments
 
-    def _given_words(self, words: Sequence[str]) -> set[str]:
+    def _typed_words(self, words: Sequence[str]) -> set[str]:
         """Return the names of the options that are given as words."""
         if not words:
             return set()
-        valued = {one.flag for one in self.options if not one.kind.startswith("bool")}
+        valued = {option.flag for option in self.options if not option.kind.startswith("bool")}
         rest, count, named = iter(words), 0, set()
-        for one in rest:
-            if one == "-" or not one.startswith("-"):
+        for word in rest:
+            if word == "-" or not word.startswith("-"):
                 count += 1
             else:
-                named.add(one.partition("=")[0])
-                if one in valued:
+                named.add(word.partition("=")[0])
+                if word in valued:
                     next(rest, None)
-        free = [one.name for one in self.options if one.word and one.flag not in named]
+        free = [option.name for option in self.options if option.word and option.flag not in named]
         return set(free[:count])
 
 
@@ -354,10 +362,8 @@ def _argument(option: Option, name: str, about: str, *, positional: bool = False
 
 
 def command_line() -> tuple[list[str], list[str]]:
-    """Return the words before and after `--`, of which Invoke joins the latter, and loses their quotes.
-
-    A command with a mode is named by the task of that mode.
-    """
+    """Return the words before and after `--`; a command with a mode is named by the task of that mode."""
+    # Invoke joins the words after `--` into one text, so the boundaries of quoted words are lost there.
     words = modes.resolved(sys.argv[1:])
     at = words.index("--") if "--" in words else len(words)
     return words[:at], words[at + 1 :]
@@ -366,20 +372,22 @@ def command_line() -> tuple[list[str], list[str]]:
 def to_argv(task: OptionTask, values: Mapping[str, Any]) -> list[str]:
     """Return the words and flags that pass these arguments to a task's body, without the task's name.
 
-    `values` are by the names of the body's parameters; missing ones have their defaults.
+    Args:
+        task: the task.
+        values: arguments by the names of the body's parameters; missing ones have their defaults.
     """
-    found: list[str] = []
+    argv: list[str] = []
     in_order = True  # a word counts by its place, so none may be missing before it
     for option, value in _flat(task.options, values):
         text = option.text(value) if option.word else ""
         in_order = in_order and bool(text) and (text == "-" or not text.startswith("-"))
-        found += [text] if in_order else option.words(value)
-    return found
+        argv += [text] if in_order else option.words(value)
+    return argv
 
 
 def _flat(options: Iterable[Option], values: Mapping[str, Any]) -> Iterator[tuple[Option, Any]]:
     """Yield each option with its value, words first."""
-    for option in sorted(options, key=lambda one: not one.word):
+    for option in sorted(options, key=lambda option: not option.word):
         if option.group in values:
             yield option, getattr(values[option.group], option.name)
         else:

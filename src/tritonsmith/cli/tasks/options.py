@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tritonsmith.cli.tasks.option_fields import CommaList, again, flag, word
 
-# Whatever the task does
+# Any task.
 ENV = flag("environment name or env file", "dev", value="ENV")
 TRITON = flag("Triton that compiles: 3.9.0, debug, ./python or 3.9.0,ptxas=13.0", "", value="TRITON")
 WHEEL_ENV = again(ENV, default="wheel")
@@ -25,15 +25,15 @@ JOBS = flag(
 PACKAGES = flag("interpreter with the pytest, numpy and torch for the tests", None, value="PYTHON")
 PYTORCH = flag("PyTorch release: 2.9.1, or 2.9 for its last", "", value="VERSION")
 
-# Where it writes
+# Outputs.
 OUT = flag("folder for the outputs", None, unset="in the workspace", value="DIR")
 OUT_FILE = flag("file to write, or a folder for it", None)
 PLOT = flag("write a picture: FILE.png or FILE.svg", None, value="FILE")
 
-# Experiments
+# Experiments.
 CONFIRM = flag("number of times to test each change; all must agree", None, least=1, example="--confirm 3")
 
-# What is built
+# Builds.
 SOURCE = flag("Triton checkout or git URL", "", value="CHECKOUT")
 LLVM_DIR = flag("install prefix or build folder of the LLVM to use", "", value="DIR")
 LLVM_SOURCE = flag("LLVM sources: git URL, checkout or tarball", "", value="SOURCES")
@@ -43,7 +43,7 @@ BUILD_FOR = flag("what the build is for: opt, python, tests or all", "", value="
 FORCE = flag("ignore preflight errors", default=False)
 RECONFIGURE = flag("configure even if nothing changed", default=False)
 
-# Kernels
+# Kernels.
 KERNEL_SOURCE = word(
     "FILE[:KERNEL], MODULE:KERNEL, kernels file, or folder of kernel.compile", value="FILE[:KERNEL]"
 )
@@ -77,7 +77,7 @@ CHECK = flag("the run is wrong if this fails: 'out ~ reference', or a function",
 CORPUS = flag("folder of the corpus", None, unset="in the workspace", value="DIR")
 SCHEDULER = flag("Dask scheduler whose workers compile: tcp://HOST:8786", "", value="URL")
 
-# Dumps of passes
+# Dumps of passes.
 NUMBER = word("pass: its number in passes.list, or its name if it ran once", value="PASS")
 MAYBE_NUMBER = again(NUMBER, default="")
 FOLDER = word("folder that passes.dump wrote", value="DIR")
@@ -116,7 +116,7 @@ class ReplayerOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class EntryOptions:
-    """The entries of Triton's caches that a command is about."""
+    """Filters of the entries of Triton's caches."""
 
     kernel: str = flag("only kernels whose name matches this glob: 'matmul_*'", "")
     target: str = flag("only this target: cuda:90, hip:gfx942, or a GPU such as h100", "", value="GPU")
@@ -130,7 +130,7 @@ class EntryOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class StoreOptions:
-    """The store."""
+    """The store of LLVMs."""
 
     store: str = flag("folder of the store, instead of the environment's", "")
     env: str = ENV

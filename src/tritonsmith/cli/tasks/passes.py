@@ -31,7 +31,7 @@ from tritonsmith.cli.tasks.options import (
     OUT_FILE,
     PYTHON,
 )
-from tritonsmith.cli.tasks.output import task
+from tritonsmith.cli.tasks.task import task
 from tritonsmith.compiler import env_profiles
 from tritonsmith.compiler.dump import import_log, index, pass_runs, run
 from tritonsmith.compiler.dump.run import Choices

@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING
 
 from invoke.context import Context
 
-from tritonsmith.cli.tasks.kernel_options import KernelOptions, toolchain
+from tritonsmith.cli.tasks import output
+from tritonsmith.cli.tasks.kernel_options import KernelOptions, target_of, toolchain
 from tritonsmith.cli.tasks.option_fields import again, flag, word
 from tritonsmith.cli.tasks.options import ANY_ENV, DUMPED_KERNEL, JSON, OUT, PYTHON, SOURCE, TRITON
-from tritonsmith.cli.tasks.output import task
+from tritonsmith.cli.tasks.task import task
+from tritonsmith.core.command_line import command
+from tritonsmith.core.errors import UndecidedError, UsageError
+from tritonsmith.core.ui import console
 
 if TYPE_CHECKING:
     from tritonsmith.check.answer import CheckResult
-    from tritonsmith.compiler.dump.index import DumpIndex
 
 
 @task(tables=True, name="check")
@@ -41,19 +44,14 @@ def check(
 ) -> None:
     """Find the first pass that changes the result, by running the IR."""
     from tritonsmith.check import when_wrong
-    from tritonsmith.cli.tasks import output
-    from tritonsmith.core.command_line import command
-    from tritonsmith.core.errors import UndecidedError, UsageError
-    from tritonsmith.core.ui import console
 
+    # NumPy and xDSL are extras of the package. Everything below imports them, so their absence is reported
+    # first.
     with when_wrong.as_undecided():
         when_wrong.require_packages()
-    from tritonsmith.check.answer import (
-        as_json,
-        lines,
-        table,
-        undecided,
-    )
+    from tritonsmith.check.answer import failure, undecided
+    from tritonsmith.check.check import check_dump, check_kernel
+    from tritonsmith.compiler import run
 
     if bool(folder) == list_ or (source and not list_):
         hints = ["invoke passes.check DIR, or FILE:KERNEL", "invoke passes.check --list --source CHECKOUT"]
@@ -62,57 +60,59 @@ def check(
         others = kernel or seeds or through_llvm or against or out or triton or env or python or timeout
         _list(source, alone=not others and what == KernelOptions(), json=json)
         return
-    if Path(folder).suffix == ".mlir":
-        said = "this is a single file; passes.check takes the folder of a dump, or a kernel"
-        raise UsageError(said, where=folder, hints=[command("passes.check", Path(folder).parent.parent)])
     is_dump = Path(folder).is_dir()
-    _require_fitting(is_dump, kernel, compiled=bool(out) or what != KernelOptions(), against=against)
+    _require_fitting(folder, kernel, compiled=bool(out) or what != KernelOptions(), against=against)
     try:
+        # `git bisect` and scripts read the exit code: what could not be checked is neither good nor bad.
         with when_wrong.as_undecided():
             if is_dump:
                 if triton:
                     hints = ["the interpreter that prints its generic form: --env ENV, or --python PYTHON"]
                     raise UsageError("--triton applies to a kernel, not to a dump", hints=hints)
-                made, answer = _of_dump(
-                    Path(folder), kernel, seeds, env, python, timeout, silent=json, through_llvm=through_llvm
+                index, answer = check_dump(
+                    Path(folder),
+                    kernel,
+                    seeds,
+                    env=env,
+                    interpreter=python,
+                    silent=json,
+                    through_llvm=through_llvm,
+                    timeout=timeout,
                 )
             else:
-                made, answer = _of_kernel(
-                    folder,
-                    what,
+                request = what.request(folder, target=target_of("ttgir"))
+                run.check(request)
+                index, answer = check_kernel(
+                    request,
+                    toolchain(triton, env, python, jobs=1),
                     out,
                     seeds,
-                    triton,
-                    env,
-                    python,
-                    timeout,
                     silent=json,
                     through_llvm=through_llvm,
                     interpreted=bool(against),
+                    timeout=timeout,
                 )
     except UndecidedError as error:
         if json:
             output.json(undecided(error))
         raise
-    if json:
-        output.json(as_json(answer))
-    else:
-        console.out().print(table(answer))
-        for line in lines(answer):
-            console.out().print(line, markup=False)
-    _judge(made, answer)
+    _print(answer, json=json)
+    if error_to_raise := failure(answer, index.folder):
+        raise error_to_raise
 
 
-def _require_fitting(is_dump: bool, kernel: str, *, compiled: bool, against: str) -> None:
+def _require_fitting(folder: str, kernel: str, *, compiled: bool, against: str) -> None:
     """Check that the flags fit the subject: a dump or a kernel.
 
     Raises:
-        UsageError: they are not.
+        UsageError: they do not.
     """
-    from tritonsmith.core.errors import UsageError
-
+    if Path(folder).suffix == ".mlir":
+        what = "this is a single file; passes.check takes the folder of a dump, or a kernel"
+        raise UsageError(what, where=folder, hints=[command("passes.check", Path(folder).parent.parent)])
     if against not in ("", "interpreter"):
         raise UsageError(f"--against cannot be {against!r}", hints=["--against interpreter"])
+    is_dump = Path(folder).is_dir()
     if is_dump and compiled:
         raise UsageError("flags of a compile apply to a kernel, not to a dump")
     if is_dump and against:
@@ -123,22 +123,17 @@ def _require_fitting(is_dump: bool, kernel: str, *, compiled: bool, against: str
 
 
 def _list(source: str, *, alone: bool, json: bool) -> None:
-    """Print which operations are known, of all or of those in a checkout."""
+    """Print which operations the check knows: all, or those of a checkout."""
     from dataclasses import asdict
 
     from tritonsmith.build.triton import commands
-    from tritonsmith.check.answer import (
-        coverage,
-        coverage_of_all,
-        coverage_of_checkout,
-    )
-    from tritonsmith.cli.tasks import output
+    from tritonsmith.check.answer import coverage, coverage_of_all, coverage_of_checkout
     from tritonsmith.core.envs import settings
-    from tritonsmith.core.errors import FactError, UsageError
-    from tritonsmith.core.ui import console
+    from tritonsmith.core.errors import FactError
 
     if not alone:
         raise UsageError("--list takes --source and --json alone")
+    # `find_triton` would offer to clone a checkout that is not there.
     if source and not Path(source).is_dir():
         raise FactError("no such folder", where=source, hints=["--source CHECKOUT, a clone of Triton"])
     if source:
@@ -147,96 +142,16 @@ def _list(source: str, *, alone: bool, json: bool) -> None:
     else:
         rows = coverage_of_all()
     if json:
-        output.json({"schema": 1, "dialects": [asdict(one) for one in rows]})
+        output.json({"schema": 1, "dialects": [asdict(row) for row in rows]})
         return
     console.out().print(coverage(rows))
 
 
-def _judge(made: DumpIndex, answer: CheckResult) -> None:
-    """Exit with the code of the answer.
+def _print(answer: CheckResult, *, json: bool) -> None:
+    from tritonsmith.check.answer import as_json, lines, table
 
-    Raises:
-        SmithError: something changes the result.
-        UndecidedError: something that was asked for could not be checked.
-    """
-    from tritonsmith.check.answer import (
-        interpreter_verdict,
-        open_end,
-        verdict,
-    )
-    from tritonsmith.core.command_line import command
-    from tritonsmith.core.errors import SmithError, UndecidedError
-
-    page = "docs/passes-check.md says what is compared"
-    if answer.culprit:
-        hints = [command("passes.diff", made.folder, answer.culprit.checked.name), page]
-        raise SmithError(verdict(answer), hints=hints)
-    beside = answer.interpreted
-    if beside and beside.status == "differs":
-        raise SmithError(interpreter_verdict(answer.kernel), hints=[page])
-    if answer.open:
-        raise open_end(answer)
-    if beside and beside.status == "unknown":
-        what = "the first IR was not compared with TRITON_INTERPRET=1"
-        raise UndecidedError(what, why=beside.why, hints=beside.hints)
-
-
-def _of_dump(
-    folder: Path,
-    kernel: str,
-    seeds: int | None,
-    env: str,
-    python: Path | None,
-    timeout: int | None,
-    *,
-    silent: bool,
-    through_llvm: bool,
-) -> tuple[DumpIndex, CheckResult]:
-    from tritonsmith.check import check as passes_check
-    from tritonsmith.compiler.dump import index
-    from tritonsmith.compiler.replay import replayer
-    from tritonsmith.core.envs import workspace
-    from tritonsmith.core.errors import FactError
-
-    made, space = index.read(folder), workspace.default()
-    one = index.choose_kernel(made, kernel)
-    chosen = replayer.choose(made, space, env=env, python=python, triton_opt=None)
-    if chosen.python is None:
-        raise FactError("only an interpreter with Triton prints the generic form", hints=["--python PATH"])
-    answer = passes_check.check(
-        made, one, chosen.python, space, seeds, silent=silent, through_llvm=through_llvm, timeout=timeout
-    )
-    return made, answer
-
-
-def _of_kernel(
-    kernel: str,
-    what: KernelOptions,
-    out: Path | None,
-    seeds: int | None,
-    triton: str,
-    env: str,
-    python: Path | None,
-    timeout: int | None,
-    *,
-    silent: bool,
-    through_llvm: bool,
-    interpreted: bool,
-) -> tuple[DumpIndex, CheckResult]:
-    from tritonsmith.check.check import check_kernel
-    from tritonsmith.cli.tasks.kernel_options import target_of
-    from tritonsmith.compiler import run
-
-    asked = what.request(kernel, target=target_of("ttgir"))
-    run.check(asked)
-    where = toolchain(triton, env, python, jobs=1)
-    return check_kernel(
-        asked,
-        where,
-        out,
-        seeds,
-        silent=silent,
-        through_llvm=through_llvm,
-        interpreted=interpreted,
-        timeout=timeout,
-    )
+    if json:
+        output.json(as_json(answer))
+        return
+    console.out().print(table(answer))
+    output.lines(lines(answer))

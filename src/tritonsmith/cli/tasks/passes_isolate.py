@@ -18,7 +18,7 @@ from tritonsmith.cli.tasks.options import (
     TOOL_SOURCE,
     ReplayerOptions,
 )
-from tritonsmith.cli.tasks.output import task
+from tritonsmith.cli.tasks.task import task
 
 if TYPE_CHECKING:
     from tritonsmith.compiler.dump.index import DumpIndex

@@ -26,7 +26,7 @@ from tritonsmith.cli.tasks.options import (
     TOOL_SOURCE,
     ReplayerOptions,
 )
-from tritonsmith.cli.tasks.output import task
+from tritonsmith.cli.tasks.task import task
 from tritonsmith.compiler import changed_program
 from tritonsmith.compiler.dump import index
 from tritonsmith.compiler.replay import debugger, pass_chain, replayer

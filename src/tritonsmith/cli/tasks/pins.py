@@ -1,25 +1,23 @@
-"""`pins`: show which Triton and which LLVM belong to which PyTorch."""
+"""`pins` and `env-triton`: the Triton and LLVM that belong to a PyTorch, shown and installed."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
-from dataclasses import asdict
 from pathlib import Path
 
 from invoke.context import Context
 
 from tritonsmith.cli.tasks import output
 from tritonsmith.cli.tasks.option_fields import again, flag, split
-from tritonsmith.cli.tasks.options import ANY_ENV, DRY_RUN, JSON, PYTHON, PYTORCH
-from tritonsmith.cli.tasks.output import task
-from tritonsmith.core import untrusted
-from tritonsmith.core.envs import settings, workspace
-from tritonsmith.core.errors import FactError, UndecidedError, UsageError
+from tritonsmith.cli.tasks.options import ANY_ENV, DRY_RUN, ENV, JSON, PYTHON, PYTORCH, YES
+from tritonsmith.cli.tasks.task import task
+from tritonsmith.core.envs import receipts, settings, workspace
+from tritonsmith.core.errors import SmithError, UndecidedError, UsageError, did_you_mean
+from tritonsmith.core.plan import Plan
 from tritonsmith.core.ui import console
 from tritonsmith.doctor.pins import install, read_upstream, releases_with, report
-from tritonsmith.doctor.pins import releases_with as pins_picks
-from tritonsmith.facts import checkout, pytorch_pins
+from tritonsmith.facts import machine, pytorch_pins
+from tritonsmith.wheels import purge, venv
 
 
 @task(tables=True)
@@ -43,8 +41,8 @@ def pins(
     dry_run: bool = DRY_RUN,
 ) -> None:
     """Show which Triton and which LLVM belong to which PyTorch."""
-    of_clone = bool(triton or picks)
-    _one_question(
+    needs_clone = bool(triton or picks)
+    _require_one_question(
         {
             "--live": live,
             "--installed": installed,
@@ -54,12 +52,12 @@ def pins(
             "--nightlies": bool(nightlies),
         }
     )
-    for name, used, wants, there in (
+    for name, value, required, is_there in (
         (
             "--pytorch",
             pytorch,
             "--live, or no other question",
-            not (installed or of_clone or package or nightlies),
+            not (installed or needs_clone or package or nightlies),
         ),
         ("--at", at, "--nightlies", bool(nightlies)),
         ("--nightlies", nightlies, "--at", bool(at)),
@@ -69,32 +67,34 @@ def pins(
         ("--dry-run", dry_run, "--live", live),
         ("--env", env, "--installed", installed),
         ("--python", python, "--installed", installed),
-        ("--source", source, "--triton, --picks or --live", live or of_clone or bool(nightlies)),
+        ("--source", source, "--triton, --picks or --live", live or needs_clone or bool(nightlies)),
     ):
-        if used and not there:
-            raise UsageError(f"{name} requires {wants}", hints=["help on the flags: invoke --help pins"])
-    _no_contradiction(json=json, dry_run=dry_run, update=update, ref=ref, env=env, python=python)
+        if value and not is_there:
+            raise UsageError(f"{name} requires {required}", hints=["help on the flags: invoke --help pins"])
+    _refuse_contradictions(json=json, dry_run=dry_run, update=update, ref=ref, env=env, python=python)
     if update:
         _update(pytorch, repository, source, json=json, dry_run=dry_run)
     elif live:
-        _live(pytorch, repository, ref, source, json=json, dry_run=dry_run)
+        _print_live(pytorch, repository, ref, source, json=json, dry_run=dry_run)
     elif installed:
-        _installed(env, python, json=json)
+        _print_installed(env, python, json=json)
     elif nightlies:
-        _nightlies(nightlies, at, _clone(source), json=json)
-    elif of_clone:
-        _of_clone(triton, picks, _some_clone(source), json=json)
+        _print_nightlies(nightlies, at, read_upstream.clone_of(source), json=json)
+    elif triton:
+        _print_holders(triton, read_upstream.require_clone(source), json=json)
+    elif picks:
+        _print_picks(picks, read_upstream.require_clone(source), json=json)
     else:
-        _table(pytorch, package, json=json)
+        _print_table(pytorch, package, json=json)
 
 
-def _one_question(flags: dict[str, bool]) -> None:
-    asked = [name for name, given in flags.items() if given]
-    if len(asked) > 1:
-        raise UsageError(f"{' and '.join(asked)} contradict each other", hints=["use one at a time"])
+def _require_one_question(flags: dict[str, bool]) -> None:
+    questions = [name for name, is_given in flags.items() if is_given]
+    if len(questions) > 1:
+        raise UsageError(f"{' and '.join(questions)} contradict each other", hints=["use one at a time"])
 
 
-def _no_contradiction(
+def _refuse_contradictions(
     *, json: bool, dry_run: bool, update: bool, ref: str, env: str, python: Path | None
 ) -> None:
     if json and dry_run:
@@ -109,17 +109,17 @@ def _no_contradiction(
 
 
 def _print(lines: Iterable[str]) -> None:
-    for line in lines:
-        console.out().print(console.typed(line), markup=False)
+    output.lines(map(console.typed, lines))
 
 
-def _table(pytorch: str, package: str, *, json: bool) -> None:
+def _print_table(pytorch: str, package: str, *, json: bool) -> None:
+    """Print what the table says: of a package, of one release, or all of it."""
     if package:
-        found = pytorch_pins.find_package(package)
+        releases = pytorch_pins.find_package(package)
         if json:
-            console.out().print_json(data=report.packages_json(found))
+            console.out().print_json(data=report.packages_json(releases))
         else:
-            console.out().print(report.packages(found))
+            console.out().print(report.packages(releases))
         return
     if pytorch:
         match = pytorch_pins.find(pytorch)
@@ -141,23 +141,27 @@ def _table(pytorch: str, package: str, *, json: bool) -> None:
     _print(["", *report.indexes()])
 
 
-def _live(pytorch: str, repository: str, ref: str, source: Path | None, *, json: bool, dry_run: bool) -> None:
+def _print_live(
+    pytorch: str, repository: str, ref: str, source: Path | None, *, json: bool, dry_run: bool
+) -> None:
+    """Print the pins in PyTorch's own files at a tag, branch or commit."""
     version = _version(pytorch) if pytorch else ""
-    wanted = ref or (f"v{version}" if version else "main")
+    wanted_ref = ref or (f"v{version}" if version else "main")
     where, space = repository or read_upstream.default_repository(), workspace.default()
     if dry_run:
-        output.plan(read_upstream.fetch(where, wanted, space))
+        output.plan(read_upstream.fetch(where, wanted_ref, space))
         return
-    reading = read_upstream.read(where, wanted, space, _clone(source))
+    reading = read_upstream.read(where, wanted_ref, space, read_upstream.clone_of(source))
     if json:
         console.out().print_json(data=report.live_json(reading))
         return
-    named = version or wanted.removeprefix("v")
-    row = next((row for row in pytorch_pins.releases() if row.version == named), None)
+    name = version or wanted_ref.removeprefix("v")
+    row = next((row for row in pytorch_pins.releases() if row.version == name), None)
     _print(report.live(reading, row))
 
 
 def _update(pytorch: str, repository: str, source: Path | None, *, json: bool, dry_run: bool) -> None:
+    """Update the table from the tags of the releases."""
     file = read_upstream.target()
     where, space = repository or read_upstream.default_repository(), workspace.default()
     versions = split(pytorch) or tuple(row.version for row in pytorch_pins.releases())
@@ -167,117 +171,118 @@ def _update(pytorch: str, repository: str, source: Path | None, *, json: bool, d
             output.plan(read_upstream.fetch(where, f"v{version}", space))
         console.note(f"the changes to {file} depend on the downloaded files")
         return
-    found, missing = read_upstream.readings(versions, where, space, _clone(source))
-    revision = read_upstream.revise_all(untrusted.read_bytes(file).decode(), found)
-    plan = read_upstream.plan(file, revision)
+    clone = read_upstream.clone_of(source)
+    plan, changes, missing = read_upstream.prepare_update(versions, where, space, clone)
     output.warnings(f"the repository has no pins at v{version}" for version in missing)
     if dry_run:
         output.plan(plan)
         return
     read_upstream.execute(plan, space)
     if json:
-        console.out().print_json(data=report.update_json(file, revision.changes, missing))
+        console.out().print_json(data=report.update_json(file, changes, missing))
         return
-    _print(revision.changes)
-    _print(
-        [f"{file}: {f'{len(revision.changes)} pins changed' if revision.changes else 'nothing to change'}"]
-    )
+    _print(changes)
+    _print([f"{file}: {f'{len(changes)} pins changed' if changes else 'nothing to change'}"])
 
 
-def _installed(env: str, python: Path | None, *, json: bool) -> None:
-    if python:
-        path = python
-    else:
-        folder = workspace.default().env(settings.load(env or "dev").name)
-        path = folder.python
-        if not path.exists():
-            raise FactError(
-                f"environment {folder.name!r} has no virtual environment yet",
-                where=folder.venv,
-                hints=["give a Python with torch: --python PATH", "or another environment: --env NAME"],
-            )
-    found = install.read(path)
+def _print_installed(env: str, python: Path | None, *, json: bool) -> None:
+    """Print whether the torch and the Triton of an interpreter belong together."""
+    installed = install.read(python or install.python_of(env or "dev"))
     if json:
-        console.out().print_json(data=report.installed_json(found))
+        console.out().print_json(data=report.installed_json(installed))
     else:
-        _print(report.installed(found))
+        _print(report.installed(installed))
 
 
-def _of_clone(triton: str, branch: str, clone: Path, *, json: bool) -> None:
-    if triton:
-        _holders(triton, clone, json=json)
-    else:
-        _picks(branch, clone, json=json)
-
-
-def _holders(commit: str, clone: Path, *, json: bool) -> None:
-    found = releases_with.find(commit, clone)
+def _print_holders(commit: str, clone: Path, *, json: bool) -> None:
+    """Print the PyTorch releases whose Triton has a commit."""
+    holders = releases_with.find(commit, clone)
     if json:
-        console.out().print_json(data=report.holders_json(found))
+        console.out().print_json(data=report.holders_json(holders))
     else:
-        _print(report.holders(found))
-        console.out().print(report.holdings(found))
-        _print(report.open_questions(found))
-    if doubts := sorted({one.standing.why for one in found.holdings if one.standing.doubt}):
+        _print(report.holders(holders))
+        console.out().print(report.holdings(holders))
+        _print(report.open_questions(holders))
+    # A script that asks whether a release has a fix must not take a doubt for an answer.
+    if doubts := sorted({row.standing.why for row in holders.holdings if row.standing.doubt}):
         hints = ["compare them: git show COMMIT"]
         raise UndecidedError("this history does not settle every pin", why="\n".join(doubts), hints=hints)
 
 
-def _nightlies(url: str, commit: str, clone: Path | None, *, json: bool) -> None:
+def _print_nightlies(url: str, commit: str, clone: Path | None, *, json: bool) -> None:
+    """Print which nightlies of an index have a commit."""
     from tritonsmith.lab.bisect import history  # not for the table
 
-    found = history.standings(history.read(url), commit, clone)
-    first = history.first(found)
+    rows = history.standings(history.read(url), commit, clone)
+    first = history.first(rows)
     if json:
-        rows = [
-            {
-                "nightly": one.wheel.label,
-                **{key: value for key, value in asdict(one).items() if key != "wheel"},
-            }
-            | {"commit": one.wheel.commit, "url": one.wheel.url}
-            for one in found
-        ]
-        output.json({"schema": 1, "first": first.wheel.label if first else None, "nightlies": rows})
+        output.json(history.standings_as_json(rows))
     else:
-        console.out().print(history.table(found))
+        console.out().print(history.table(rows))
         if first:
             console.out().print(f"first that has {commit}: {first.wheel.label}", markup=False)
             console.out().print(f"  {first.wheel.url}", markup=False)
-    if not first and any(one.standing is history.NightlyStanding.UNKNOWN for one in found):
+    if not first and any(row.standing is history.NightlyStanding.UNKNOWN for row in rows):
         hints = ["give a clone: --source PATH"] if clone is None else ["git fetch --all, in the clone"]
         raise UndecidedError(f"no nightly is known to have {commit}", hints=hints)
 
 
-def _picks(branch: str, clone: Path, *, json: bool) -> None:
-    found = pins_picks.find_picks(branch, clone)
+def _print_picks(branch: str, clone: Path, *, json: bool) -> None:
+    """Print the commits of a release branch since it was cut."""
+    picks = releases_with.find_picks(branch, clone)
     if json:
-        console.out().print_json(data=report.picks_json(found))
+        console.out().print_json(data=report.picks_json(picks))
         return
-    _print(report.picked(found))
-    console.out().print(report.picks(found))
-
-
-def _some_clone(source: Path | None) -> Path:
-    if found := _clone(source):
-        return found
-    hints = ["run this in a clone, or give one: --source PATH"]
-    raise FactError("no clone of Triton found", where=Path.cwd(), hints=hints)
+    _print(report.picked(picks))
+    console.out().print(report.picks(picks))
 
 
 def _version(text: str) -> str:
-    """Return a release that is in the table, or newer than the table."""
-    plain = text.removeprefix("v")
-    if re.fullmatch(r"\d+\.\d+\.\d+", plain):
-        return plain
-    match = pytorch_pins.find(text)
+    """Return the version of a release, and print the note about it."""
+    version, note = read_upstream.version_of(text)
+    if note:
+        console.note(note)
+    return version
+
+
+@task(tables=True, name="env-triton")
+def env_triton(
+    context: Context,
+    pytorch: str = again(PYTORCH, "the installed one"),
+    env: str = ENV,
+    channel: str = flag("build of PyTorch: cuda, rocm or xpu", "cuda"),
+    yes: bool = YES,
+    dry_run: bool = DRY_RUN,
+) -> None:
+    """Install the Triton that a PyTorch requires, or name its commit."""
+    if channel not in pytorch_pins.CHANNELS:
+        raise UsageError(
+            f"--channel cannot be {channel!r}", hints=did_you_mean(channel, pytorch_pins.CHANNELS)
+        )
+    chosen = settings.load(env)
+    folder = workspace.default().env(chosen.name)
+    match = install.release_of(pytorch, folder)
     if match.note:
         console.note(match.note)
-    return match.release.version
-
-
-def _clone(source: Path | None) -> Path | None:
-    """Return the clone of Triton that a flag names, or that contains the current folder."""
-    if source:
-        return source
-    around = checkout.enclosing(Path.cwd())
-    return around if around is not None and (around / ".git").exists() else None
+    base = venv.base_interpreter(chosen.python.interpreter)
+    now = install.current(folder, base)
+    # pip replaces another `triton` itself, but not `pytorch-triton` or `triton-nightly`: their files would
+    # stay in the same folder.
+    others = set(now.triton_owners) - {"triton"} if now else set()
+    before = purge.survey(now).plan if now and others else Plan("nothing to purge")
+    prepared = install.prepare(match.release, channel, folder, base, machine.read(), now, before)
+    if dry_run:
+        output.plan(prepared.plan)
+        return
+    if not prepared.plan.steps:
+        console.out().print(prepared.plan.title, markup=False)
+        return
+    output.notes(f"replaces {name}" for name in prepared.replaces)
+    question = f"Replace with {prepared.requirement} in {folder.venv}?"
+    if prepared.replaces and not output.agreed(question, yes=yes):
+        raise SmithError("nothing was replaced", hints=["--dry-run shows what would happen"])
+    with receipts.open_session("env-triton", chosen.name) as running:
+        install.execute(prepared, match.release, running)
+    output.done(
+        f"{prepared.requirement}, as PyTorch {match.release.version} requires, in {folder.venv}", running
+    )

@@ -17,7 +17,7 @@ from tritonsmith.build.worktrees import add
 from tritonsmith.cli.tasks import output
 from tritonsmith.cli.tasks.option_fields import again, flag, word
 from tritonsmith.cli.tasks.options import DRY_RUN, ENV, JSON, LOADER, OUT, SOURCE
-from tritonsmith.cli.tasks.output import task
+from tritonsmith.cli.tasks.task import task
 from tritonsmith.compiler import tritons
 from tritonsmith.compiler.replay import replayer
 from tritonsmith.core.envs import receipts, settings, workspace

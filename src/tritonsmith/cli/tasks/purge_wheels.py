@@ -12,7 +12,7 @@ from invoke.context import Context
 from tritonsmith.cli.tasks import output
 from tritonsmith.cli.tasks.option_fields import again, flag
 from tritonsmith.cli.tasks.options import ANY_ENV, DRY_RUN, PYTHON, YES
-from tritonsmith.cli.tasks.output import task
+from tritonsmith.cli.tasks.task import task
 from tritonsmith.core.envs import receipts, settings
 from tritonsmith.core.errors import FactError, SmithError
 from tritonsmith.core.ui import console, tables

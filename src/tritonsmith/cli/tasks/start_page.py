@@ -1,4 +1,4 @@
-"""The pages of help: without a task, tasks by purpose and where to go on; of a task, how to use it."""
+"""The pages of help: the start page, with the tasks by purpose, and the help of one task."""
 
 from __future__ import annotations
 

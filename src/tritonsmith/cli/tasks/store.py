@@ -19,7 +19,7 @@ from tritonsmith.build.store.store import open_store
 from tritonsmith.cli.tasks import output
 from tritonsmith.cli.tasks.option_fields import flag, word
 from tritonsmith.cli.tasks.options import DRY_RUN, JSON, SHA256, YES, StoreOptions
-from tritonsmith.cli.tasks.output import task
+from tritonsmith.cli.tasks.task import task
 from tritonsmith.core.envs import settings, workspace
 from tritonsmith.core.errors import SmithError
 from tritonsmith.core.plan import compression

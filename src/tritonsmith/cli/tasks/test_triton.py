@@ -2,39 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from invoke.context import Context
 
-from tritonsmith.atlas.index import Index
-from tritonsmith.atlas.source_files import SourceFiles
 from tritonsmith.build.cmake import bounded_jobs
 from tritonsmith.build.suites import command, replay, results, selection, workflow
 from tritonsmith.build.triton import commands
 from tritonsmith.cli.tasks import output
 from tritonsmith.cli.tasks.option_fields import CommaList, OutFile, flag, word
 from tritonsmith.cli.tasks.options import DRY_RUN, ENV, JOBS, JSON, PACKAGES, YES
-from tritonsmith.cli.tasks.output import task
+from tritonsmith.cli.tasks.task import task
 from tritonsmith.core.envs import receipts
-from tritonsmith.core.errors import FactError, SmithError, UsageError
+from tritonsmith.core.errors import SmithError, UsageError
 from tritonsmith.core.plan import files as plan_files
 from tritonsmith.core.text import counted
 from tritonsmith.core.ui import console
-from tritonsmith.facts import checkout, git, machine
+from tritonsmith.facts import checkout, machine
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from tritonsmith.build.suites.command import TestedBuild
     from tritonsmith.build.suites.replay import ReplayedStep
     from tritonsmith.build.suites.results import SuiteName, SuiteTest
     from tritonsmith.build.suites.selection import SuiteSelection
     from tritonsmith.build.suites.workflow import WorkflowJob
-
-
-_USUAL: tuple[SuiteName, ...] = ("lit", "cpp", "gpu-less")  # as upstream's `make test-nogpu`
 
 
 @task(tables=True, name="test-triton")
@@ -59,26 +53,25 @@ def test_triton(
     dry_run: bool = DRY_RUN,
 ) -> None:
     """Run the part of Triton's test suite that needs no GPU."""
-    pairs: tuple[tuple[SuiteName, bool], ...] = (
-        ("lit", lit), ("cpp", cpp), ("gpu-less", gpu_less), ("interpreter", interpreter),
-    )  # fmt: skip
-    asked = frozenset(name for name, given in pairs if given)
+    flags: dict[SuiteName, bool] = {"lit": lit, "cpp": cpp, "gpu-less": gpu_less, "interpreter": interpreter}
+    suites = frozenset(name for name, is_given in flags.items() if is_given)
     tested = command.find(env)
     if base and not changed:
         raise UsageError("--base requires --changed")
-    selection = _selection(tested, asked, paths, base if changed else None)
+    selected = _select(tested, suites, paths, base if changed else None)
     sources = results.googletest(googletest) or results.unit_tests_configured(tested.env.build)
-    if selection.cpp and sources is None:
-        selection = _without_cpp(selection, "cpp" in asked or bool(paths), googletest)
-    for what, why in selection.left_out:
-        console.note(f"left out: {what}: {why}")
-    folders = () if dry_run and not packages else command.packages(tested, selection, packages)
+    if selected.cpp and sources is None:
+        required = "cpp" in suites or bool(paths)
+        selected = selection.without_cpp(selected, googletest, required=required)
+    output.notes(f"left out: {what}: {why}" for what, why in selected.left_out)
+    # To find the packages may install them, which a dry run must not.
+    folders = () if dry_run and not packages else command.packages(tested, selected, packages)
     count = (
         jobs
         or bounded_jobs(machine.read(), tested.settings.toolchain, tested.settings.llvm.debug_info).compile
     )
-    calls = list(command.calls(tested, selection, folders, count))
-    build = None if no_build or not calls else command.prepare_build(tested, selection, sources)
+    calls = list(command.calls(tested, selected, folders, count))
+    build = None if no_build or not calls else command.prepare_build(tested, selected, sources)
     if dry_run:
         if build:
             output.plan(build.plan)
@@ -89,54 +82,26 @@ def test_triton(
             output.warnings(build.warnings)
             commands.execute(build, running)
         tests = command.execute(tested, calls, running, console.note)
-    _print(tests, selection, tested, junit, json=json)
+    _print(tests, selected, tested, junit, json=json)
 
 
-def _selection(
-    tested: TestedBuild, asked: frozenset[SuiteName], paths: Sequence[str], base: str | None
+def _select(
+    tested: TestedBuild, suites: frozenset[SuiteName], paths: Sequence[str], base: str | None
 ) -> SuiteSelection:
-    """Return the tests: of a change (`base` is not None), by name, or whole suites."""
-    if base is not None:
-        if paths:
-            raise UsageError("--changed and paths contradict each other", hints=["omit one of them"])
-        return _changed(tested, asked or _USUAL, base)
-    if not paths:
-        return tested.tree.whole(asked or _USUAL)
-    selection, rest = tested.tree.named(paths, asked)
-    if rest:
-        raise UsageError(
-            f"no test: {', '.join(rest)}",
-            where=tested.root,
-            hints=["a file or folder of test/, unittest/ or python/test/", "--changed: by your changes"],
-        )
-    return selection
-
-
-def _changed(tested: TestedBuild, asked: Iterable[SuiteName], base: str) -> SuiteSelection:
-    changes = git.branch_changes(tested.root, base)
-    names, gone = (
-        [path.relative_to(tested.root).as_posix() for path in paths]
-        for paths in (changes.files, changes.deleted)
-    )
-    found = selection.of_files(Index(SourceFiles(tested.root)), tested.tree, names, gone)
-    console.note(f"{len(names) + len(gone)} files differ from the branch point of {changes.base}")
-    for file, what in found.reasons:
-        if not what.startswith("nothing"):  # these are left out
-            console.note(f"{file}: {what}")
-    return found.selection(tested.tree, asked)
-
-
-def _without_cpp(selection: SuiteSelection, wanted: bool, given: Path | None) -> SuiteSelection:
-    why = f"{given} has no GoogleTest" if given else "no sources of GoogleTest on this machine"
-    hints = ["Debian: apt install googletest", "--googletest FOLDER: with its CMakeLists.txt"]
-    if wanted:
-        raise FactError("the unit tests cannot be built", why=why, hints=hints)
-    return replace(selection, cpp=(), left_out=(*selection.left_out, ("cpp", f"{why}; {hints[0]}")))
+    """Return the tests: of a change, whose `base` is not None, by name, or whole suites."""
+    if base is None:
+        return selection.of_paths(tested.tree, paths, suites)
+    if paths:
+        raise UsageError("--changed and paths contradict each other", hints=["omit one of them"])
+    affected, count, branch = selection.of_branch(tested.tree, base)
+    console.note(f"{count} files differ from the branch point of {branch}")
+    output.notes(f"{file}: {effect}" for file, effect in affected.effects)
+    return affected.selection(tested.tree, suites or selection.USUAL_SUITES)
 
 
 def _print(
     tests: Sequence[SuiteTest],
-    selection: SuiteSelection,
+    selected: SuiteSelection,
     tested: TestedBuild,
     junit: OutFile | None,
     *,
@@ -147,13 +112,14 @@ def _print(
         plan_files.write_atomically(path, command.junit_xml(tests))
         console.note(f"the results are in {path}")
     if json:
-        output.json(command.as_json(tests, selection))
+        output.json(command.as_json(tests, selected))
     else:
         for part in command.screen(tests):
             console.out().print(part, markup=False)
     if bad := command.failed(tests):
         raise SmithError(f"{len(bad)} of {len(tests)} tests failed", where=tested.folder)
-    command.check(selection, tests, tested.folder)
+    # Nothing failed, but that says nothing if none of the tests ran.
+    command.check(selected, tests, tested.folder)
 
 
 @task(tables=True, name="ci-replay")
@@ -170,43 +136,42 @@ def ci_replay(
 ) -> None:
     """Run the steps of a CI job that need no GPU, in a clone of the checkout."""
     job = "" if list_ else job
+    # To look at the jobs, a checkout will do. To run their steps takes a build.
     around = checkout.enclosing(Path.cwd()) if dry_run or not job else None
     root = around or command.find(env).root
     files = workflow.read(root)
     output.warnings(f"cannot read {path}: {why}" for path, why in files.unreadable)
     if not job:
         if json:
-            unreadable = [{"file": path.name, "why": why} for path, why in files.unreadable]
-            jobs = [_row_of_job(one) for one in files.jobs]
-            output.json({"schema": 1, "root": str(root), "jobs": jobs, "unreadable": unreadable})
+            output.json({"schema": 1, "root": str(root), **workflow.as_json(files)})
         else:
             console.note(f"reading {root}")
             console.out().print(replay.list_(files.jobs))
         return
-    found = workflow.find(files.jobs, job)
-    steps = replay.planned(found)
+    chosen = workflow.find(files.jobs, job)
+    steps = replay.planned(chosen)
     if dry_run:
         steps = replay.compared(steps, log) if log else steps
         if json:
-            output.json(replay.as_json(found, steps))
+            output.json(replay.as_json(chosen, steps))
         else:
-            _show_jobs(found, steps, root)
+            _print_script(chosen, steps, root)
         return
-    replay.check(found)
+    replay.check(chosen)
     if not json:
-        _show_jobs(found, steps, root)
-    steps = _run_job(found, env, packages, yes=yes)
+        _print_script(chosen, steps, root)
+    steps = _run_job(chosen, env, packages, yes=yes)
     steps = replay.compared(steps, log) if log else steps
     if json:
-        output.json(replay.as_json(found, steps))
+        output.json(replay.as_json(chosen, steps))
     else:
-        console.out().print(replay.table(found, steps))
-    if bad := [one for one in steps if one.word == "failed"]:
-        why = "\n".join(f"{one.step.name}: {one.why}" for one in bad)
-        raise SmithError(f"{len(bad)} of the steps that ran failed", why=why)
+        console.out().print(replay.table(chosen, steps))
+    if failed := [row for row in steps if row.word == "failed"]:
+        why = "\n".join(f"{row.step.name}: {row.why}" for row in failed)
+        raise SmithError(f"{len(failed)} of the steps that ran failed", why=why)
 
 
-def _show_jobs(job: WorkflowJob, steps: Sequence[ReplayedStep], root: Path) -> None:
+def _print_script(job: WorkflowJob, steps: Sequence[ReplayedStep], root: Path) -> None:
     console.out().print(replay.table(job, steps))
     console.write(f"# in a clone of {root}")
     console.write("\n".join(replay.script(steps)))
@@ -216,6 +181,7 @@ def _run_job(job: WorkflowJob, env: str, packages: Path | None, *, yes: bool) ->
     tested = command.find(env)
     scratch = tested.folder / "ci"
     root = scratch / "checkout"
+    # The steps are shell scripts of a checkout that may be anybody's, so the question says what holds them.
     how = "under bubblewrap: no network, the system read-only"
     confined = bool(replay.sandbox(tested.env))
     if not confined:
@@ -231,8 +197,3 @@ def _run_job(job: WorkflowJob, env: str, packages: Path | None, *, yes: bool) ->
         running.run(replay.clone(tested.root, tested.env, root, replay.pip_build(tested)))
         change = replay.variables(tested, folders, scratch, root)
         return replay.run(tested, job, root, change, console.note, confined=confined)
-
-
-def _row_of_job(job: WorkflowJob) -> dict[str, Any]:
-    steps = [{"name": step.name, "why": job.why or step.why} for step in job.steps]
-    return {"job": job.name, "runner": job.runner, "why": job.why, "steps": steps}

@@ -23,7 +23,7 @@ from tritonsmith.cli.tasks.options import (
     TRITON,
     WHEN,
 )
-from tritonsmith.cli.tasks.output import task
+from tritonsmith.cli.tasks.task import task
 from tritonsmith.core.errors import UndecidedError, UsageError
 from tritonsmith.core.ui import console
 

@@ -89,6 +89,17 @@ def choose(
     return Replayer(chosen, opt, build, checkout)
 
 
+def require_python(chosen: Replayer) -> Path:
+    """Return the interpreter of a replayer, for what triton-opt cannot do.
+
+    Raises:
+        FactError: it is a triton-opt.
+    """
+    if chosen.python is None:
+        raise FactError("only an interpreter with Triton prints the generic form", hints=["--python PATH"])
+    return chosen.python
+
+
 def debugger(name: str) -> str:
     """Return the path of a debugger.
 

@@ -16,14 +16,14 @@ from typing import Literal
 
 import psutil
 
-from tritonsmith.core import configs
+from tritonsmith.core import configs, process
 from tritonsmith.core.cache_entries import SeenEntry
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, UsageError, did_you_mean
 from tritonsmith.core.plan import Plan
 from tritonsmith.core.plan.steps.cache_entries import RemoveEntries, check_root
 from tritonsmith.core.text import version_key
-from tritonsmith.facts import triton_cache
+from tritonsmith.facts import installed_tritons, python_env, triton_cache
 from tritonsmith.facts.installed_tritons import InstalledTriton, TritonProcess
 from tritonsmith.facts.triton_cache import CacheEntry, Content, Era, Root, RootKind
 
@@ -53,6 +53,32 @@ class Filters:
     def any(self) -> bool:
         """Report whether any filter is set."""
         return self != Filters()
+
+
+def parse_filters(
+    *,
+    kernel: str = "",
+    target_name: str = "",
+    oldest: str = "",
+    stale: bool = False,
+    keep_newest: int | None = None,
+) -> Filters:
+    """Return the filters that flags give: a target or GPU by its name, and an age as a text.
+
+    Raises:
+        UsageError: there is no such target, or the text is not an age.
+    """
+    return Filters(kernel, target(target_name), age(oldest), stale=stale, keep_newest=keep_newest)
+
+
+def installed_for(filters: Filters) -> tuple[InstalledTriton, ...]:
+    """Return the Tritons of this machine, if a filter asks which entries they wrote."""
+    if not filters.stale:
+        return ()
+    # `python3` is asked for its packages, and not searched: it may be a script of pyenv's.
+    python = process.which("python3")
+    packages = python_env.read(Path(python)) if python else None
+    return installed_tritons.find(os.environ, workspace.default(), packages)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from tritonsmith.core.command_line import command
+from tritonsmith.core.envs import settings, workspace
 from tritonsmith.core.envs.receipts import Session
 from tritonsmith.core.envs.workspace import EnvDir
 from tritonsmith.core.errors import FactError, SmithError, StepError, UsageError
@@ -95,6 +96,22 @@ def read(python: Path) -> InstalledTorch:
     release = release_of_torch(torch.version)
     agrees, reasons = judge(torch, owners, release)
     return InstalledTorch(python, torch, owners, release, agrees, reasons)
+
+
+def python_of(env: str) -> Path:
+    """Return the interpreter of an environment.
+
+    Raises:
+        FactError: the environment has no virtual environment.
+    """
+    folder = workspace.default().env(settings.load(env).name)
+    if not folder.python.exists():
+        raise FactError(
+            f"environment {folder.name!r} has no virtual environment yet",
+            where=folder.venv,
+            hints=["give a Python with torch: --python PATH", "or another environment: --env NAME"],
+        )
+    return folder.python
 
 
 def _without_torch(python: Path, packages: PythonEnv) -> InstalledTorch:

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 import tomlkit
 from tomlkit.items import AoT, Table
 
-from tritonsmith.core import configs
+from tritonsmith.core import configs, untrusted
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, SmithError, StepError
 from tritonsmith.core.plan import GitFetch, MakeDir, Plan, Write, digest, locks
 from tritonsmith.core.plan.steps.fetch import GitRemote
 from tritonsmith.core.text import version_key
-from tritonsmith.facts import git_history, pytorch_pins
+from tritonsmith.facts import checkout, git_history, pytorch_pins
 from tritonsmith.facts.pytorch_pins import CHANNELS, READ, UNKNOWN, WHEEL, PinFile
 
 if TYPE_CHECKING:
@@ -416,6 +416,59 @@ def revise_all(text: str, found: Mapping[str, Reading]) -> Revision:
         text = revision.text
         changes += revision.changes
     return Revision(text, tuple(changes))
+
+
+def prepare_update(
+    versions: Iterable[str], repository: str, space: Workspace, triton: Path | None = None
+) -> tuple[Plan, tuple[str, ...], tuple[str, ...]]:
+    """Plan an update of the table from the tags of several releases.
+
+    Returns:
+        The plan, its changes in words, and the releases whose tag could not be read.
+
+    Raises:
+        SmithError: the first tag could not be read, so the repository is at fault.
+    """
+    file = target()
+    by_version, missing = readings(versions, repository, space, triton)
+    revision = revise_all(untrusted.read_bytes(file).decode(), by_version)
+    return plan(file, revision), revision.changes, missing
+
+
+def version_of(text: str) -> tuple[str, str]:
+    """Return the version of a release in the table, or of one that is newer than the table, and a note.
+
+    Raises:
+        UsageError: the text is neither.
+    """
+    plain = text.removeprefix("v")
+    # A whole version needs no row: the tag of a release that is newer than the table can be read all the
+    # same.
+    if re.fullmatch(r"\d+\.\d+\.\d+", plain):
+        return plain, ""
+    match = pytorch_pins.find(text)
+    return match.release.version, match.note
+
+
+def clone_of(source: Path | None) -> Path | None:
+    """Return the clone of Triton that a flag names, or that contains the current folder."""
+    if source:
+        return source
+    around = checkout.enclosing(Path.cwd())
+    # A source archive has no history to search.
+    return around if around is not None and (around / ".git").exists() else None
+
+
+def require_clone(source: Path | None) -> Path:
+    """Return the clone of Triton, as `clone_of`.
+
+    Raises:
+        FactError: there is none.
+    """
+    if clone := clone_of(source):
+        return clone
+    hints = ["run this in a clone, or give one: --source PATH"]
+    raise FactError("no clone of Triton found", where=Path.cwd(), hints=hints)
 
 
 def execute(what: Plan, space: Workspace) -> None:

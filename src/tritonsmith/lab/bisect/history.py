@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urljoin, urlsplit
 
 from packaging import tags
@@ -363,6 +364,21 @@ def first(rows: Sequence[NightlyCommit]) -> NightlyCommit | None:
     return next(
         (row for row in rows if row.standing in (NightlyStanding.BUILT_FROM, NightlyStanding.HAS)), None
     )
+
+
+def standings_as_json(rows: Sequence[NightlyCommit]) -> dict[str, Any]:
+    """Return the documented form of `pins --nightlies --json`."""
+    earliest = first(rows)
+    nightlies = [
+        {
+            "nightly": row.wheel.label,
+            **{key: value for key, value in asdict(row).items() if key != "wheel"},
+            "commit": row.wheel.commit,
+            "url": row.wheel.url,
+        }
+        for row in rows
+    ]
+    return {"schema": 1, "first": earliest.wheel.label if earliest else None, "nightlies": nightlies}
 
 
 def table(nightlies: Sequence[NightlyCommit]) -> Grid:

@@ -26,7 +26,7 @@ from tritonsmith.cli.tasks.option_fields import (
     split,
     word,
 )
-from tritonsmith.cli.tasks.output import task
+from tritonsmith.cli.tasks.task import task
 from tritonsmith.core.errors import UsageError
 
 _WIDTH = 72

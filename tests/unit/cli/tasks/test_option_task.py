@@ -15,7 +15,7 @@ from invoke.exceptions import ParseError
 
 from tritonsmith.cli.tasks import namespace
 from tritonsmith.cli.tasks.option_fields import Option, OptionTask, OutFile, flag, from_argv, to_argv, word
-from tritonsmith.cli.tasks.output import task
+from tritonsmith.cli.tasks.task import task
 
 
 def _values(option: Option, texts: st.SearchStrategy[str]) -> st.SearchStrategy[Any]:

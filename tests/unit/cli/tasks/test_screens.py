@@ -45,7 +45,7 @@ from tritonsmith.check import answer as check_report
 from tritonsmith.check.answer import CheckedPass, CheckResult
 from tritonsmith.cli.tasks import namespace, output, worktree
 from tritonsmith.cli.tasks import store as store_tasks
-from tritonsmith.cli.tasks.cache import _show_plan as show_cleared
+from tritonsmith.cli.tasks.cache import _print_doomed as show_cleared
 from tritonsmith.cli.tasks.debug_library import _list, _tell
 from tritonsmith.cli.tasks.editor import table as editor_files
 from tritonsmith.cli.tasks.kernel import _print as print_stages
@@ -440,7 +440,7 @@ def _worktree_list(_: World) -> Iterable[Grid]:
     record = WorktreeRecord("wt-release-3.4.x", "/home/me/triton", "/", "release/3.4.x", "ab" * 20, "dev", 0)
     row = WorktreeRow(record, "", "topic", "ab" * 20, dirty=True, pin="cd" * 20)
     row = replace(row, llvm="in the store, in part", built="outdated", bytes=1 << 33)
-    worktree.listed([row, WorktreeRow(record, "its folder is gone")], 1e6)
+    worktree.print_worktrees([row, WorktreeRow(record, "its folder is gone")], 1e6)
     return ()
 
 

@@ -13,8 +13,8 @@ from invoke.context import Context
 from invoke.exceptions import Exit
 
 from tests.support import REPOSITORY
-from tritonsmith.cli.tasks import output as tasks_task
 from tritonsmith.cli.tasks.option_fields import flag
+from tritonsmith.cli.tasks.task import task
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import EXIT_BROKEN_PIPE, ConfigError, InterruptedRunError, UsageError
 from tritonsmith.core.plan import files
@@ -27,7 +27,7 @@ def call(error: BaseException) -> Exit:
         raise error
 
     with pytest.raises(Exit) as caught:
-        tasks_task.task()(body)(Context())
+        task()(body)(Context())
     return caught.value
 
 
@@ -159,7 +159,7 @@ def test_a_folder_that_was_deleted(tmp_path: Path) -> None:
 
 
 def test_the_body_gets_its_arguments_and_its_answer_comes_back() -> None:
-    @tasks_task.task()
+    @task()
     def made(_context: Any, name: str = flag("whose", "x")) -> str:
         """What it does."""
         return f"hello {name}"
@@ -171,11 +171,11 @@ def test_the_body_gets_its_arguments_and_its_answer_comes_back() -> None:
 
 _PRINTS = """
 import sys; sys.argv = ['tritonsmith', 'env.list']
-from tritonsmith.cli.tasks import output
+from tritonsmith.cli.tasks.task import task
 from tritonsmith.core.ui import console
 from invoke.context import Context
 from invoke.exceptions import Exit
-@output.task()
+@task()
 def body(context):
     for _ in range(20000): {call}  # 140 kB: more than two pipes hold
 try:
@@ -226,9 +226,9 @@ HEARS = """
 import subprocess, sys
 from invoke.context import Context
 from invoke.exceptions import Exit
-from tritonsmith.cli.tasks import output
+from tritonsmith.cli.tasks.task import task
 
-@output.task()
+@task()
 def body(context):
     subprocess.run(("sh", "-c", "trap 'echo heard; exit' INT; kill -INT $$; echo deaf"), check=False)
     print("ready", flush=True)

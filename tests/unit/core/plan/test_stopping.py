@@ -24,9 +24,9 @@ import sys, time
 from pathlib import Path
 from invoke.collection import Collection
 from invoke.program import Program
-from tritonsmith.cli.tasks import output
+from tritonsmith.cli.tasks.task import task
 
-@output.task()
+@task()
 def wait(context):
     Path(sys.argv[2]).touch()
     while True:

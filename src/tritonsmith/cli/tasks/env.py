@@ -1,10 +1,11 @@
-"""`up`: install a released Triton, a Triton like a PyTorch's, or a ptxas."""
+"""`up` and `env`: environments with a released Triton or ptxas, and the env files of all environments."""
 
 from __future__ import annotations
 
 import re
 import shlex
 from dataclasses import replace
+from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,12 +13,12 @@ from invoke.context import Context
 
 from tritonsmith.cli.tasks import output
 from tritonsmith.cli.tasks.option_fields import again, flag, word
-from tritonsmith.cli.tasks.options import ANY_ENV, DRY_RUN, JSON, WHEEL_ENV
-from tritonsmith.cli.tasks.output import task
+from tritonsmith.cli.tasks.options import ANY_ENV, DRY_RUN, ENV, ENV_WORD, JSON, WHEEL_ENV
+from tritonsmith.cli.tasks.task import task
 from tritonsmith.compiler import interpreter
 from tritonsmith.compiler import up as compiler_up
 from tritonsmith.core.command_line import command
-from tritonsmith.core.envs import receipts, settings, workspace
+from tritonsmith.core.envs import consent, receipts, settings, workspace
 from tritonsmith.core.errors import UsageError
 from tritonsmith.core.plan import Plan, Write
 from tritonsmith.core.text import version_key
@@ -145,3 +146,49 @@ def _list_ptxas(python: Path, space: Workspace) -> list[dict[str, str]]:
         one = registry.prepare(version, space, here, python)
         rows.append({"version": version, "path": "" if one.plan.steps else str(one.path)})
     return rows
+
+
+@task(tables=True)
+def explain(context: Context, env: str = ENV_WORD, json: bool = JSON) -> None:
+    """Show every setting of an environment, and where its value comes from."""
+    env = env or ENV.default
+    chosen = settings.load(env, only_shown=True)
+    if json:
+        settled = {key: {"value": value, "from": source} for key, value, source in settings.explain(chosen)}
+        console.out().print_json(data={"schema": 1, "environment": chosen.name, "settings": settled})
+        return
+    rows = [[key, dumps(value), source] for key, value, source in settings.explain(chosen)]
+    console.out().print(tables.plain(f"environment {env}", ["key", "value", "from"], rows))
+
+
+@task()
+def allow(context: Context, file: str = word("path of an env file"), json: bool = JSON) -> None:
+    """Allow an env file in a source tree to name what to run."""
+    if not file.endswith(".toml"):
+        raise UsageError("only env files that are named by path need consent", hints=["./my.toml"])
+    # Such a file comes with somebody's source tree, and its values name programs that we would run.
+    path, programs = settings.wanted(file)
+    if programs:
+        consent.allow(path, programs, workspace.default())
+    if json:
+        console.out().print_json(data={"schema": 1, "file": str(path), "allowed": dict(programs)})
+        return
+    if not programs:
+        console.out().print(f"{path} names nothing that needs consent", markup=False)
+        return
+    console.out().print(f"{path} is allowed to name these, until they change:", markup=False)
+    for key, value in programs.items():
+        console.out().print(f"  {key} = {dumps(value)}", markup=False)
+
+
+@task(tables=True, name="list")
+def environments(context: Context, json: bool = JSON) -> None:
+    """List the environments that have an env file."""
+    if json:
+        content = [
+            {"name": name, "purpose": about, "file": str(path)} for name, path, about in settings.available()
+        ]
+        console.out().print_json(data={"schema": 1, "environments": content})
+        return
+    rows = [[name, about, str(path)] for name, path, about in settings.available()]
+    console.out().print(tables.plain("environments", ["name", "purpose", "file"], rows))

@@ -10,7 +10,7 @@ from tritonsmith.cli.tasks.experiments import ExperimentOptions
 from tritonsmith.cli.tasks.kernel_options import KernelOptions, PoolOptions
 from tritonsmith.cli.tasks.option_fields import again, command_line, flag
 from tritonsmith.cli.tasks.options import CHECK, COMPILED_KERNEL, DRY_RUN, JSON, OUT, WHEEL_ENV
-from tritonsmith.cli.tasks.output import task
+from tritonsmith.cli.tasks.task import task
 
 if TYPE_CHECKING:
     from tritonsmith.compiler.interpreter import Interpreter

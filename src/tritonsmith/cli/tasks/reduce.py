@@ -27,7 +27,7 @@ from tritonsmith.cli.tasks.options import (
     WHEN,
     ReplayerOptions,
 )
-from tritonsmith.cli.tasks.output import task
+from tritonsmith.cli.tasks.task import task
 from tritonsmith.core import untrusted
 
 if TYPE_CHECKING:
