@@ -1,4 +1,4 @@
-"""`setup-mlir`, `build-triton`, `install-triton`: build LLVM and Triton. `run`: a program with a sanitizer."""
+"""`setup-mlir`, `build-triton`, `install-triton`: build LLVM and Triton. `run`: run with a sanitizer."""
 
 from __future__ import annotations
 
