@@ -25,7 +25,7 @@ from tests.integration.chromium import Page
 from tritonsmith.compiler.dump import index
 from tritonsmith.compiler.dump.index import Dump, DumpIndex
 from tritonsmith.inspect.report import write
-from tritonsmith.inspect.report.write import Made
+from tritonsmith.inspect.report.write import WrittenReport
 
 KEYS = 20  # passes that are walked
 MB = 1e6
@@ -79,10 +79,10 @@ def copies(original: DumpIndex, folder: Path, count: int) -> DumpIndex:
     return made
 
 
-def report(dumped: DumpIndex) -> Made:
+def report(dumped: DumpIndex) -> WrittenReport:
     """A report of a dump of which nothing was counted yet."""
     (dumped.folder / index.KEPT).unlink(missing_ok=True)
-    return write.make(dumped, dumped.folder / "report.html")
+    return write.write_report(dumped, dumped.folder / "report.html")
 
 
 def opened(page: Page, report: Path) -> Opened:

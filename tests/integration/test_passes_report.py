@@ -146,7 +146,9 @@ def test_its_numbers_are_those_of_the_other_tasks(page: Page, dumped: Dumped, wi
     """One definition of a pass, and of a change, for passes.dump, passes.list, passes.find and the page."""
     folder_ = dumped.index.folder
     (kernel,) = dumped.index.kernels
-    listed = pipeline_table.as_json(dumped.index, kernel, pipeline_table.rows(dumped.index, kernel.name))
+    listed = pipeline_table.as_json(
+        dumped.index, kernel, pipeline_table.pass_changes(dumped.index, kernel.name)
+    )
     totals = listed["totals"]
     dumps = len(dumped.index.dumps)
     # Of the dumps two were printed while a pass ran, and one is PTX.

@@ -56,7 +56,7 @@ def test_every_triton_tells_all_of_a_matmul(version: str, target: str, tmp_path:
     assert len(untimed) < 0.1 * len(passes)  # one row for all functions, and for a pipeline inside two passes
     assert all(dump.changed is not None for dump in passes[:-1])
 
-    rows = dict(zip(index.dumps, pipeline_table.rows(index, kernel.name), strict=True))
+    rows = dict(zip(index.dumps, pipeline_table.pass_changes(index, kernel.name), strict=True))
     first = next(dump for dump in passes if dump.argument == "convert-triton-to-tritongpu")
     assert first.stage == "ttgir"
     row = rows[first]

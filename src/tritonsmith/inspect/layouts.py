@@ -1,10 +1,6 @@
-"""Show layouts as tables and as JSON.
+"""Convert layouts with an interpreter's Triton, and show them: as tables, JSON and pictures.
 
-Count bank conflicts in the shared memory of NVIDIA GPUs, for plain loads and stores of one warp.
-
-Accesses by `ldmatrix` and TMA are not counted, and loads are assumed to use the widest possible vectors.
-
-Convert layouts with an interpreter's Triton.
+For shared memory, they come with the bank conflicts of NVIDIA's GPUs, for plain loads and stores of one warp.
 """
 
 from __future__ import annotations
@@ -35,10 +31,10 @@ class BankAccess:
 
     Attributes:
         what: the access in words.
-        width: bytes per lane at once.
-        instructions: of the warp.
-        wavefronts: number that they take.
-        least: number that they would take without conflicts.
+        width: the bytes per lane at once.
+        instructions: the number of instructions of the warp.
+        wavefronts: the number of wavefronts that they take.
+        least: the number of wavefronts that they would take without conflicts.
     """
 
     what: str
@@ -53,8 +49,9 @@ class BankAccess:
         return self.wavefronts / self.least
 
 
-def along(shared: LinearLayout, bits: int) -> Iterator[BankAccess]:
+def accesses_along(shared: LinearLayout, bits: int) -> Iterator[BankAccess]:
     """Yield accesses by adjacent lanes along each dimension, one element each."""
+    # Without a layout of threads, the two access patterns that every kernel has: along rows and columns.
     lanes = configs.load("layouts")["banks"]["lanes"]
     for dim in range(len(shared.shape)):
         if shared.shape[dim] < lanes:
@@ -65,8 +62,10 @@ def along(shared: LinearLayout, bits: int) -> Iterator[BankAccess]:
         yield _access(f"{lanes} elements along dim{dim}", shared, [[[element] for element in elements]], bits)
 
 
-def by(shared: LinearLayout, threads: LinearLayout, bits: int, what: str) -> BankAccess:
+def access_by(shared: LinearLayout, threads: LinearLayout, bits: int, what: str) -> BankAccess:
     """Return the access of the first warp of a layout, by the widest vectors that both layouts allow."""
+    # Triton chooses the widest vectors, too. Other warps differ from the first by an XOR with a constant,
+    # which moves all lanes alike.
     order, width = _vectors(shared, threads, bits)
     registers = [
         sum((number >> at & 1) << bit for at, bit in enumerate(order)) for number in range(1 << len(order))
@@ -75,11 +74,11 @@ def by(shared: LinearLayout, threads: LinearLayout, bits: int, what: str) -> Ban
     for first in range(0, len(registers), width):
         group = registers[first : first + width]
         lanes = range(threads.size("lane"))
-        instructions.append([[_held(threads, lane, register) for register in group] for lane in lanes])
+        instructions.append([[_element_of(threads, lane, register) for register in group] for lane in lanes])
     return _access(what, shared, instructions, bits)
 
 
-def _held(threads: LinearLayout, lane: int, register: int) -> Element:
+def _element_of(threads: LinearLayout, lane: int, register: int) -> Element:
     values = {"lane": lane, "register": register}
     return threads.element(tuple(values.get(name, 0) for name in threads.inputs))
 
@@ -143,6 +142,7 @@ def convert(types: Sequence[LayoutType], python: Path, space: Workspace) -> tupl
     Raises:
         FactError: the interpreter has no Triton, or an older one than 3.6.
     """
+    # In a process per layout: a bad one ends in an assertion of LLVM, which aborts the process.
     timeout = configs.load("layouts")["timeout"]
     request = LayoutRequest(tuple(layout.text for layout in types), timeout)
     try:
@@ -169,12 +169,12 @@ def _converted(layout: LayoutType, row: LayoutRow) -> ConvertedLayout:
     return ConvertedLayout(layout, LinearLayout(row.shape, bases, row.padding))
 
 
-_MOST = 16  # elements that the grid shows in each direction
+_GRID_MOST = 16  # elements that the grid shows in each direction
 _CONFLICTS = "Bank conflicts of one warp, by plain loads and stores"
 
 
-def sentence(linear: LinearLayout) -> str:
-    """Describe how the elements are distributed, and how often each is held."""
+def describe(linear: LinearLayout) -> str:
+    """Describe in words how the elements are distributed, and how often each is held."""
     copies = linear.copies
     held = "each element is held once" if copies == 1 else f"each element is held {copies} times"
     if not linear.distributed:
@@ -201,18 +201,19 @@ def grid(linear: LinearLayout, width: int) -> Grid:
 
     Args:
         linear: the layout.
-        width: of the screen; as many columns are shown as fit, a power of two.
+        width: the width of the screen; as many columns are shown as fit, a power of two.
     """
     leading = (0,) * (len(linear.shape) - 2)
     *_, rows, columns = (1, *linear.shape)
     shown = [
         [
             linear.spelled(((*leading, row) if len(linear.shape) > 1 else ()) + (column,))
-            for column in range(min(columns, _MOST))
+            for column in range(min(columns, _GRID_MOST))
         ]
-        for row in range(min(rows, _MOST))
+        for row in range(min(rows, _GRID_MOST))
     ]
     cell = max(map(len, chain.from_iterable(shown))) + 2
+    # A power of two, because layouts repeat at powers of two: a cut elsewhere hides the pattern.
     fitting = min(len(shown[0]), 1 << max(1, (width - 4) // cell).bit_length() - 1)
     what = "row:column" if "row" in linear.bases else "thread:register" if linear.distributed else "offset"
     title = f"Who holds which element ({what})"
@@ -230,33 +231,31 @@ def bank_table(accesses: Iterable[BankAccess]) -> Grid:
     return tables.plain(_CONFLICTS, heads, rows, right=heads[1:4])
 
 
-def accesses(one: ConvertedLayout, threads: ConvertedLayout | None) -> list[BankAccess]:
-    """Return the accesses to a layout of shared memory, by other threads if they are given."""
-    if one.linear is None or one.type.kind != "shared memory":
+def accesses(memory: ConvertedLayout, threads: ConvertedLayout | None) -> list[BankAccess]:
+    """Return the accesses to a layout of shared memory: by a layout of threads if there is one."""
+    if memory.linear is None or memory.type.kind != "shared memory":
         return []
     if threads and threads.linear:
-        return (
-            [by(one.linear, threads.linear, one.type.bits, "by these threads")]
-            if _nvidia(threads.linear)
-            else []
-        )
-    return list(along(one.linear, one.type.bits))
+        if not _nvidia(threads.linear):
+            return []
+        return [access_by(memory.linear, threads.linear, memory.type.bits, "by these threads")]
+    return list(accesses_along(memory.linear, memory.type.bits))
 
 
-def layout_table(written: Iterable[WrittenType], made: Mapping[LayoutType, ConvertedLayout]) -> Grid:
+def layout_table(written: Iterable[WrittenType], converted: Mapping[LayoutType, ConvertedLayout]) -> Grid:
     """Return a table of the layouts of a module."""
+    # One row per layout and shape: a module has dozens of tensors that differ only in their elements.
     elements: dict[tuple[str, LayoutType], dict[str, None]] = {}
     for entry in written:
         elements.setdefault((entry.name, entry.type), {})[entry.element] = None
     rows = []
-    for (name, where), held in elements.items():
-        converted = made[where]
-        head = [name, "x".join(map(str, where.shape)), ", ".join(held), where.kind]
-        if linear := converted.linear:
+    for (name, layout), element_types in elements.items():
+        head = [name, "x".join(map(str, layout.shape)), ", ".join(element_types), layout.kind]
+        if linear := converted[layout].linear:
             counts = [str(linear.size(of)) if linear.distributed else "" for of in ("warp", "register")]
             rows.append([*head, *counts, str(linear.copies), ""])
         else:
-            rows.append([*head, "", "", "", converted.error.splitlines()[0]])
+            rows.append([*head, "", "", "", converted[layout].error.splitlines()[0]])
     heads = ["layout", "shape", "of", "where", "warps", "per thread", "copies"]
     if any(row[-1] for row in rows):
         heads.append("not converted")
@@ -276,7 +275,7 @@ def access_table(
         if why := _uncounted(access, converted):
             others[why] += 1
         else:
-            counts = _by(access, converted)
+            counts = _counted_access(access, converted)
             rows.append(
                 [
                     str(access.line),
@@ -301,15 +300,17 @@ def access_json(access: MemoryAccess, converted: Mapping[LayoutType, ConvertedLa
     row |= {"memory": access.memory.type.text, "tensor": access.tensor.type.text}
     if why := _uncounted(access, converted):
         return {**row, "uncounted": why}
-    return {**row, **_banks(_by(access, converted))}
+    return {**row, **_banks(_counted_access(access, converted))}
 
 
-def _uncounted(access: MemoryAccess, made: Mapping[LayoutType, ConvertedLayout]) -> str:
+def _uncounted(access: MemoryAccess, converted: Mapping[LayoutType, ConvertedLayout]) -> str:
     """Return the reason why bank conflicts of an access are not counted; empty if they are."""
-    memory, tensor = made[access.memory.type].linear, made[access.tensor.type].linear
+    memory, tensor = converted[access.memory.type].linear, converted[access.tensor.type].linear
     if memory is None or tensor is None:
         return "a layout is not converted"
     for row in configs.load("layouts")["banks"]["other"]:
+        # ldmatrix and its like read rows for other lanes than the layout says, so the count would be
+        # wrong.
         if re.match(row["threads"], access.tensor.type.layout) and access.memory.type.bits <= row["bits"]:
             return str(row["why"])
     if not _nvidia(tensor):
@@ -319,24 +320,24 @@ def _uncounted(access: MemoryAccess, made: Mapping[LayoutType, ConvertedLayout])
     return ""
 
 
-def _by(access: MemoryAccess, converted: Mapping[LayoutType, ConvertedLayout]) -> BankAccess:
+def _counted_access(access: MemoryAccess, converted: Mapping[LayoutType, ConvertedLayout]) -> BankAccess:
     memory, tensor = converted[access.memory.type].linear, converted[access.tensor.type].linear
     assert memory is not None  # noqa: S101 - `_uncounted` was asked before
     assert tensor is not None  # noqa: S101
-    return by(memory, tensor, access.memory.type.bits, f"{access.operation} of line {access.line}")
+    return access_by(memory, tensor, access.memory.type.bits, f"{access.operation} of line {access.line}")
 
 
-def as_json(one: ConvertedLayout, accesses: Iterable[BankAccess] = ()) -> dict[str, Any]:
+def as_json(converted: ConvertedLayout, accesses: Iterable[BankAccess] = ()) -> dict[str, Any]:
     """Return a layout as JSON data."""
     head: dict[str, Any] = {
-        "layout": one.type.layout,
-        "type": one.type.text,
-        "where": one.type.kind,
-        "error": one.error,
+        "layout": converted.type.layout,
+        "type": converted.type.text,
+        "where": converted.type.kind,
+        "error": converted.error,
     }
-    if one.linear is None:
+    if converted.linear is None:
         return head
-    linear = one.linear
+    linear = converted.linear
     rest = {"shape": linear.shape, "bases": linear.bases, "padding": linear.padding, "copies": linear.copies}
     return {**head, **rest, "banks": [_banks(access) for access in accesses]}
 
@@ -356,20 +357,20 @@ def _nvidia(threads: LinearLayout) -> bool:
 
 _CELL = 0.34  # inches
 _MOST_DRAWN = 128  # elements that a picture shows in each direction
-_NAMED = 64  # up to here a cell has room for its holder
+_MOST_LABELLED = 64  # up to here a cell has room for its holder
 _TITLE = 90  # characters of a line
 _LIGHT = 12  # colours that the lightest map has
 _DARKER = 0.82  # of the colour of every second thread
 
 
-def write_picture(one: ConvertedLayout, path: Path) -> None:
+def write_picture(converted: ConvertedLayout, path: Path) -> None:
     """Draw the last two dimensions of a layout, and write the picture.
 
     Raises:
         UsageError: it has too many elements to see.
         SmithError: the file cannot be written.
     """
-    linear = one.linear
+    linear = converted.linear
     assert linear is not None  # noqa: S101 - the caller has reported the error
     *_, rows, columns = (1, *linear.shape)
     if max(rows, columns) > _MOST_DRAWN:
@@ -380,32 +381,33 @@ def write_picture(one: ConvertedLayout, path: Path) -> None:
     from matplotlib import colormaps  # noqa: PLC0415 - takes a second, and only a plot needs it
     from matplotlib.figure import Figure  # noqa: PLC0415
 
+    # Not pyplot: it keeps every figure until it is closed, and chooses a backend by the display.
     figure = Figure(figsize=(columns * _CELL + 1.2, rows * _CELL + 1.4), layout="constrained")
     axes = figure.subplots()
-    elements = [[_element(linear, row, column) for column in range(columns)] for row in range(rows)]
-    numbers = [[_groups(linear, one.type.bits, element) for element in line] for line in elements]
+    elements = [[_element_at(linear, row, column) for column in range(columns)] for row in range(rows)]
+    numbers = [[_colour_group(linear, converted.type.bits, element) for element in line] for line in elements]
     most = 1 + max(group for line in numbers for group, _ in line)
     colours = colormaps["Set3"] if most <= _LIGHT else colormaps["Spectral"].resampled(most)
     axes.imshow([[_shade(colours(group % most), odd=odd) for group, odd in line] for line in numbers])
-    if max(rows, columns) <= _NAMED:
+    if max(rows, columns) <= _MOST_LABELLED:
         for row, line in enumerate(elements):
             for column, element in enumerate(line):
                 text = linear.spelled(element).replace("|", "\n")
                 size = 6.5 / max(1, text.count("\n") + 1, len(text.partition("\n")[0]) / 6)
                 axes.text(column, row, text, ha="center", va="center", fontsize=size)
     what = "warp, shade: thread" if linear.distributed else "bank" if "offset" in linear.bases else "row"
-    axes.set_title("\n".join([*wrap(one.type.text, _TITLE), f"colour: {what}"]), fontsize=8)
+    axes.set_title("\n".join([*wrap(converted.type.text, _TITLE), f"colour: {what}"]), fontsize=8)
     axes.tick_params(labelsize=6)
-    resources.save(figure, path)
+    resources.save_figure(figure, path)
 
 
-def _element(linear: LinearLayout, row: int, column: int) -> tuple[int, ...]:
+def _element_at(linear: LinearLayout, row: int, column: int) -> tuple[int, ...]:
     if len(linear.shape) == 1:
         return (column,)
     return (*(0,) * (len(linear.shape) - 2), row, column)
 
 
-def _groups(linear: LinearLayout, bits: int, element: tuple[int, ...]) -> tuple[int, bool]:
+def _colour_group(linear: LinearLayout, bits: int, element: tuple[int, ...]) -> tuple[int, bool]:
     """Return the number of the first warp that holds an element, or of its bank; and True for an odd lane."""
     place = dict(zip(linear.inputs, linear.holders(element)[0], strict=True))
     if linear.distributed:

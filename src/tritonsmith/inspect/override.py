@@ -1,7 +1,8 @@
 """Change a stage of a kernel by hand, and show the effect on the stages after it: `kernel.override`.
 
-Triton's own TRITON_KERNEL_DUMP and TRITON_KERNEL_OVERRIDE do the work: the same command runs twice, and in
-the second run the files in the override folder replace the compiler's results.
+The same command runs twice. Triton's own variables do the work: in the first run TRITON_KERNEL_DUMP writes
+the stages, and in the second TRITON_KERNEL_OVERRIDE replaces the compiler's results by files of the override
+folder.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from tritonsmith.facts import variables
 from tritonsmith.ir.normalize import diff
 from tritonsmith.ir.normalize.diff import Diff
 
-Launch = Callable[[Mapping[str, str]], None]  # run the kernel's compile under this change of the environment
+Launch = Callable[[Mapping[str, str]], None]  # runs the kernel's compile under this change of the environment
 
 _DUMP = "TRITON_DUMP_DIR"
 
@@ -68,6 +69,7 @@ class OverrideRun:
         if variables.table()[_DUMP].exists(self.version):
             change |= {_DUMP: str(self.out / dump), "TRITON_OVERRIDE_DIR": str(self.out / "override")}
         else:
+            # Before these variables the folders were fixed, below ~/.triton: so the home is moved.
             change["HOME"] = str(self.out / "home" / dump)
         return change
 
@@ -78,8 +80,8 @@ class OverrideRun:
         return self.out / "home" / dump / ".triton" / kind
 
 
-def prepared(out: Path | None, space: Workspace) -> Path:
-    """Return an empty folder: the user's, or one of the workspace, which is made anew.
+def prepare_folder(out: Path | None, space: Workspace) -> Path:
+    """Return an empty folder: the user's, or one of the workspace, which is emptied.
 
     Raises:
         UsageError: the user's folder is not empty.
@@ -90,13 +92,14 @@ def prepared(out: Path | None, space: Workspace) -> Path:
         space.claim()
         space.run(Plan("a folder for ir-override", steps), "ir-override", quiet=True)
         return folder
+    # Stages of an earlier run would be taken for this one's, and a folder of the user's is not emptied.
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError("--out is not an empty folder", hints=[f"choose another folder than {out}"])
     files.make_folder(out)
     return out
 
 
-def first(bench: OverrideRun) -> tuple[Dumped, ...]:
+def run_unchanged(bench: OverrideRun) -> tuple[Dumped, ...]:
     """Run the command unchanged.
 
     Returns:
@@ -124,12 +127,13 @@ def choose(dumped: Sequence[Dumped], kernel: str, stage: str) -> Dumped:
         dumped: the stages.
         kernel: a name, or the beginning of a hash, as one function may be compiled for several types;
             empty for the only kernel.
-        stage: its name.
+        stage: the stage's name.
 
     Raises:
         UsageError: there is none, it is a binary, or several kernels have it and none is named.
     """
     kernels = tuple(dict.fromkeys(entry.kernel for entry in dumped))
+    # A name wins over a hash: a kernel may be called "add", which is a hash's beginning, too.
     here = [entry for entry in dumped if kernel in ("", entry.kernel)]
     here = here or [entry for entry in dumped if entry.key.startswith(kernel)]
     if not here:
@@ -150,7 +154,7 @@ def choose(dumped: Sequence[Dumped], kernel: str, stage: str) -> Dumped:
     return fitting[0]
 
 
-def put(bench: OverrideRun, chosen: Dumped) -> Path:
+def copy_for_editing(bench: OverrideRun, chosen: Dumped) -> Path:
     """Copy a stage to the place from which the next run reads it."""
     place = bench.folder("after", "override") / chosen.key / chosen.path.name
     files.copy(chosen.path, place)
@@ -161,7 +165,7 @@ def editor(environ: Mapping[str, str], *, terminal: bool = True) -> tuple[str, .
     """Return the user's editor, as words.
 
     Args:
-        environ: may name it.
+        environ: the environment, whose VISUAL or EDITOR names it.
         terminal: there is a terminal for a default editor.
 
     Raises:
@@ -201,7 +205,7 @@ def edit(path: Path, words: Sequence[str]) -> None:
         raise SmithError(f"{words[0]} removed the file: nothing was compiled", where=path)
 
 
-def second(bench: OverrideRun, chosen: Dumped, place: Path) -> tuple[Diff, ...]:
+def run_changed(bench: OverrideRun, chosen: Dumped, place: Path) -> tuple[Diff, ...]:
     """Run the command with the changed stage.
 
     Returns:
@@ -236,6 +240,7 @@ def _dumped(folder: Path) -> Iterator[Dumped]:
 
 
 def _is_text(path: Path) -> bool:
+    # The suffix does not tell: a plugin may add stages of either kind.
     with path.open("rb") as file:
         return b"\0" not in file.read(4096)
 

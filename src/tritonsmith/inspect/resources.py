@@ -1,9 +1,4 @@
-"""Measure every kernel in a Triton cache; unchanged entries are not read again.
-
-Draw a heat map of a sweep: one row of maps per target.
-
-Show the resource table as text, JSON and CSV.
-"""
+"""Measure the kernels in a Triton cache, and show resources as tables, JSON, CSV and heat maps."""
 
 from __future__ import annotations
 
@@ -54,28 +49,29 @@ _ALONE = 256  # entries that one process reads before others have started
 _CHUNK = 64  # entries that a process takes at once
 _NAME_WIDTH = 12  # characters of an entry's name that a table shows
 
-Known = dict[str, Any]  # name of an entry to what was read of it
+Known = dict[str, Any]  # name of an entry to its stamp and its row
 
 
-def read(wanted: str, space: Workspace) -> Measured:
+def read_cache(which: str, space: Workspace) -> Measured:
     """Measure each kernel of all caches, of one cache, or of one entry.
 
     Args:
-        wanted: `all`, the folder of a cache, the folder of an entry, or the beginning of an entry's name.
+        which: `all`, the folder of a cache, the folder of an entry, or the beginning of an entry's name.
         space: the workspace, which caches the results.
 
     Raises:
         FactError: there is no such entry.
         SmithError: the workspace cannot be written to.
     """
-    if wanted == ALL:
+    if which == ALL:
         roots = triton_cache.find(os.environ, space)
-        return _found([known for root in roots if root.kind in _KINDS for known in _of_root(root, space)])
-    path = Path(wanted).expanduser()
+        return _measured([known for root in roots if root.kind in _KINDS for known in _of_root(root, space)])
+    path = Path(which).expanduser()
+    # A folder with an index is an entry; any other is a cache, even an empty one.
     index = triton_cache.index().prefix
     if path.is_dir() and not any(name.startswith(index) for name in os.listdir(path)):  # noqa: PTH208
-        return _found(_of_root(Root("named", path.absolute(), "--from-cache"), space))
-    folder = from_cache.find(wanted)
+        return _measured(_of_root(Root("named", path.absolute(), "--from-cache"), space))
+    folder = from_cache.find(which)
     content = triton_cache.scan(Root("named", folder.parent, "--from-cache"))
     entries = [entry for entry in content.entries if entry.name == folder.name and entry.kind == "kernel"]
     if not entries:
@@ -83,11 +79,13 @@ def read(wanted: str, space: Workspace) -> Measured:
     results = [_read(entry) for entry in entries]
     if why := results[0]["row"].get("error"):
         raise FactError("cannot read this entry", where=folder, why=why)
-    return _found(results)
+    return _measured(results)
 
 
 def _of_root(root: Root, space: Workspace) -> list[Known]:
     """Return the data of each kernel, in the order of names; cache it if something is new."""
+    # Reading an ELF takes milliseconds, and a cache may have 100,000 of them: unchanged entries are read
+    # from our own file, in the workspace and not in Triton's cache, which others share.
     entries = [entry for entry in triton_cache.scan(root).entries if entry.kind == "kernel"]
     file = space.root / "kernels" / "resources" / f"{digest(root.real)}.json"
     known = _load(file)
@@ -103,6 +101,7 @@ def _read_all(entries: Sequence[CacheEntry]) -> Iterator[Known]:
     if len(entries) <= _ALONE:
         yield from map(_read, entries)
         return
+    # Spawned, not forked: this process may have threads, whose locks a fork would copy as they are.
     with ProcessPoolExecutor(machine.read().cores, mp_context=get_context("spawn")) as pool:
         yield from pool.map(_read, entries, chunksize=_CHUNK)
 
@@ -122,7 +121,7 @@ def _read(entry: CacheEntry) -> Known:
     )
     try:
         if binary is None:
-            raise FactError("the entry has neither a cubin nor an hsaco")  # noqa: TRY301 - told like the others
+            raise FactError("the entry has neither a cubin nor an hsaco")  # noqa: TRY301 - shown like the others
         about = untrusted.read_json(folder / f"{entry.kernel}.json")
         backend, _, arch = metadata.target.partition(":")
         if backend not in gpu_binary.MACHINES.values():
@@ -138,10 +137,11 @@ def _read(entry: CacheEntry) -> Known:
     return {"stamp": _stamp(entry), "row": row}
 
 
-def _found(read: Sequence[Known]) -> Measured:
+def _measured(read: Sequence[Known]) -> Measured:
     rows = [ResourceRow(**data["row"]) for data in read]
     good = [row for row in rows if not row.error]
     notes = [f"{row.kernel} in {row.point[:_NAME_WIDTH]}: {row.error}" for row in rows if row.error]
+    # Mostly a cache of another machine or format: one line says as much as a thousand.
     if len(notes) > len(good) + 1:
         notes = [f"{len(notes)} entries cannot be read; the first: {notes[0]}"]
     arrays = [row for row in good if row.values.get("spill_store_bytes", 0) is None]
@@ -167,7 +167,7 @@ def _load(file: Path) -> Known:
             entries: Known = content["entries"]
             return entries
     except (OSError, ValueError, KeyError, TypeError):
-        pass
+        pass  # a missing or damaged file costs time, nothing else
     return {}
 
 
@@ -185,9 +185,9 @@ def _edition() -> str:
     return digest([path.read_text("utf-8") for path in (*sorted(Path(__file__).parent.glob("*.py")), limits)])
 
 
-_MOST = 50  # rows on the screen
+_MOST = 50  # rows on the screen; --json and --csv have all of them
 _VENDORS = {"cuda": "NVIDIA", "hip": "AMD"}
-_NAME = 12  # characters of a cache entry's name
+_ENTRY_WIDTH = 12  # characters of a cache entry's name
 _OF_ERROR = 60
 _CSV = ("kernel", "point", "target", "options", "error", "notes", "remarks")
 
@@ -220,7 +220,8 @@ def as_json(measured: Measured) -> dict[str, Any]:
 
 
 def as_csv(rows: Sequence[ResourceRow]) -> str:
-    """Return one line per row; only the instruction classes vary between tables."""
+    """Return one line per row of CSV; only the instruction classes vary between tables."""
+    # Columns of both vendors, always: a script that reads several files must not guess.
     known = (assembly.TOTAL, *assembly.names("sass"), *assembly.names("amd"))
     counted = classes(rows, known)
     stream = io.StringIO()
@@ -245,7 +246,7 @@ def _resources(vendor: str, rows: Sequence[ResourceRow], *, cached: bool) -> Gri
     cells = [
         [
             *([row.kernel] if many or cached else []),
-            *([row.point[:_NAME]] if cached else []),
+            *([row.point[:_ENTRY_WIDTH]] if cached else []),
             *[row.target, row.options],
             *(spelled(row.values.get(column.key)) for column in shown),
             *([tables.clipped(row.error, _OF_ERROR)] if failed else []),
@@ -304,7 +305,7 @@ _CELL = 0.7  # inches
 _BRIGHT = 0.6  # of the range of values; above it the colour is a bright one
 
 
-def check(path: Path) -> None:
+def check_plot(path: Path) -> None:
     """Check that a plot can be drawn, before anything is compiled for it.
 
     Raises:
@@ -319,7 +320,7 @@ def check(path: Path) -> None:
         raise FactError("--plot needs matplotlib", hints=hints)
 
 
-def write(rows: Sequence[ResourceRow], path: Path) -> None:
+def plot(rows: Sequence[ResourceRow], path: Path) -> None:
     """Draw the rows of one kernel, and write the picture.
 
     Raises:
@@ -343,16 +344,17 @@ def write(rows: Sequence[ResourceRow], path: Path) -> None:
         for axes, (title, values) in zip(line, metrics(here[0].backend, here).items(), strict=True):
             _draw(axes, f"{target}: {title}", here, values, across)
     figure.suptitle(good[0].kernel)
-    save(figure, path)
+    save_figure(figure, path)
 
 
-def save(figure: Figure, path: Path, dpi: float | str = "figure") -> None:
-    """Write a picture; equal figures give equal files.
+def save_figure(figure: Figure, path: Path, dpi: float | str = "figure") -> None:
+    """Write a picture.
 
     Raises:
         SmithError: the file cannot be written.
     """
     picture = io.BytesIO()
+    # Without the date, equal figures give equal files, which a repository of results needs.
     metadata = {"Date": None} if path.suffix == ".svg" else None
     figure.savefig(picture, format=path.suffix[1:], metadata=metadata, dpi=dpi)
     try:

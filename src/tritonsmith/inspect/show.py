@@ -1,6 +1,6 @@
 """Show one stage of one point, whole or one function of it: `kernel.show`.
 
-Map each line of a stage to its Python line, by debug locations.
+`origins` maps each line of a stage to the Python line that its debug locations name.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ class SourceLine:
     """A line of a Python file.
 
     Attributes:
-        file: its path, unescaped.
-        number: from 1.
+        file: the file's path, unescaped.
+        number: the line's number, from 1.
     """
 
     file: str
     number: int
 
 
-def of(text: str, stage: str) -> list[SourceLine | None]:
-    """Return for each line of a stage the Python line that it comes from; None if unknown."""
+def origins(text: str, stage: str) -> list[SourceLine | None]:
+    """Return the Python line behind each line of a stage; None if unknown."""
     lines = text.splitlines()
     if stage in ("source", "ttir", "glir", "ttgir"):
         return list(_mlir(lines))
@@ -65,16 +65,16 @@ def interleaved(text: str, stage: str, comment: str) -> str:
     """Return a stage with a comment at each change of the Python line.
 
     Args:
-        text: of the stage.
-        stage: its name.
+        text: the text of the stage.
+        stage: the stage's name.
         comment: the mark that begins a comment in its language.
     """
     sources: dict[str, list[str]] = {}
     before: SourceLine | None = None
     result = []
-    for line, origin in zip(text.splitlines(), of(text, stage), strict=True):
+    for line, origin in zip(text.splitlines(), origins(text, stage), strict=True):
         if origin and origin != before:
-            content = _content(origin, sources)
+            content = _source_text(origin, sources)
             indent = line[: len(line) - len(line.lstrip())]
             result.append(f"{indent}{comment} {Path(origin.file).name}:{origin.number}: {content}")
             before = origin
@@ -84,6 +84,7 @@ def interleaved(text: str, stage: str, comment: str) -> str:
 
 def unescaped(name: str) -> str:
     r"""Return the real name of a file: for é, MLIR and LLVM write \\C3\\A9, assembly \\303\\251."""
+    # Bytes, not text: one character may be several escapes, and a path need not be UTF-8.
     return os.fsdecode(_ESCAPE.sub(_byte, os.fsencode(name)))
 
 
@@ -94,7 +95,7 @@ def _byte(match: re.Match[bytes]) -> bytes:
     return bytes([int(octal, 8) if octal else int(hexadecimal, 16)])
 
 
-def _content(line: SourceLine, sources: dict[str, list[str]]) -> str:
+def _source_text(line: SourceLine, sources: dict[str, list[str]]) -> str:
     if line.file not in sources:
         try:
             sources[line.file] = untrusted.read_text(Path(line.file)).splitlines()
@@ -129,6 +130,7 @@ def _llvm(lines: Sequence[str]) -> Iterator[SourceLine | None]:
     for line in lines:
         match = _LLVM_USE.search(line)
         kind, fields = nodes.get(match[1], ("", "")) if match else ("", "")
+        # LLVM uses line 0 for code that belongs to no line, such as merged instructions.
         number = re.search(r"\bline: (\d+)", fields)
         if kind not in ("Location", "Subprogram") or not number or number[1] == "0":
             yield None
@@ -139,6 +141,7 @@ def _llvm(lines: Sequence[str]) -> Iterator[SourceLine | None]:
 
 def _llvm_file(fields: str, nodes: dict[str, tuple[str, str]]) -> str:
     for _ in range(_DEEPEST):
+        # A location names only its scope: the scopes lead to a function or a file.
         reference = re.search(r"\bfile: (!\d+)", fields) or re.search(r"\bscope: (!\d+)", fields)
         kind, fields = nodes.get(reference[1], ("", "")) if reference else ("", "")
         if kind == "File":
@@ -169,10 +172,11 @@ def _assembly(lines: Sequence[str]) -> Iterator[SourceLine | None]:
         if match and inline:
             yield None
         elif match:
-            known = match[1] in files and match[2] != "0"
+            known = match[1] in files and match[2] != "0"  # line 0: code of no line
             now = SourceLine(files[match[1]], int(match[2])) if known else None
             yield None
         else:
+            # Directives, comments, PTX's labels ($L__BB0_1) and closing braces are no code.
             code = line.strip() and not line.lstrip().startswith((".", "//", ";", "$", "}"))
             yield now if code and not line.rstrip().endswith(":") else None
 
@@ -190,6 +194,7 @@ def _marked(lines: Sequence[str]) -> Iterator[SourceLine | None]:
             yield now if line[:1].isspace() and line.strip() else None
 
 
+# `source` is the ttir before any pass, `glir` Gluon's; both are MLIR.
 MLIR = ("source", "ttir", "glir", "ttgir")
 BINARY = {"cubin": "sass", "hsaco": "gcnasm"}
 _COMMENTS = {"llir": ";", "amdgcn": ";", "gcnasm": ";"}
@@ -209,7 +214,8 @@ _ENDS = {
     "sass": re.compile(r"^//-+ "),
     "gcnasm": re.compile(r"^(?:[0-9a-f]+ <[^>+]+>:|Disassembly of)"),
 }
-_STYLES = (  # of MLIR, which Pygments has no lexer for; the later wins
+# Pygments has no lexer for MLIR. A later pattern wins over an earlier one.
+_STYLES = (
     (r"\b[a-z_]\w*\.[\w.]+", "bold"),
     (r"%[\w#]+", "cyan"),
     (r"[@#^!][\w.]+", "magenta"),
@@ -220,7 +226,9 @@ _STYLES = (  # of MLIR, which Pygments has no lexer for; the later wins
 )
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
 _IN_LOCATION = rf"(?:[^()\"]|{_QUOTED})"
-for _ in range(16):  # of brackets in brackets: loc(callsite("a"("f.py":1:2) at "b"("f.py":3:4)))
+# Brackets in brackets, 16 deep: loc(callsite("a"("f.py":1:2) at "b"("f.py":3:4))). Python's regular
+# expressions have no recursion, so the pattern is put into itself.
+for _ in range(16):
     _IN_LOCATION = rf"(?:[^()\"]|{_QUOTED}|\({_IN_LOCATION}*\))"
 _MLIR_LOCATION = re.compile(
     rf"^#(?:loc|di_)\w* = .*\n|(?<![ \t])[ \t]*\bloc\({_IN_LOCATION}*\)", re.MULTILINE
@@ -236,23 +244,21 @@ _LLVM_RECORD = re.compile(
 _LLVM_NODE = re.compile(r"^(!\d+) = (.*)\n", re.MULTILINE)
 
 
-def choose(manifest: Manifest, wanted: str) -> Point:
-    """Select the point with this id or target (`cuda:90`, `h100`); without either, the only one.
+def choose(manifest: Manifest, which: str) -> Point:
+    """Select the point with this id or target (`cuda:90`, `h100`); if empty, the only one.
 
     Raises:
         UsageError: there is no such point, or several fit.
     """
-    target = _target(wanted)
-    fitting = [
-        point for point in manifest.points if not wanted or wanted == point.id or point.target == target
-    ]
+    target = _target(which)
+    fitting = [point for point in manifest.points if not which or which == point.id or point.target == target]
     if len(fitting) == 1:
         return fitting[0]
     if not fitting:
         ids = [point.id for point in manifest.points]
-        raise UsageError(f"no point {wanted!r}", where=manifest.folder, hints=did_you_mean(wanted, ids))
+        raise UsageError(f"no point {which!r}", where=manifest.folder, hints=did_you_mean(which, ids))
     hints = [f"choose one: --point {point.id}" for point in fitting[:10]]
-    several = f"{len(fitting)} points" + (f" of target {wanted!r}" if wanted else "")
+    several = f"{len(fitting)} points" + (f" of target {which!r}" if which else "")
     raise UsageError(f"this folder has {several}", hints=hints)
 
 
@@ -263,7 +269,7 @@ def _target(text: str) -> str:
         return ""
 
 
-def text(manifest: Manifest, point: Point, stage: str) -> str:
+def stage_text(manifest: Manifest, point: Point, stage: str) -> str:
     """Return the text of a stage.
 
     Raises:
@@ -307,6 +313,7 @@ def function(whole: str, stage: str, name: str) -> str:
 
 def with_source(whole: str, stage: str, name: str = "") -> str:
     """Return a stage, or one of its functions, with the Python lines that it comes from as comments."""
+    # First the comments, then the function: aliases of locations are outside of it.
     mixed = interleaved(whole, stage, _COMMENTS.get(stage, "//"))
     return function(mixed, stage, name) if name else mixed
 
@@ -316,8 +323,8 @@ def link(content: str, stage: str, target: str) -> str:
 
     Args:
         content: the stage, or one of its functions.
-        stage: its name.
-        target: of the point: `cuda:90:32`.
+        stage: the stage's name.
+        target: the point's target: `cuda:90:32`.
 
     Raises:
         UsageError: Compiler Explorer has no language for the stage.
@@ -338,6 +345,7 @@ def link(content: str, stage: str, target: str) -> str:
         compilers.append({"id": language["compiler"], "options": options})
     source = without_locations(content, stage)
     session = {"id": 1, "language": language["id"], "source": source, "compilers": compilers}
+    # The site reads its state from the URL itself, so nothing is uploaded before the user opens it.
     state = json.dumps({"sessions": [session]}, separators=(",", ":")).encode()
     url: str = site["url"] + base64.urlsafe_b64encode(zlib.compress(state, 9)).decode()
     if len(url) > site["longest"]:
@@ -361,6 +369,8 @@ def without_locations(content: str, stage: str) -> str:
 def _without_debug_info(llir: str) -> str:
     """Remove debug records from LLVM IR, and the metadata that only they need."""
     text = re.sub(r",?\s!dbg !\d+", "", _LLVM_RECORD.sub("", llir))
+    # !DI nodes hold names and paths of the user's. Lists of such nodes, and lists of those lists, would
+    # name nodes that are gone, which LLVM does not parse.
     lists: dict[str, list[str]] = {}  # the nodes that name a node
     gone: set[str] = set()
     more = []
@@ -390,6 +400,7 @@ def _end(lines: Sequence[str], begin: int, stage: str) -> int:
     if ending:
         after = range(begin + 1, len(lines))
         return next((number for number in after if ending.match(lines[number])), len(lines))
+    # Neither MLIR, LLVM IR nor PTX marks the end of a function otherwise than by its brace.
     depth, opened = 0, False
     for number, line in enumerate(_bare(lines[begin:]), begin):
         depth += line.count("{") - line.count("}")

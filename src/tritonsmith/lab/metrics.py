@@ -161,7 +161,7 @@ def _classes(language: str) -> tuple[str, ...]:
 def _operations(manifest: Manifest, point: Point, stages: list[str]) -> Iterator[tuple[str, Value]]:
     for stage in stages:
         if stage not in resources_measure.BINARIES:
-            text = show_stage.text(manifest, point, stage)
+            text = show_stage.stage_text(manifest, point, stage)
             yield f"{stage}{_OPERATIONS}", diff.operations(text, stage).total()
 
 

@@ -156,7 +156,7 @@ def _search(term: TextTerm, pair: Compared) -> TermReading:
     point = pair.pair.b.point
     if term.stage not in point.stages:
         return TermReading(applies=False)
-    there = term.needle in show_stage.text(pair.pair.b.manifest, point, term.stage)
+    there = term.needle in show_stage.stage_text(pair.pair.b.manifest, point, term.stage)
     has = "contains" if there else "does not contain"
     return TermReading(applies=True, broken=there != term.lacks, figures=f"{term.stage} {has} {term.needle}")
 

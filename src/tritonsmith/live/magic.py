@@ -71,9 +71,10 @@ def cell_stages(
     flags = what.flags()
     if not find_spec("triton"):
         raise FactError("this notebook's Python has no Triton", where=sys.executable)
+    # The cell runs first: with a signature, too, its definitions are what is compiled.
     with launches() as launched:
         done = context.shell.run_cell(context.text)
-    if not done.success:
+    if not done.success:  # IPython has shown the traceback
         return
     if what != CompileOptions() or kernel:
         kernels = compiled(context, flags, kernel)
@@ -95,6 +96,8 @@ def launches() -> Iterator[dict[str, Any]]:
     kernels: dict[str, Any] = {}
     before = JITFunction.run
 
+    # Wrapped on the class: an autotuner and a heuristic end in the same method of the function that
+    # they wrap.
     def recorded(self: Any, *args: Any, **kwargs: Any) -> Any:
         kernel = before(self, *args, **kwargs)
         if hasattr(kernel, "asm"):
@@ -114,7 +117,9 @@ def compiled(cell: NotebookCell, flags: CompileRequest, kernel: str) -> Sequence
     Raises:
         SmithError: as `kernel.compile`.
     """
+    # A process of its own, as for a file: a crash of the compiler does not end the notebook.
     where = choose_interpreter("", sys.executable)
+    # Raw input, since IPython's own translation turns magics into calls of get_ipython().
     cells = cell.shell.history_manager.input_hist_raw[1:]
     file = source_tree.written(cells, "this notebook", Path.cwd(), "notebook")
     name = source.choose(cell.text, kernel, file)

@@ -1,7 +1,4 @@
-"""Read a compiled kernel as texts and resources, while its files exist.
-
-Show a kernel and its resources: as HTML in a notebook, as text elsewhere.
-"""
+"""Read a compiled kernel as texts and resources, and show it: as HTML in a notebook, as text elsewhere."""
 
 from __future__ import annotations
 
@@ -33,11 +30,11 @@ class KernelStages:
     """One compiled kernel.
 
     Attributes:
-        name: of the function.
-        target: `cuda:90:32`.
+        name: the function's name.
+        target: the target: `cuda:90:32`.
         texts: stage to text, in the order of the pipeline.
-        resources: one row.
-        error: reason why it did not compile.
+        resources: a table of one row.
+        error: the reason why it did not compile.
     """
 
     name: str
@@ -63,6 +60,7 @@ def of_compiled(compiled: Any) -> KernelStages:
     Raises:
         TypeError: it is not a compiled kernel.
     """
+    # Duck typing, as the class has moved between Triton's versions.
     assembly, metadata = getattr(compiled, "asm", None), getattr(compiled, "metadata", ())
     if not isinstance(assembly, dict) or not hasattr(metadata, "_asdict"):
         what = f"a compiled kernel is what kernel[grid](...) returns, not {type(compiled).__name__}"
@@ -78,9 +76,12 @@ def of_compiled(compiled: Any) -> KernelStages:
         options={},
         status="ok",
         seconds=0.0,
+        # As in Triton's NAME.json: readers of metadata expect lists and texts, not tuples and enums.
         metadata=json.loads(json.dumps(table, default=str)),
     )
     name = str(table.get("name") or getattr(compiled, "name", "kernel"))
+    # The readers of stages, resources and disassemblies take files, so the kernel is written out for them
+    # and gone afterwards; the texts stay.
     with files.scratch("live-") as folder:
         origin = _origin()
         stages = dict(_written(assembly, folder, origin))
@@ -89,13 +90,13 @@ def of_compiled(compiled: Any) -> KernelStages:
         return kernel
 
 
-def of_manifest(made: Manifest) -> Iterator[KernelStages]:
+def of_manifest(manifest: Manifest) -> Iterator[KernelStages]:
     """Yield the points of an output folder."""
-    for point in made.points:
-        alone = replace(made, points=(point,))
+    for point in manifest.points:
+        alone = replace(manifest, points=(point,))
         names = [name for name in report.stages(alone) if name not in show_stage.BINARY]
-        texts = {name: show_stage.text(alone, point, name) for name in names}
-        yield KernelStages(made.kernel, point.target, texts, measure.of_manifest(alone), point.error)
+        texts = {name: show_stage.stage_text(alone, point, name) for name in names}
+        yield KernelStages(manifest.kernel, point.target, texts, measure.of_manifest(alone), point.error)
 
 
 def _written(assembly: dict[str, Any], folder: Path, origin: Path) -> Iterator[tuple[str, Stage]]:
@@ -123,7 +124,7 @@ def _origin() -> Path:
 
 _WIDTH = 100  # characters
 _PRE = "max-height:32em;overflow:auto;font-size:12px;line-height:1.3"
-_OPEN = "ttgir"  # the stage that is not folded
+_OPEN = "ttgir"  # the stage that is not folded: the one that kernel authors read first
 
 
 class ResourcesView(Mapping[str, Value]):
@@ -151,6 +152,7 @@ class ResourcesView(Mapping[str, Value]):
         return "\n".join([*lines, *(f"warning: {text}" for text in self._measured.warnings)]).rstrip()
 
     def _repr_html_(self) -> str:
+        # Everything is escaped: names and messages come from the kernel, and a notebook renders HTML.
         heads = {column.head.replace("\n", " "): column for column in measure.columns([self._row])}
         cells = "".join(
             f"<tr><td style='text-align:left'>{escape(f'{name} {column.unit}')}</td>"

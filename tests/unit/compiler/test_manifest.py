@@ -164,7 +164,7 @@ def test_a_stage_that_never_ends_is_refused(tmp_path: Path, kind: str) -> None:
     (tmp_path / manifest.FILE).write_text(json.dumps(content), encoding="utf-8")
     seen = manifest.read(tmp_path)
     with pytest.raises(FactError, match="cannot read this stage"):
-        show_stage.text(seen, seen.points[0], "ttir")
+        show_stage.stage_text(seen, seen.points[0], "ttir")
     with pytest.raises(FactError, match="cannot read this binary"):
         gpu_binary.load(stage)
 

@@ -80,16 +80,16 @@ def test_only_the_second_run_overrides_and_neither_finds_what_the_other_cached(t
 
 def test_a_command_that_compiles_nothing_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FactError, match="no stage was dumped"):
-        override.first(OverrideRun(tmp_path, "3.9.0", lambda _: None))
+        override.run_unchanged(OverrideRun(tmp_path, "3.9.0", lambda _: None))
 
 
 def test_a_file_that_nobody_changed_is_not_compiled(tmp_path: Path) -> None:
     bench = OverrideRun(tmp_path, "3.9.0", never)
     (chosen,) = dumped(tmp_path / "before", "mm.ttgir")
-    place = override.put(bench, chosen)
+    place = override.copy_for_editing(bench, chosen)
     assert place == tmp_path / "override" / KEY / "mm.ttgir"
     with pytest.raises(SmithError, match="the file was not changed"):
-        override.second(bench, chosen, place)
+        override.run_changed(bench, chosen, place)
 
 
 def test_changes_are_shown_from_the_edited_stage_on(tmp_path: Path) -> None:
@@ -102,9 +102,9 @@ def test_changes_are_shown_from_the_edited_stage_on(tmp_path: Path) -> None:
         (tmp_path / "after" / KEY / "mm.ptx").write_text("of mm.ptx\nadd.f32 %f1, %f2, %f3;\n")
 
     bench = OverrideRun(tmp_path, "3.9.0", again)
-    place = override.put(bench, chosen)
+    place = override.copy_for_editing(bench, chosen)
     place.write_text("of mm.ttgir\nmore\n")
-    found = {one.stage: (one.removed, one.added) for one in override.second(bench, chosen, place)}
+    found = {one.stage: (one.removed, one.added) for one in override.run_changed(bench, chosen, place)}
     assert found == {"ttgir": (0, 1), "ptx": (0, 1)}
 
 
@@ -128,4 +128,4 @@ def test_an_editor_is_words_and_its_failure_ends_it(tmp_path: Path) -> None:
 def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("x")
     with pytest.raises(UsageError, match="not an empty folder"):
-        override.prepared(tmp_path, None)  # type: ignore[arg-type] # the workspace is not looked at
+        override.prepare_folder(tmp_path, None)  # type: ignore[arg-type] # the workspace is not looked at

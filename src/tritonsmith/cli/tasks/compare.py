@@ -216,7 +216,7 @@ def study(
     if json and csv:
         raise UsageError("--json and --csv contradict each other", hints=["omit one of them"])
     if plot:
-        resources_plot.check(plot)
+        resources_plot.check_plot(plot)
         if not plot.parent.is_dir():  # or an hour of compiling ends without it
             raise UsageError("--plot: the folder does not exist", where=plot.parent)
     if site:

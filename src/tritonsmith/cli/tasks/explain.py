@@ -175,12 +175,12 @@ def pipeline(
             calls, ended = bindings.backend_calls(where.python, where.space, one, options.of_backend())
             for stage, why in ended.items():
                 console.note(f"{compiler.label}, {one}: {stage} is known up to where it ended: {why}")
-            columns.append(pipeline_table.passes(calls, known))
+            columns.append(pipeline_table.target_passes(calls, known))
             names = [compiler.label] if len(compilers) > 1 else []
             sides.append(" ".join([*names, *([str(one)] if len(wanted) > 1 or not names else [])]))
     rows = pipeline_table.side_by_side(columns)
     if taken:
-        rows = [row for row in rows if any(one and one.made for one in row)]
+        rows = [row for row in rows if any(entry and entry.calls for entry in row)]
     if json:
         output.json(pipeline_table.target_as_json(rows, sides))
         return

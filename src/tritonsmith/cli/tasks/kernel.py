@@ -165,9 +165,9 @@ def resources(
         if wrong:
             raise UsageError(error, hints=[hint])
     if plot:
-        resources_plot.check(plot)
+        resources_plot.check_plot(plot)
     if whole:
-        found: Measured | None = resources_from_cache.read(from_cache, workspace.default())
+        found: Measured | None = resources_from_cache.read_cache(from_cache, workspace.default())
     elif folder:
         found = _compiled_before(folder)
     else:
@@ -219,7 +219,7 @@ def _print_resources(
     else:
         _print_resource_tables(found, spills=spills, cached=cached)
     if picture:
-        resources_plot.write(found.rows, picture)
+        resources_plot.plot(found.rows, picture)
         console.note(f"the plot is in {picture}")
     if failed:
         why = "\n".join(f"{row.point}: {row.error}" for row in failed)
@@ -266,7 +266,7 @@ def show_(
         asked = what.request(kernel, target=target, from_cache=from_cache, by=by)
         made = run.compile_all(asked, by.toolchain(asked))
     chosen = show_stage.choose(made, point)
-    content = show_stage.text(made, chosen, wanted)
+    content = show_stage.stage_text(made, chosen, wanted)
     if source_lines:
         content = show_stage.with_source(content, wanted, function)
     elif function:
@@ -302,7 +302,7 @@ def layout(
         hints = ["LAYOUT must be in shared memory, and that of --by in registers"]
         raise UsageError("--by counts the bank conflicts of threads in shared memory", hints=hints)
     if plot:
-        resources_plot.check(plot)
+        resources_plot.check_plot(plot)
     where = choose_interpreter(env, str(python or ""))
     made = convert(types, where.python, where.space)
     for one in made:
@@ -321,7 +321,7 @@ def layout(
     if json:
         output.json(layouts_report.as_json(first, accesses))
         return
-    console.out().print(f"{first.type.text}\n{layouts_report.sentence(first.linear)}", markup=False)
+    console.out().print(f"{first.type.text}\n{layouts_report.describe(first.linear)}", markup=False)
     blocks = [
         layouts_report.basis_table(first.linear),
         layouts_report.grid(first.linear, console.out().width),
@@ -377,7 +377,7 @@ def _print_findings(found: LintResult, codes: Sequence[str], *, json: bool) -> N
             hints=["the manifest in the output folder has the full messages"],
         )
     if bad := [one for one in found.findings if one.rule.code in codes]:
-        why = "\n".join(lint_report.line(one) for one in bad)
+        why = "\n".join(lint_report.one_line(one) for one in bad)
         raise SmithError(
             f"--fail-on: {len(bad)} findings", why=why, hints=["--json has all lines of evidence"]
         )
@@ -495,27 +495,27 @@ def ir_override(
         target = target_of(wanted)
         asked = what.request(kernel, target=target, by=by)
         bench = _of_kernel(asked, by.toolchain(asked), out)
-    chosen = override.choose(override.first(bench), name, wanted)
-    place = override.put(bench, chosen)
+    chosen = override.choose(override.run_unchanged(bench), name, wanted)
+    place = override.copy_for_editing(bench, chosen)
     if edited:
         files.copy(edited, place)
     else:
         override.edit(place, editor)
-    _print(override.second(bench, chosen, place), bench.out, whole=diff)
+    _print(override.run_changed(bench, chosen, place), bench.out, whole=diff)
 
 
 def _of_kernel(asked: CompileRequest, where: Interpreter, out: Path | None) -> OverrideRun:
     if len(asked.targets) > 1:
         raise UsageError("a stage is changed for one target", hints=["--target h100"])
     found = installed_tritons.of_python(where.python)
-    folder = override.prepared(out, where.space)
+    folder = override.prepare_folder(out, where.space)
     launch = partial(_compile, asked, where, folder / "stages")
     return override.OverrideRun(folder, found.version if found else "", launch)
 
 
 def _of_command(program: list[str], python: Path | None, out: Path | None) -> OverrideRun:
     found = installed_tritons.of_python(python) if python else installed_tritons.here(os.environ)
-    folder = override.prepared(out, workspace.default())
+    folder = override.prepare_folder(out, workspace.default())
     return override.OverrideRun(folder, found.version if found else "", partial(_run, program))
 
 

@@ -69,11 +69,11 @@ def listing(
     """List the passes of a dump with what each changed, and its time."""
     made = index.read(folder)
     chosen = index.choose_kernel(made, kernel)
-    counted = pipeline_table.rows(made, chosen.name)
+    counted = pipeline_table.pass_changes(made, chosen.name)
     if json:
         output.json(pipeline_table.as_json(made, chosen, counted), indent=None)
         return
-    said = pipeline_table.pass_at(source, wanted=summary)
+    said = pipeline_table.requested_summaries(source, requested=summary)
     console.out().print(pipeline_table.table(made, chosen, counted, said, changed=changed))
     if chosen.failed:
         console.warn(
@@ -102,16 +102,16 @@ def show(
         raise UsageError("--layouts prints no text: --normal and --path have no effect", hints=["omit them"])
     made = index.read(folder)
     dump = index.choose_dump(made, index.choose_kernel(made, kernel).name, number)
-    shown = view_diff.left(made, dump) if after else dump
+    shown = view_diff.after_pass(made, dump) if after else dump
     out = console.out()
     if layouts:
-        _layouts(view_show.text(made, shown), env or "wheel", str(python or ""), json=json)
+        _layouts(view_show.dump_text(made, shown), env or "wheel", str(python or ""), json=json)
     elif path:
         console.write(made.path(shown))
     elif out.is_terminal:
         out.print(view_show.highlighted(made, shown, plain=normal), end="")
     else:
-        console.write(view_show.text(made, shown, plain=normal), end="")
+        console.write(view_show.dump_text(made, shown, plain=normal), end="")
 
 
 def _layouts(ir: str, env: str, python: str, *, json: bool) -> None:
@@ -168,8 +168,8 @@ def report(
 ) -> None:
     """Write one self-contained HTML page of all passes."""
     file = out.path("report.html") if out else folder / "report.html"
-    write.check(file)
-    made = write.make(index.read(folder), file, index.read(against) if against else None)
+    write.check_name(file)
+    made = write.write_report(index.read(folder), file, index.read(against) if against else None)
     console.out().print(str(made.path), markup=False)
     console.note(
         f"{made.passes} passes, {byte_size(made.dumped)} of IR in {byte_size(made.size)}, "
@@ -204,7 +204,7 @@ def diff(
         raise UsageError("name a pass by its number", hints=hints)
     name = index.choose_kernel(made, kernel).name
     dump = index.choose_dump(made, name, number)
-    one, two = (dump, index.choose_dump(made, name, to)) if to else view_diff.sides(made, dump)
+    one, two = (dump, index.choose_dump(made, name, to)) if to else view_diff.before_and_after(made, dump)
     _print_diff((made, one), (made, two), ops=ops, layouts=layouts, json=json)
 
 
@@ -217,19 +217,19 @@ def _part_of_diff(
     both = ((made, names[0]), (other, names[-1]))
     first, second = (view_diff.ComparedRun(one, index.choose_kernel(one, name)) for one, name in both)
     found = view_diff.divergence(first, second)
-    said = view_diff.said(found)
-    numbers = [dump and dump.number for dump in (found.one, found.other)]
-    about = {"said": said, "parted": bool(found.one or found.other), "passes": numbers}
-    known = found.already or all(dump and view_diff.shows(dump) for dump in (found.one, found.other))
-    if not (found.one and found.other and known):
+    said = view_diff.describe(found)
+    numbers = [dump and dump.number for dump in (found.mine, found.theirs)]
+    about = {"said": said, "parted": bool(found.mine or found.theirs), "passes": numbers}
+    known = found.already or all(dump and view_diff.shows(dump) for dump in (found.mine, found.theirs))
+    if not (found.mine and found.theirs and known):
         if json:
             output.json({"schema": 1, **about}, indent=None)
         else:
             console.out().print(said, markup=False)
         return
-    one, two = found.one, found.other
+    one, two = found.mine, found.theirs
     if not found.already:
-        one, two = view_diff.left(made, one), view_diff.left(other, two)
+        one, two = view_diff.after_pass(made, one), view_diff.after_pass(other, two)
     if not json:
         console.out().print(said, markup=False)
     _print_diff((made, one), (other, two), ops=ops, layouts=layouts, json=json, about=about)

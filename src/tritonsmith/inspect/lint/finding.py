@@ -1,7 +1,4 @@
-"""Define a finding, its rule, and the lines of stages that prove it.
-
-Represent a compiled point for the rules: its stages, line by line, and its resources.
-"""
+"""Findings, and the compiled point that rules look at: its stages, line by line, and its resources."""
 
 from __future__ import annotations
 
@@ -14,7 +11,6 @@ from tritonsmith.compiler.manifest import Manifest, Point
 from tritonsmith.compiler.resources.measure import ResourceRow
 from tritonsmith.core import configs
 from tritonsmith.inspect import show
-from tritonsmith.inspect import show as show_stage
 from tritonsmith.inspect.show import SourceLine
 from tritonsmith.ir.normalize import assembly
 from tritonsmith.ir.ttgir import MlirOperation, Ttgir
@@ -29,7 +25,7 @@ class LintRule:
         title: the problem, in a few words.
         why: why it matters.
         advice: what to try.
-        source: the public documentation.
+        source: the public documentation that supports it.
     """
 
     code: str
@@ -45,7 +41,7 @@ class StageLine:
 
     Attributes:
         stage: `ttgir`, `ptx`, `sass`; `ptxas` for a remark, which is no stage of its own.
-        number: from 1.
+        number: its number, from 1.
         text: the line, stripped.
         origin: the Python line that it comes from; None if unknown.
     """
@@ -64,9 +60,9 @@ class LintFinding:
         rule: the rule.
         what: the finding, with its numbers.
         evidence: the lines that prove it; never empty.
-        kernel: name of the function.
-        point: the compile.
-        target: `cuda:90:32`.
+        kernel: the function's name.
+        point: the id of the compile.
+        target: the target: `cuda:90:32`.
     """
 
     rule: LintRule
@@ -91,15 +87,19 @@ class NotCheckedError(Exception):
 
 
 @cache
-def rules() -> dict[str, LintRule]:
+def known_rules() -> dict[str, LintRule]:
     """Return all rules, by code, in order."""
     return {row["code"]: LintRule(**row) for row in configs.load("lint")["rule"]}
 
 
+# Only accesses to global memory. An address is in brackets; what comes before decides the width: .v4.b32
+# moves 128 bits.
 _PTX = re.compile(
     r"^\s*(?:@!?%p\d+\s+)?(?P<name>(?:ld|st)\.(?:\w+\.)*?global\b[\w.:]*?)(?:\.v(?P<many>\d))?\.[busf]+(?P<bits>\d+)\s"
 )
 _PTX_COPY = re.compile(r"^\s*(?:@!?%p\d+\s+)?cp\.async\.c[ag]\.shared\.global\S*[^;]*\],\s*(?P<bytes>\w+)")
+# The width of AMD's instructions is in their names: global_load_dwordx4. `ir.normalize.assembly` knows
+# them.
 _AMD = re.compile(r"^\s+(?P<name>[a-z]\w+)\s")
 _AMD_WIDTH = re.compile(r"global (?:load|store) (\d+)")
 _KINDS = {
@@ -146,8 +146,8 @@ class CompiledPoint:
         if stage not in self._lines:
             if stage not in self.point.stages:
                 raise NotCheckedError(f"there is no {stage}")
-            text = show_stage.text(self.manifest, self.point, stage)
-            origins = show.of(text, stage)
+            text = show.stage_text(self.manifest, self.point, stage)
+            origins = show.origins(text, stage)
             # Without locations a rule could not name a line of Python, and a finding without one helps
             # nobody.
             if not any(origins):
@@ -160,14 +160,14 @@ class CompiledPoint:
 
     def raw(self, stage: str) -> list[str]:
         """Return the unstripped lines of a stage: indents distinguish labels from instructions."""
-        self.lines(stage)
-        return show_stage.text(self.manifest, self.point, stage).splitlines()
+        self.lines(stage)  # raises if the stage is missing
+        return show.stage_text(self.manifest, self.point, stage).splitlines()
 
     @cached_property
     def ttgir(self) -> Ttgir:
         """The parsed ttgir."""
-        self.lines("ttgir")
-        return Ttgir(show_stage.text(self.manifest, self.point, "ttgir"))
+        self.lines("ttgir")  # raises if the stage is missing
+        return Ttgir(show.stage_text(self.manifest, self.point, "ttgir"))
 
     def ttgir_line(self, number: int) -> StageLine:
         """Return a line of the ttgir by its number."""

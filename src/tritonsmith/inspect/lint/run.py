@@ -1,7 +1,4 @@
-"""Apply all rules to all points of an output folder.
-
-Show findings on the screen and as JSON.
-"""
+"""Apply all rules to all points of output folders, and show the findings: `kernel.lint`."""
 
 from __future__ import annotations
 
@@ -20,10 +17,17 @@ from tritonsmith.core.text import counted
 from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
 from tritonsmith.inspect.lint import rules
-from tritonsmith.inspect.lint.finding import CompiledPoint, LintFinding, NotCheckedError, StageLine
-from tritonsmith.inspect.lint.finding import rules as known_rules
+from tritonsmith.inspect.lint.finding import (
+    CompiledPoint,
+    LintFinding,
+    NotCheckedError,
+    StageLine,
+    known_rules,
+)
 
 ANY = "any"
+_WIDTH = 100
+_OF_LINE = 160  # characters of a line of a stage; --json has all of it
 
 
 @dataclass(frozen=True)
@@ -31,9 +35,9 @@ class Unchecked:
     """A rule that could not be applied.
 
     Attributes:
-        kernel: name of the function.
-        point: the compile.
-        code: the rule.
+        kernel: the function's name.
+        point: the id of the compile.
+        code: the code of the rule.
         why: the missing input.
     """
 
@@ -78,11 +82,12 @@ def lint(manifests: Sequence[Manifest]) -> LintResult:
                 continue
             points += 1
             compiled = CompiledPoint(manifest, point, row)
-            for code, rule in rules.ALL.items():
+            for code, rule in rules.RULES.items():
                 try:
                     findings += [
                         finding.of(manifest.kernel, point.id, point.target) for finding in rule(compiled)
                     ]
+                # Reported, never swallowed: "nothing found" must not mean "nothing checked".
                 except NotCheckedError as error:
                     unchecked.append(Unchecked(manifest.kernel, point.id, code, str(error)))
     return LintResult(points, tuple(findings), tuple(unchecked), failed)
@@ -99,10 +104,6 @@ def parse_fail_on(text: str | None) -> tuple[str, ...]:
         if word != ANY and word not in known_rules():
             raise UsageError(f"--fail-on: no rule {word!r}", hints=did_you_mean(word, [ANY, *known_rules()]))
     return tuple(known_rules()) if ANY in words else tuple(dict.fromkeys(words))
-
-
-_WIDTH = 100
-_OF_LINE = 160  # characters of a line of a stage; --json has all of it
 
 
 def blocks(result: LintResult) -> Iterator[Text | Grid]:
@@ -175,7 +176,7 @@ def as_json(result: LintResult) -> dict[str, Any]:
     }
 
 
-def line(finding: LintFinding) -> str:
+def one_line(finding: LintFinding) -> str:
     """Describe a finding in one line."""
     return " ".join(
         filter(None, (finding.kernel, finding.point, _place(finding), f"{finding.rule.code}: {finding.what}"))

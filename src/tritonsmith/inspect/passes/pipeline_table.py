@@ -1,7 +1,4 @@
-"""List a backend's passes and those that a target runs, side by side for several targets.
-
-Count the changes of each pass, and cache them in a file next to the index: `passes.list`.
-"""
+"""List the passes of a dump with what each changed, or a backend's passes for a target: `passes.list`."""
 
 from __future__ import annotations
 
@@ -41,47 +38,50 @@ class BackendPass:
     """A line of a backend that adds a pass.
 
     Attributes:
-        stage: `ttgir`.
-        name: of the pass: `tritongpu-pipeline`; of the function if no pass manager shows it.
-        made: arguments of each call; empty if this target does not run it.
+        stage: the stage: `ttgir`.
+        name: the pass's name: `tritongpu-pipeline`; the function's if no pass manager shows it.
+        calls: the arguments of each call; empty if this target does not run it.
         place: the line, and the conditions around it.
     """
 
     stage: str
     name: str
-    made: tuple[tuple[Any, ...], ...]
+    calls: tuple[tuple[Any, ...], ...]
     place: Place
 
     @property
     def cell(self) -> str:
         """The cell of the table: `yes`, `yes (3, False)`, `3 times`, `no`."""
-        if not self.made:
+        if not self.calls:
             return "no"
-        if len(self.made) > 1:
-            return f"{len(self.made)} times"
+        if len(self.calls) > 1:
+            return f"{len(self.calls)} times"
+        # An object has no text in JSON: its class stands for it.
         values = ", ".join(
-            value["class"] if isinstance(value, Mapping) else repr(value) for value in self.made[0]
+            value["class"] if isinstance(value, Mapping) else repr(value) for value in self.calls[0]
         )
         return f"yes ({values})" if values else "yes"
 
 
-def passes(made: Sequence[TracedCall], known: Iterable[Binding]) -> tuple[BackendPass, ...]:
+def target_passes(trace: Sequence[TracedCall], known: Iterable[Binding]) -> tuple[BackendPass, ...]:
     """Return every pass of the functions that a backend ran, in the order of its stages and lines.
 
     Args:
-        made: the calls for a target, which name files and lines.
-        known: bindings of that Triton, for the names of passes that the target does not run.
+        trace: the calls for a target, with their files and lines.
+        known: the bindings of that Triton, for the names of passes that the target does not run.
     """
+    # The trace has what ran, the source what could have run: only both together show that another
+    # target would run a pass, and under which condition.
     names = {binding.path: binding.argument for binding in known}
     result: list[BackendPass] = []
     stages: dict[tuple[str, str], str] = {}  # file and function
     reached: set[tuple[str, int]] = set()
     lines: dict[tuple[str, int], list[TracedCall]] = {}
-    for traced in made:
+    for traced in trace:
         lines.setdefault(traced.at, []).append(traced)
     calls = [
         call
-        for file in dict.fromkeys(traced.at[0] for traced in made)
+        for file in dict.fromkeys(traced.at[0] for traced in trace)
         for call in pipeline.calls_in(untrusted.read_text(Path(file), _LIMIT), file)
     ]
     for call in calls:
@@ -102,7 +102,7 @@ def passes(made: Sequence[TracedCall], known: Iterable[Binding]) -> tuple[Backen
             arguments = tuple(traced.call.arguments for traced in here)
             path = here[0].call.binding
             result.append(BackendPass(here[0].stage, names.get(path) or path, arguments, Place(*at)))
-    order = list(dict.fromkeys(traced.stage for traced in made))
+    order = list(dict.fromkeys(traced.stage for traced in trace))
     return tuple(sorted(result, key=lambda row: (order.index(row.stage), row.place.line)))
 
 
@@ -143,7 +143,7 @@ def target_table(rows: Sequence[tuple[BackendPass | None, ...]], sides: Sequence
                 *line,
             ]
         )
-        styles.append("" if any(entry.made for entry in there) else "dim")
+        styles.append("" if any(entry.calls for entry in there) else "dim")
     heads = ["stage", "pass", *sides, "when", *(["line"] if len(paths) == 1 else [])]
     title = f"Passes of {', '.join(files)}"
     cut = {"when": 24}
@@ -159,7 +159,7 @@ def target_as_json(
             "stage": next(entry.stage for entry in row if entry),
             "pass": next(entry.name for entry in row if entry),
             "sides": {
-                side: entry and {"calls": entry.made, **entry.place.as_json()}
+                side: entry and {"calls": entry.calls, **entry.place.as_json()}
                 for side, entry in zip(sides, row, strict=True)
             },
         }
@@ -193,8 +193,8 @@ class PipelineRow:
     """The changes by one pass.
 
     Attributes:
-        added: lines added, value names and locations aside; moved lines do not count.
-        removed: lines removed.
+        added: the number of added lines, value names and locations aside; moved lines do not count.
+        removed: the number of removed lines.
         operations: kind to the change of its number; negative if there are fewer.
     """
 
@@ -203,11 +203,9 @@ class PipelineRow:
     operations: Mapping[str, int]
 
 
-def rows(index: DumpIndex, kernel: str) -> tuple[PipelineRow | None, ...]:
-    """Return a row for each dump of a kernel, in order; None if nothing shows the changes of its pass.
-
-    The counts are cached in the folder if that is writable.
-    """
+def pass_changes(index: DumpIndex, kernel: str) -> tuple[PipelineRow | None, ...]:
+    """Return a row for each dump of a kernel, in order; None if nothing shows the changes of its pass."""
+    # Counting reads every text of the dump, so the counts are kept in its folder if that is writable.
     key = hashlib.sha256(untrusted.read_bytes(index.folder / FILE, untrusted.OURS)).hexdigest()
     path = index.folder / KEPT
     kept: dict[str, Any] = {}
@@ -225,7 +223,9 @@ def rows(index: DumpIndex, kernel: str) -> tuple[PipelineRow | None, ...]:
 def _counted(index: DumpIndex, kernel: str) -> Iterator[PipelineRow | None]:
     texts = {dump.sha256: dump for dump in reversed(index.dumps)}
 
-    @lru_cache(4)  # the output of one pass is the input of the next, or of one after a pass inside it
+    # The output of one pass is the input of the next, or of one after a pass inside it; more texts than
+    # that would fill the memory.
+    @lru_cache(4)
     def counted(sha256: str) -> tuple[Counter[bytes], Counter[str]]:
         """Count the lines and operations of a text."""
         dump = texts[sha256]
@@ -259,10 +259,10 @@ def table(
     """Return the pipeline, one row per pass; passes that changed nothing are dim.
 
     Args:
-        index: of the folder.
+        index: the index of the folder.
         kernel: a kernel of it.
-        counted: the result of `rows`.
-        summaries: description of each pass, by its name on a command line; None for no such column.
+        counted: the result of `pass_changes`.
+        summaries: the description of each pass, by its name on a command line; None for no such column.
         changed: leave out passes that changed nothing.
     """
     columns = ["pass", "stage", "name", "lines", "operations", "size", "time"]
@@ -345,8 +345,7 @@ def as_json(index: DumpIndex, kernel: DumpedKernel, counted: Sequence[PipelineRo
     }
 
 
-# Read one-line descriptions of passes: the `summary` in their tablegen.
-
+# Passes.td is read as text: where a dump is read there may be no llvm-tblgen, and no built LLVM.
 _PASS = re.compile(
     r"\bdef\s+\w+\s*:\s*(?:Interface)?Pass<\s*\"([^\"]+)\"[^{;]*\{(.*?)(?=\ndef\s|\Z)", re.DOTALL
 )
@@ -365,7 +364,7 @@ def read_summaries(checkouts: Sequence[Path]) -> dict[str, str]:
                     try:
                         text = untrusted.read_text(Path(folder) / name)
                     except OSError:
-                        continue
+                        continue  # a summary less
                     for argument, body in _PASS.findall(text):
                         if match := _SUMMARY.search(body):
                             summaries.setdefault(argument, _line(match[1]))
@@ -378,14 +377,14 @@ def _line(text: str) -> str:
     return " ".join("".join(re.findall(r"\"((?:[^\"\\]|\\.)*)\"", text)).split())
 
 
-def pass_at(checkouts: Sequence[str] | None, *, wanted: bool) -> dict[str, str] | None:
+def requested_summaries(checkouts: Sequence[str] | None, *, requested: bool) -> dict[str, str] | None:
     """Return the summaries that `--summary` and `--source` request; None if they request none.
 
     Raises:
         UsageError: one flag without the other, or a folder that does not exist.
     """
     if not checkouts:
-        if wanted:
+        if requested:
             hints = ["give Triton's or LLVM's checkout: --source PATH"]
             raise UsageError("--summary reads the summaries from a checkout", hints=hints)
         return None

@@ -1,7 +1,4 @@
-"""Show one dump on the screen: `passes.show`.
-
-Compare the IR before and after a pass, and find the pass where two dumps diverge: `passes.diff`.
-"""
+"""Show a dump, follow a text through the passes, and compare: `passes.show`, `passes.diff`."""
 
 from __future__ import annotations
 
@@ -21,12 +18,11 @@ from tritonsmith.core.ui.tables import Grid
 from tritonsmith.inspect import show
 from tritonsmith.ir import ir_text, normalize
 from tritonsmith.ir.normalize import diff
-from tritonsmith.ir.normalize import diff as normalize_diff
 
 _LANGUAGES = {"mlir": "ttgir", "ll": "llir", "ptx": "ptx", "amdgcn": "amdgcn"}  # as kernel.show calls them
 
 
-def text(index: DumpIndex, dump: Dump, *, plain: bool = False) -> str:
+def dump_text(index: DumpIndex, dump: Dump, *, plain: bool = False) -> str:
     """Return the IR of a dump; `plain` renumbers values and removes locations."""
     content = index.text(dump)
     return normalize.text(content, dump.language) if plain else content
@@ -34,14 +30,12 @@ def text(index: DumpIndex, dump: Dump, *, plain: bool = False) -> str:
 
 def highlighted(index: DumpIndex, dump: Dump, *, plain: bool = False) -> Text:
     """Return the same text with colours."""
-    content = text(index, dump, plain=plain)
+    content = dump_text(index, dump, plain=plain)
     language = _LANGUAGES.get(dump.kind)
     return show.highlighted(content, language) if language else Text(content)
 
 
-# Find the passes that add, duplicate or remove a text: `passes.show --find`.
-
-_NAME = 28  # characters of a pass's name, at least
+_NAME_WIDTH = 28  # characters of a pass's name, at least
 
 
 @dataclass(frozen=True)
@@ -49,9 +43,9 @@ class Event:
     """A pass that changed the number of occurrences of the text.
 
     Attributes:
-        dump: of that pass.
-        before: occurrences before it.
-        after: occurrences after it.
+        dump: the dump of that pass.
+        before: the number of occurrences before it.
+        after: the number of occurrences after it.
     """
 
     dump: Dump
@@ -73,11 +67,11 @@ class TextHistory:
     """The occurrences of a text.
 
     Attributes:
-        first: occurrences in the first dump.
-        last: occurrences at the end: after the last event, or in the last dump if there is none.
-        dumps: number of dumps with the text.
-        of: number of all dumps.
-        events: in the order of the passes.
+        first: the number of occurrences in the first dump.
+        last: their number at the end: after the last event, or in the last dump if there is none.
+        dumps: the number of dumps with the text.
+        of: the number of all dumps.
+        events: the events, in the order of the passes.
     """
 
     first: int
@@ -104,6 +98,8 @@ def find_text(index: DumpIndex, kernel: str, text: str, *, regex: bool = False) 
         raise UsageError(f"{text!r} is not a valid regular expression", why=str(error)) from error
     mine = index.of(kernel)
     counts: dict[str, int] = {}
+    # Most passes change nothing, so many dumps are one text: each is searched once. Locations are left
+    # out, since the kernel's name or file would be found in every line.
     for dump in mine:
         if dump.sha256 not in counts:
             raw = ir_text.without_locations(dump.kind, index.content(dump))
@@ -136,7 +132,7 @@ def events_table(history: TextHistory, text: str) -> Grid:
         lines.append([str(dump.number), dump.stage, dump.label, *counts, event.what])
     title = f"{text}: {history.first} in the first dump, present in {history.dumps} of {history.of} dumps"
     heads = ["pass", "stage", "name", "before", "after", ""]
-    return tables.plain(title, heads, lines, right=["pass", "before", "after"], cut={"name": _NAME})
+    return tables.plain(title, heads, lines, right=["pass", "before", "after"], cut={"name": _NAME_WIDTH})
 
 
 def events_as_json(history: TextHistory) -> dict[str, Any]:
@@ -174,15 +170,15 @@ class Divergence:
     """The place where two runs of the pipelines diverge.
 
     Attributes:
-        same: number of passes with equal results in both.
-        one: the first run's pass at which they diverge; None if it has no more passes.
-        other: the second run's.
+        same: the number of passes with equal results in both.
+        mine: the first run's pass at which they diverge; None if it has no more passes.
+        theirs: the second run's.
         already: they differ before their first pass: the kernels are not the same.
     """
 
     same: int
-    one: Dump | None
-    other: Dump | None
+    mine: Dump | None
+    theirs: Dump | None
     already: bool = False
 
 
@@ -211,16 +207,16 @@ def language(dump: Dump) -> str:
     return "llvm" if dump.kind == "mir" else dump.language
 
 
-def left(index: DumpIndex, dump: Dump) -> Dump:
+def after_pass(index: DumpIndex, dump: Dump) -> Dump:
     """Return the IR after a pass.
 
     Raises:
         FactError: it was not printed.
     """
-    return sides(index, dump)[1] if dump.when == "before" else dump
+    return before_and_after(index, dump)[1] if dump.when == "before" else dump
 
 
-def sides(index: DumpIndex, dump: Dump) -> tuple[Dump, Dump]:
+def before_and_after(index: DumpIndex, dump: Dump) -> tuple[Dump, Dump]:
     """Return the IR before a pass, and after it.
 
     Raises:
@@ -238,7 +234,7 @@ def sides(index: DumpIndex, dump: Dump) -> tuple[Dump, Dump]:
 
 def operations(before: str, after: str, language: str) -> tuple[IrChange, ...]:
     """Return the operations whose number changed, the largest change first."""
-    return _changes(normalize_diff.operations(before, language), normalize_diff.operations(after, language))
+    return _changes(diff.operations(before, language), diff.operations(after, language))
 
 
 def layouts(before: str, after: str) -> tuple[IrChange, ...]:
@@ -246,34 +242,34 @@ def layouts(before: str, after: str) -> tuple[IrChange, ...]:
     return _changes(_layouts(before), _layouts(after))
 
 
-def divergence(one: ComparedRun, other: ComparedRun, *, lasting: bool = False) -> Divergence:
+def divergence(run: ComparedRun, other: ComparedRun, *, lasting: bool = False) -> Divergence:
     """Return the first pass at which two runs diverge.
 
     Passes are paired by name. A pass that only one run has counts as a divergence if it changed something.
     The name of the target does not count. LLVM's passes and the assembly count if both runs printed them.
 
     Args:
-        one: a run.
-        other: another one.
+        run: a run.
+        other: another run.
         lasting: return the first pass after the last one with equal results in both instead: earlier
             divergences make no difference in the end.
     """
     first_divergence, same = None, 0
-    for passes, step in _steps(one, other, lasting=lasting):
+    for passes, step in _steps(run, other, lasting=lasting):
         first_divergence, same = (first_divergence or step, same) if step else (None, passes)
         if first_divergence and not lasting:
             break
     return first_divergence or Divergence(same, None, None)
 
 
-def _steps(one: ComparedRun, other: ComparedRun, *, lasting: bool) -> Iterator[tuple[int, Divergence | None]]:
+def _steps(run: ComparedRun, other: ComparedRun, *, lasting: bool) -> Iterator[tuple[int, Divergence | None]]:
     """Yield the number of common passes so far and a divergence: before the first pass, and after each."""
     # A pass whose result neither run shows counts as equal; with `lasting`, it is skipped.
-    kinds = {dump.kind for dump in one.dumps} & {dump.kind for dump in other.dumps}
-    mine, yours = _passes(one.dumps, kinds), _passes(other.dumps, kinds)
+    kinds = {dump.kind for dump in run.dumps} & {dump.kind for dump in other.dumps}
+    mine, yours = _passes(run.dumps, kinds), _passes(other.dumps, kinds)
     pairs = diff.pairs([dump.label for dump in mine], [dump.label for dump in yours])
     first = (mine[pairs[0][0]], yours[pairs[0][1]]) if pairs else None
-    apart = first and first[0].when == "before" and _differ(one, first[0], other, first[1])
+    apart = first and first[0].when == "before" and _differ(run, first[0], other, first[1])
     yield 0, Divergence(0, *first, already=True) if first and apart else None
     at, there = 0, 0
     for same, (here, over) in enumerate([*pairs, (len(mine), len(yours))]):
@@ -282,30 +278,30 @@ def _steps(one: ComparedRun, other: ComparedRun, *, lasting: bool) -> Iterator[t
         if alone or foreign:
             yield same, Divergence(same, alone, foreign)
         if here < len(mine) and (not lasting or shows(mine[here]) or shows(yours[over])):
-            differ = _left_differs(one, mine[here], other, yours[over])
+            differ = _results_differ(run, mine[here], other, yours[over])
             yield same + 1, Divergence(same, mine[here], yours[over]) if differ else None
         at, there = here + 1, over + 1
 
 
-def said(difference: Divergence) -> str:
+def describe(difference: Divergence) -> str:
     """Describe a divergence in words."""
     if difference.already:
         return "the two differ before their first common pass"
-    if difference.one is None and difference.other is None:
+    if difference.mine is None and difference.theirs is None:
         return f"no difference: {difference.same} passes have equal results in both"
     after = f"{difference.same} passes have equal results in both"
-    if difference.one and difference.other and difference.one.label == difference.other.label:
-        at = f"{difference.one.label} ({difference.one.number} here, {difference.other.number} there)"
+    if difference.mine and difference.theirs and difference.mine.label == difference.theirs.label:
+        at = f"{difference.mine.label} ({difference.mine.number} here, {difference.theirs.number} there)"
         ended = [
             where
-            for dump, where in ((difference.one, "here"), (difference.other, "there"))
+            for dump, where in ((difference.mine, "here"), (difference.theirs, "there"))
             if not shows(dump)
         ]
         end = f": its output was not printed {ended[0]}" if ended else ":"
         return f"{after}; the first difference is at {at}{end}"
     alone = [
         f"{dump.label} ({dump.number}) changes the IR only {where}"
-        for dump, where in ((difference.one, "here"), (difference.other, "there"))
+        for dump, where in ((difference.mine, "here"), (difference.theirs, "there"))
         if dump
     ]
     return f"{after}; then {' and '.join(alone)}"
@@ -313,6 +309,7 @@ def said(difference: Divergence) -> str:
 
 def _passes(dumps: Sequence[Dump], kinds: Collection[str]) -> list[Dump]:
     """Return one dump per pass."""
+    # A pass inside another is a part of it, and a text that the log cut off compares with nothing.
     shown = (dump for dump in dumps if dump.when != "failed" and not dump.inside and dump.whole)
     return [dump for dump in shown if dump.kind in kinds]
 
@@ -322,17 +319,18 @@ def shows(dump: Dump) -> bool:
     return dump.when == "after" or dump.against is not None
 
 
-def _left_differs(one: ComparedRun, mine: Dump, other: ComparedRun, yours: Dump) -> bool:
+def _results_differ(run: ComparedRun, mine: Dump, other: ComparedRun, yours: Dump) -> bool:
     """Report whether the results of two passes differ."""
+    # A result that only one of the two runs shows is a difference: in the other, the pass failed.
     if not shows(mine) or not shows(yours):
         return shows(mine) != shows(yours)
-    return _differ(one, left(one.index, mine), other, left(other.index, yours))
+    return _differ(run, after_pass(run.index, mine), other, after_pass(other.index, yours))
 
 
-def _differ(one: ComparedRun, mine: Dump, other: ComparedRun, yours: Dump) -> bool:
-    if mine.sha256 == yours.sha256:
+def _differ(run: ComparedRun, mine: Dump, other: ComparedRun, yours: Dump) -> bool:
+    if mine.sha256 == yours.sha256:  # spares the normal forms, which are costly
         return False
-    return one.normal(mine, other) != other.normal(yours, one)
+    return run.normal(mine, other) != other.normal(yours, run)
 
 
 def _changes(before: Mapping[str, int], after: Mapping[str, int]) -> tuple[IrChange, ...]:
@@ -344,6 +342,7 @@ def _changes(before: Mapping[str, int], after: Mapping[str, int]) -> tuple[IrCha
 
 def _layouts(ir: str) -> Counter[str]:
     """Count the uses of each layout, by definition."""
+    # MLIR numbers aliases anew after each pass: #blocked1 may be another layout than before.
     meaning = layout_definitions(ir)
     body = _ALIAS.sub("", ir)
     return Counter(meaning[name] for name in _USE.findall(body) if name in meaning)

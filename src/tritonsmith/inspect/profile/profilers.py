@@ -1,4 +1,4 @@
-"""The profilers, Proton and the vendors' tools: the choice, the calls, and the measurements."""
+"""The profilers, Proton and the vendors' tools: choose one, call it, and read what it measured."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class ProfiledKernel:
     """All launches of a kernel.
 
     Attributes:
-        name: of the symbol.
-        calls: number of measured launches.
-        nanoseconds: of all of them; 0 if the time was not measured.
-        samples: of the program counter.
-        lines: samples of each Python line, if the kernel has line information.
-        stalls: of each line, reasons why the warp did not issue, to samples.
+        name: the symbol's name.
+        calls: the number of measured launches.
+        nanoseconds: the time of all launches; 0 if it was not measured.
+        samples: the number of samples of the program counter.
+        lines: each Python line to its samples, if the kernel has line information.
+        stalls: each line to the reasons why the warp did not issue, and their samples.
     """
 
     name: str
@@ -52,10 +52,9 @@ def by_time(kernels: Iterable[ProfiledKernel]) -> list[ProfiledKernel]:
     return sorted(kernels, key=lambda kernel: (-kernel.nanoseconds, -kernel.samples, kernel.name))
 
 
-# Choose a profiler: Proton, or one of the vendor's tools.
-
 PROTON = "proton"
 _TOOLS = {"nvidia": "ncu", "amd": "rocprofv3"}
+# Found, not imported: an import loads Proton's native library.
 _FIND_PROTON = (
     "import importlib.util as u; print(bool(u.find_spec('triton') and u.find_spec('triton.profiler')))"
 )
@@ -67,7 +66,7 @@ class Profiler:
 
     Attributes:
         name: `proton`, `ncu` or `rocprofv3`.
-        vendor: of the GPU: `nvidia` or `amd`.
+        vendor: the GPU's vendor: `nvidia` or `amd`.
         program: the vendor's tool; None for Proton, which is in Triton.
     """
 
@@ -96,11 +95,11 @@ def interpreter_of(argv: Sequence[str], python: Path | None) -> Path | None:
     return python or (Path(path) if path else None)
 
 
-def choose(asked: str, python: Path | None, here: Gpus) -> Profiler:
+def choose(name: str, python: Path | None, here: Gpus) -> Profiler:
     """Return the requested profiler, or the first available one.
 
     Args:
-        asked: its name; empty for any.
+        name: its name; empty for any.
         python: the program's interpreter; None if unknown.
         here: this machine's GPUs.
 
@@ -108,41 +107,40 @@ def choose(asked: str, python: Path | None, here: Gpus) -> Profiler:
         UsageError: there is no such profiler.
         FactError: there is no GPU, or no profiler.
     """
-    if asked and asked not in (PROTON, *_TOOLS.values()):
+    if name and name not in (PROTON, *_TOOLS.values()):
         raise UsageError(
-            f"--by cannot be {asked!r}", hints=[f"one of {', '.join((PROTON, *_TOOLS.values()))}"]
+            f"--by cannot be {name!r}", hints=[f"one of {', '.join((PROTON, *_TOOLS.values()))}"]
         )
-    vendor = next((name for name in _TOOLS if here.of(name)), "")
+    vendor = next((vendor for vendor in _TOOLS if here.of(vendor)), "")
     if not vendor:
         hints = [f"{command('kernel.lint')} finds what is slow in a kernel's stages, without a GPU"]
         raise FactError("a profile needs a GPU, and this machine has none", hints=hints)
-    if asked in ("", PROTON) and python and process.capture((str(python), "-c", _FIND_PROTON)) == "True":
+    # Proton first: it comes with Triton, and measures a launch once, where ncu replays it for each
+    # group of counters.
+    if name in ("", PROTON) and python and process.capture((str(python), "-c", _FIND_PROTON)) == "True":
         return Profiler(PROTON, vendor)
     tool = _TOOLS[vendor]
-    if asked in ("", tool) and (program := _program(tool)):
+    if name in ("", tool) and (program := _program(tool)):
         return Profiler(tool, vendor, program)
     missing = configs.load("profilers")["missing"][vendor]
-    raise FactError(
-        f"{asked or 'no profiler'} is not installed" if asked else "no profiler is installed", hints=missing
-    )
+    raise FactError(f"{name} is not installed" if name else "no profiler is installed", hints=missing)
 
 
 def _program(tool: str) -> Path | None:
     places = configs.load("profilers")[tool]["places"]
+    # Neither CUDA's nor ROCm's packages put their tools on PATH. The newest version comes first.
     paths = [process.which(tool), *(path for place in places for path in sorted(glob(place), reverse=True))]  # noqa: PTH207
     return next((Path(path) for path in paths if path and Path(path).is_file()), None)
 
 
-# Read the files that Proton writes, one per process: a tree of scopes, kernels and lines as JSON.
-
 PROTON_SUFFIX = ".hatchet"
-# FILE:LINE@FUNCTION; before triton#5711 FILE:FUNCTION@LINE
+# A line in Proton's tree: FILE:LINE@FUNCTION; before triton#5711 FILE:FUNCTION@LINE.
 _LINE = re.compile(r"(?P<file>.+?):(?:(?P<line>\d+)@[^@]*|[^:@]*@(?P<old>\d+))")
 _STALL = "stalled_"
 
 
 def read_proton(files: Sequence[Path]) -> list[ProfiledKernel]:
-    """Read the kernels of all processes.
+    """Read the kernels of all processes: Proton writes a JSON tree of scopes, kernels and lines for each.
 
     Raises:
         FactError: a file was not written by Proton.
@@ -159,7 +157,8 @@ def read_proton(files: Sequence[Path]) -> list[ProfiledKernel]:
 
 
 def _kernels(node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the kernels: nodes with a launch count. Scopes of the program may surround them."""
+    """Yield the kernels: nodes with a launch count."""
+    # The user's proton.scope regions may surround them. Below a kernel are its lines.
     if int(node["metrics"].get("count", 0)):
         yield node
         return
@@ -187,8 +186,6 @@ def _add(kernels: dict[str, ProfiledKernel], node: Mapping[str, Any]) -> None:
         kernel.sampled(SourceLine(match["file"], int(match["line"] or match["old"])), samples, stalls)
 
 
-# Run Nsight Compute, and read the CSV that it prints of a report.
-
 NSIGHT_SUFFIX = ".ncu-rep"
 _SAMPLES = "Warp Stall Sampling (All Samples)"
 _NSIGHT_STALL = "stall_"
@@ -201,8 +198,10 @@ def nsight_argv(program: Path, report: Path, kernels: str) -> tuple[str, ...]:
     Args:
         program: `ncu`.
         report: the file to write, without its suffix.
-        kernels: their names, with commas; empty for all.
+        kernels: the kernels' names, with commas; empty for all.
     """
+    # Clocks as they are: ncu would lock them to the base clock, and times would not be those of the
+    # user's runs. The sources are imported because temporary ones are gone when the report is read.
     table = configs.load("profilers")["ncu"]
     names = "|".join(kernels.split(","))
     return (
@@ -242,12 +241,14 @@ def parse_nsight(times: str, lines: str) -> list[ProfiledKernel]:
     if not {"Kernel Name", _TIME} <= set(head):
         raise FactError("Nsight Compute printed no times", why=times[:200])
     name, time = head.index("Kernel Name"), head.index(_TIME)
-    for row in rows[rows.index(head) + 2 :]:
+    for row in rows[rows.index(head) + 2 :]:  # behind the row of units
         kernel = kernels.setdefault(row[name], ProfiledKernel(row[name]))
         kernel.calls += 1
         kernel.nanoseconds += float(row[time].replace(",", ""))
     reasons = {stall["ncu"]: stall["name"] for stall in configs.load("profilers")["stall"]}
     file, current, columns = "", ProfiledKernel(""), dict[str, int]()
+    # The source page is not one table: for each kernel and file it has rows with their names, then a
+    # head, then lines, each followed by its instructions, whose first cell is no number.
     for row in csv.reader(io.StringIO(lines)):
         if row[:1] == ["File Path"]:
             file = row[1]
@@ -261,6 +262,7 @@ def parse_nsight(times: str, lines: str) -> list[ProfiledKernel]:
                     word.removeprefix(_NSIGHT_STALL), word.removeprefix(_NSIGHT_STALL)
                 ): _nsight_count(row[number])
                 for word, number in columns.items()
+                # "stall_wait (Not Issued)" is a part of "stall_wait".
                 if word.startswith(_NSIGHT_STALL) and " " not in word
             }
             current.sampled(SourceLine(file, int(row[0])), _nsight_count(row[columns[_SAMPLES]]), stalls)
@@ -279,13 +281,12 @@ def _nsight_page(program: Path, report: Path, *words: str) -> str:
     return answer.out
 
 
-# Run ROCm's rocprofv3, and read its CSV of kernels. It does not sample lines.
-
 ROCPROF_SUFFIX = "_kernel_trace.csv"
 
 
 def rocprof_argv(program: Path, folder: Path) -> tuple[str, ...]:
     """Return the words before the measured program; `folder` gets one file per process."""
+    # Only the trace of kernels: rocprofv3 does not attribute samples to lines.
     return (str(program), "--kernel-trace", "--output-format", "csv", "--output-directory", str(folder), "--")
 
 

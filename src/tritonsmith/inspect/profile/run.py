@@ -1,7 +1,4 @@
-"""Run a program under a profiler, and lint the kernels that took the time.
-
-Show a profile on the screen and as JSON.
-"""
+"""Run a program under a profiler, and lint the kernels that took the time: `kernel.profile`."""
 
 from __future__ import annotations
 
@@ -26,7 +23,6 @@ from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
 from tritonsmith.facts import triton_cache
 from tritonsmith.facts.triton_cache import Root
-from tritonsmith.inspect.lint import run as lint_report
 from tritonsmith.inspect.lint import run as lint_run
 from tritonsmith.inspect.lint.run import LintResult
 from tritonsmith.inspect.profile import profilers
@@ -35,6 +31,9 @@ from tritonsmith.inspect.show import SourceLine
 from tritonsmith.worker.messages import ProfiledRow, ProfileRequest
 
 TASK = "kernel.profile"
+_NAME = 60  # characters of the name of a kernel that is none of Triton's: C++ templates are long
+_SOURCE = 30  # characters of a line of Python, at least
+_STALLS = 2  # reasons that a row shows
 
 
 @dataclass(frozen=True)
@@ -42,13 +41,13 @@ class PreparedProfile:
     """A program that is ready to be measured.
 
     Attributes:
-        before: steps that make the scratch folder.
+        before: the steps that prepare the scratch folder.
         step: the program, under the vendor's tool or alone.
-        after: steps that clear up.
+        after: the steps that clear up.
         work: the scratch folder.
         profiler: the profiler.
         python: the interpreter with the program's Triton; None if unknown.
-        kernels: names of the kernels to measure, with commas; empty for all.
+        kernels: the names of the kernels to measure, with commas; empty for all.
     """
 
     before: Plan
@@ -70,10 +69,10 @@ class KernelProfile:
     """The result of a profile.
 
     Attributes:
-        kernels: the longest time first.
+        kernels: the kernels, the longest time first.
         session: the way in which Proton was started; empty for another tool.
-        findings: of `kernel.lint`, in the Triton kernels that are shown.
-        notes: limits of the measurement.
+        findings: the findings of `kernel.lint` in the Triton kernels that are shown.
+        notes: the limits of the measurement.
         code: the program's exit code, as a shell would report it.
     """
 
@@ -108,6 +107,7 @@ def prepare(
     Raises:
         SmithError: there is no such program.
     """
+    # A folder per process of ours, since two profiles may run at once.
     work = space.root / "kernels" / ".profile" / str(os.getpid())
     results = work / "results"
     request = ProfileRequest(str(results), tuple(profiler.sessions(times=times)))
@@ -143,15 +143,16 @@ def execute(prepared: PreparedProfile, space: Workspace, *, silent: bool = False
         code = changed_program.run(prepared.step, space, TASK, log)
         session, refused = _started(prepared)
         kernels = profilers.by_time(_read(prepared))
-        wanted = set(filter(None, prepared.kernels.split(",")))
-        kernels = [kernel for kernel in kernels if not wanted or kernel.name in wanted]
+        # Proton and rocprofv3 measure everything; only ncu, which is slow, is told the names.
+        names = set(filter(None, prepared.kernels.split(",")))
+        kernels = [kernel for kernel in kernels if not names or kernel.name in names]
         if not kernels:
-            raise _nothing(prepared, refused, code)
+            raise _nothing_measured(prepared, refused, code)
         shown = kernels[: configs.load("profilers")["shown"]["kernels"]]
         findings, notes = _findings(
             prepared, [kernel.name for kernel in shown if kernel.lines], silent=silent
         )
-        return KernelProfile(tuple(kernels), session, findings, (*_said(prepared, refused), *notes), code)
+        return KernelProfile(tuple(kernels), session, findings, (*_limits(prepared, refused), *notes), code)
     finally:
         space.run(prepared.after, TASK, quiet=True, log=log)
 
@@ -173,7 +174,7 @@ def _read(prepared: PreparedProfile) -> list[ProfiledKernel]:
     return profilers.read_proton(sorted(results.glob(f"*{profilers.PROTON_SUFFIX}")))
 
 
-def _said(prepared: PreparedProfile, refused: Sequence[str]) -> Iterator[str]:
+def _limits(prepared: PreparedProfile, refused: Sequence[str]) -> Iterator[str]:
     """Yield notes on the limits of the figures."""
     if prepared.profiler.name == "ncu":
         launches = configs.load("profilers")["ncu"]["launches"]
@@ -181,7 +182,7 @@ def _said(prepared: PreparedProfile, refused: Sequence[str]) -> Iterator[str]:
     yield from (f"not by {refusal}" for refusal in refused)
 
 
-def _nothing(prepared: PreparedProfile, refused: Sequence[str], code: int) -> SmithError:
+def _nothing_measured(prepared: PreparedProfile, refused: Sequence[str], code: int) -> SmithError:
     output = "\n".join((untrusted.text_if_any(prepared.step.errors), *refused))
     rows = configs.load("profilers")["refusal"]
     hints = [row["hint"] for row in rows if any(word in output for word in row["said"])]
@@ -196,7 +197,9 @@ def _nothing(prepared: PreparedProfile, refused: Sequence[str], code: int) -> Sm
 def _findings(
     prepared: PreparedProfile, kernels: Sequence[str], *, silent: bool
 ) -> tuple[LintResult, list[str]]:
-    """Lint the kernels that the program compiled: each compile is repeated, with all stages."""
+    """Lint the kernels that the program compiled."""
+    # Rules need all stages and their locations, which a cache entry need not have: each compile is
+    # repeated. The cache is one of this run, so it holds what the program used and nothing else.
     nothing, notes = LintResult(0, (), (), {}), list[str]()
     if not kernels or prepared.python is None:
         return nothing, notes
@@ -220,13 +223,8 @@ def _findings(
             for number, request in enumerate(requests)
         ]
         return lint_run.lint([result.manifest for result in done]), notes
-    except FactError as error:
+    except FactError as error:  # the measurements, which may have taken minutes, are not lost
         return nothing, [*notes, f"no findings: {error.what}: {error.why or error.where}"]
-
-
-_NAME = 60  # characters of the name of a kernel that is none of Triton's
-_SOURCE = 30  # characters of a line of Python, at least
-_STALLS = 2  # reasons that a row shows
 
 
 def blocks(profile: KernelProfile) -> Iterator[Grid | Text]:
@@ -253,17 +251,17 @@ def blocks(profile: KernelProfile) -> Iterator[Grid | Text]:
     shown_reasons: Counter[str] = Counter()
     for kernel in profile.kernels[: shown["kernels"]]:
         if kernel.lines:
-            yield _lines(kernel, _codes(profile), shown["lines"], shown_reasons)
+            yield _lines(kernel, _codes_by_line(profile), shown["lines"], shown_reasons)
     about = {row["name"]: row["about"] for row in configs.load("profilers")["stall"]}
     if shown_reasons:
         yield Text("\n".join(f"  {name}: {about[name]}" for name in about if name in shown_reasons))
     if profile.findings.findings:
-        yield from lint_report.blocks(profile.findings)
+        yield from lint_run.blocks(profile.findings)
 
 
 def as_json(profile: KernelProfile, profiler: str) -> dict[str, Any]:
     """Return the profile as JSON data."""
-    codes = _codes(profile)
+    codes = _codes_by_line(profile)
     return {
         "schema": 1,
         "profiler": profiler,
@@ -288,19 +286,19 @@ def as_json(profile: KernelProfile, profiler: str) -> dict[str, Any]:
             }
             for kernel in profile.kernels
         ],
-        "findings": lint_report.as_json(profile.findings),
+        "findings": lint_run.as_json(profile.findings),
         "notes": list(profile.notes),
     }
 
 
-def _lines(kernel: ProfiledKernel, codes: Mapping[Any, list[str]], most: int, seen: Counter[str]) -> Grid:
-    """Return a table of a kernel's lines with the most samples; add the shown reasons to `seen`."""
+def _lines(kernel: ProfiledKernel, codes: Mapping[Any, list[str]], most: int, reasons: Counter[str]) -> Grid:
+    """Return a table of a kernel's lines with the most samples; add the shown stalls to `reasons`."""
     total, rows = kernel.samples, []
     for line, samples in kernel.lines.most_common(most):
         stalls = kernel.stalls[line].most_common(_STALLS)
         known = sum(kernel.stalls[line].values())
         stalled = ", ".join(f"{name} {_percent(number, known)}" for name, number in stalls if number)
-        seen.update(name for name, number in stalls if number)
+        reasons.update(name for name, number in stalls if number)
         place = f"{Path(line.file).name}:{line.number}"
         rows.append(
             [
@@ -321,7 +319,7 @@ def _lines(kernel: ProfiledKernel, codes: Mapping[Any, list[str]], most: int, se
     )
 
 
-def _codes(profile: KernelProfile) -> dict[tuple[str, SourceLine], list[str]]:
+def _codes_by_line(profile: KernelProfile) -> dict[tuple[str, SourceLine], list[str]]:
     """Return the codes of findings, by kernel and line."""
     codes: dict[tuple[str, SourceLine], list[str]] = {}
     for finding in profile.findings.findings:

@@ -1,19 +1,4 @@
-"""Write an output folder of `passes.dump` as one HTML file.
-
-Pack many nearly equal texts for a browser.
-
-Every distinct line of a chunk is stored once, a text is a list of line numbers, and the whole is deflated; a
-browser can unpack this without extra code (`DecompressionStream`). Deflate alone looks back 32 KiB, less than
-one dump, so it cannot see that the next dump has the same text. The browser searches and compares distinct
-lines too, so it never has to write out all texts.
-
-A chunk, before it is deflated (all numbers are little-endian, of 4 bytes):
-
-    size of the lines    lines, in UTF-8, with a line feed between them
-    for each text: its number of lines, and then for each the step from the line before it, less one
-
-So a text whose lines are all new is a row of zeros.
-"""
+"""Write an output folder of `passes.dump` as one HTML file: `passes.show --page`."""
 
 from __future__ import annotations
 
@@ -51,13 +36,24 @@ _ENOUGH = 2**20  # bytes of text, from which on the next kernel gets a chunk of 
 
 @dataclass
 class Packer:
-    """A packer that takes texts one by one and returns chunks as they fill up.
+    """A packer of many nearly equal texts: it takes them one by one, and returns chunks as they fill up.
+
+    A chunk, before it is deflated (all numbers are little-endian, of 4 bytes):
+
+        size of the lines    lines, in UTF-8, with a line feed between them
+        for each text: its number of lines, and then for each the step from the line before it, less one
+
+    So a text whose lines are all new is a row of zeros.
 
     Attributes:
-        texts: number of texts; equal ones count once.
-        size: of all texts, in bytes; equal ones count each time.
-        starts: number of the first text of each chunk.
+        texts: the number of texts; equal ones count once.
+        size: the size of all texts in bytes; equal ones count each time.
+        starts: the number of the first text of each chunk.
     """
+
+    # Deflate alone looks back 32 KiB, less than one dump, so it cannot see that the next dump has the
+    # same text. With each distinct line stored once it can, and a browser unpacks that without extra
+    # code (DecompressionStream) and searches distinct lines, instead of all texts written out.
 
     texts: int = 0
     size: int = 0
@@ -101,6 +97,8 @@ class Packer:
 
     def _encoded(self, lines: list[bytes]) -> bytes:
         before = len(self._lines)
+        # This sees every line of every dump: hence one look-up per line, and map and array instead of a
+        # clearer loop.
         following = count(before)
         known = self._lines
         numbers = [
@@ -129,15 +127,15 @@ _OMITTED = ("kernel", "path", "size", "lines", "sha256", "offset", "banner", "ag
 
 
 @dataclass(frozen=True)
-class Made:
+class WrittenReport:
     """A report.
 
     Attributes:
         path: the file.
-        size: of the file, in bytes.
-        dumped: size of the IR in it, in bytes.
-        passes: number of passes that ran.
-        seconds: time to make it.
+        size: the file's size, in bytes.
+        dumped: the size of the IR in it, in bytes.
+        passes: the number of passes that ran.
+        seconds: the time that it took to write.
     """
 
     path: Path
@@ -147,7 +145,7 @@ class Made:
     seconds: float
 
 
-def check(out: Path) -> None:
+def check_name(out: Path) -> None:
     """Check that a report may have this name, before anything is read.
 
     Raises:
@@ -158,7 +156,7 @@ def check(out: Path) -> None:
         raise UsageError("a report needs the suffix .html", where=out, hints=["--out report.html"])
 
 
-def make(index: DumpIndex, out: Path, against: DumpIndex | None = None) -> Made:
+def write_report(index: DumpIndex, out: Path, against: DumpIndex | None = None) -> WrittenReport:
     """Write the report of a dump, or of two to compare. The file appears under its name when it is complete.
 
     Raises:
@@ -179,7 +177,7 @@ def make(index: DumpIndex, out: Path, against: DumpIndex | None = None) -> Made:
         raise SmithError("cannot write the report", where=out, why=error.strerror) from error
     kernels = ((side, kernel.name) for side in sides for kernel in side.kernels)
     passes = sum(pass_runs.totals(side, kernel).passes for side, kernel in kernels)
-    return Made(out, size, writing.packer.size, passes, time.perf_counter() - began)
+    return WrittenReport(out, size, writing.packer.size, passes, time.perf_counter() - began)
 
 
 class _Writing:
@@ -207,14 +205,14 @@ class _Writing:
             binary = compiled.get(kernel.name)
             machine = self._binary(file, side, binary) if binary else {}
             self._chunk(file, self.packer.chunk(between=True))
-            lines = pipeline_table.rows(side, kernel.name)
+            lines = pipeline_table.pass_changes(side, kernel.name)
             kernels.append(
                 {
                     **vars(kernel),
                     "error": redact.hidden(kernel.error),
                     "totals": vars(pass_runs.totals(side, kernel.name)),
                     "dumps": list(texts.values()),
-                    "rows": [_row(one, texts, lines) for one in pass_runs.of(side, kernel.name)],
+                    "rows": [_row(run, texts, lines) for run in pass_runs.of(side, kernel.name)],
                     "binary": machine or {"none": binaries.none_because(side, kernel.name)},
                 }
             )
@@ -303,11 +301,8 @@ def _inside(side: DumpIndex, name: str) -> Path:
     return path
 
 
-# Write the HTML file around the data.
-#
 # Everything from a dump is data: JSON or base64 in elements that no browser runs, and the page's script
 # shows it as text, never as HTML. The page's policy allows one script, by its hash, and no connection.
-
 _BUILT = Path(__file__).parent / "built"
 
 
@@ -364,8 +359,6 @@ def _built(name: str) -> str:
 def _digest(script: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
-
-# Describe the GPU resources of a compiled kernel for the page.
 
 _Values = Mapping[str, object]
 
@@ -431,8 +424,7 @@ def _spelled(value: object) -> str:
     return f"{round(value, 2):g}" if isinstance(value, float) else str(value)
 
 
-# Read the Python files that the IR refers to, to show them next to it.
-
+# Python files as MLIR, LLVM's debug info and assembly name them.
 _NAMES = re.compile(rb'"((?:[^"\\\n]|\\.)+\.py)"')
 _DEBUG = re.compile(rb'!DIFile\(filename: "([^"\n]+\.py)", directory: "([^"\n]+)"')
 _TABLE = re.compile(rb'^\s*\.file\s+\d+\s+"([^"\n]+)"\s+"([^"\n]+\.py)"', re.MULTILINE)
@@ -452,6 +444,8 @@ def read_python(names: Iterable[str]) -> dict[str, str]:
     # The IR does not tell the folder that a relative name belongs to.
     texts = {}
     for name in names:
+        # Only .py: the dump may come from a stranger, and the page must not carry other files of this
+        # machine away.
         path = Path(unescaped(name))
         if not PurePath(name).is_absolute() or path.suffix != ".py":
             continue

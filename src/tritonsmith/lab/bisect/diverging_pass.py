@@ -106,7 +106,7 @@ def _parting(
             _dump(asked, bad, out / f"bad{name}", llvm=llvm, silent=silent),
         )
         divergence = show.divergence(*runs, lasting=True)
-        if divergence.one or divergence.other:
+        if divergence.mine or divergence.theirs:
             return _told(level, divergence, runs, checkout)
     sentence = "after all passes of Triton and LLVM, the IR is the same: the difference comes later"
     return PartingPass(Level.ASSEMBLER, sentence)
@@ -115,7 +115,7 @@ def _parting(
 def _told(
     level: Level, divergence: Divergence, runs: tuple[ComparedRun, ComparedRun], checkout: Path | None
 ) -> PartingPass:
-    good, bad = divergence.one, divergence.other
+    good, bad = divergence.mine, divergence.theirs
     if divergence.already and good and bad:
         sentence = "the IR differs from the front end onwards"
         return PartingPass(
@@ -142,7 +142,7 @@ def _told(
 
 
 def _left(side: ComparedRun, dump: Dump) -> str:
-    return side.index.text(show.left(side.index, dump)) if show.shows(dump) else ""
+    return side.index.text(show.after_pass(side.index, dump)) if show.shows(dump) else ""
 
 
 def _dump(asked: CompileRequest, side: Triton, out: Path, *, llvm: bool, silent: bool) -> ComparedRun:

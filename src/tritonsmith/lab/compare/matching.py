@@ -464,7 +464,7 @@ def _with_texts(compared: Compared) -> Compared:
             # Equal checksums spare reading and normalizing both texts.
             if ours[stage].sha256 != theirs[stage].sha256:
                 before, after = (
-                    show_stage.text(member.manifest, member.point, stage) for member in (pair.a, pair.b)
+                    show_stage.stage_text(member.manifest, member.point, stage) for member in (pair.a, pair.b)
                 )
                 diffs[stage] = normalize_diff.of(before, after, stage)
         elif pair.one_vendor and (stage in ours or stage in theirs):

@@ -21,7 +21,7 @@ from tritonsmith.core.errors import SmithError, UsageError
 from tritonsmith.core.plan import files
 from tritonsmith.core.ui import html_page, tables
 from tritonsmith.core.ui.tables import Grid
-from tritonsmith.inspect.resources import save
+from tritonsmith.inspect.resources import save_figure
 from tritonsmith.lab.study.study import SKIPPED, StudyCell, order
 
 if TYPE_CHECKING:
@@ -400,7 +400,7 @@ def write_plot(cells: Sequence[StudyCell], path: Path) -> None:
             line[0].set_title(target, loc="left", fontweight="bold")
         handles, labels = _all_of(list(grid.flat))
         figure.legend(handles, labels, loc="outside right upper", frameon=False, handlelength=3.2)
-        save(figure, path, dpi=110)
+        save_figure(figure, path, dpi=110)
 
 
 def draw(

@@ -268,7 +268,7 @@ class KernelSubject:
         places: list[str] = []
         for point in self._baseline.points if self._baseline else ():
             if self._baseline and line["stage"] in point.stages:
-                places += lines_of(show_stage.text(self._baseline, point, line["stage"]), line)
+                places += lines_of(show_stage.stage_text(self._baseline, point, line["stage"]), line)
         return tuple(dict.fromkeys(places))
 
     def bisect(self, other: str) -> str:
@@ -323,7 +323,7 @@ class KernelSubject:
 
 def lines_of(text: str, line: Mapping[str, str]) -> list[str]:
     """Return FILE:LINE of each line of a stage that has a text, once each."""
-    origins = show.of(text, line["stage"])
+    origins = show.origins(text, line["stage"])
     places = [
         f"{Path(origin.file).name}:{origin.number}"
         for content, origin in zip(text.splitlines(), origins, strict=True)

@@ -407,7 +407,7 @@ def _pipeline(_: World) -> Iterable[Grid]:
         Place("c.py", 9, when=when),
     )
     yield pipeline_table.target_table(
-        [(one, None, replace(one, made=()))], ["3.4.0 cuda:90:32", "b", "hip:gfx942:64"]
+        [(one, None, replace(one, calls=()))], ["3.4.0 cuda:90:32", "b", "hip:gfx942:64"]
     )
 
 
@@ -577,7 +577,7 @@ def _lint(_: World) -> Iterable[Grid]:
     origin = SourceLine(f"{FOLDER}/attention_with_tensor_descriptors.py", 1234)
     line = StageLine("ttgir", 1234, "tt.load " * 40, origin)
     what = "the 128x64xf16 operand of a dot goes through registers in a loop of num_stages=3; " * 2
-    rules = lint_finding.rules().values()
+    rules = lint_finding.known_rules().values()
     found = [
         LintFinding(rule, what, (line,), KERNEL, f"cuda-90-32,{OPTIONS}", "cuda:90:32") for rule in rules
     ]
@@ -591,7 +591,7 @@ def _profile(_: World) -> Iterable[Grid]:
     kernel = ProfiledKernel(KERNEL * 3, 20_000, 4.3e9)
     kernel.sampled(line, 20_562_113, {"math_pipe_throttle": 9_999_999, "short_scoreboard": 999_999})
     evidence = StageLine("ttgir", 1234, "tt.load", line)
-    rules = list(lint_finding.rules().values())[:2]
+    rules = list(lint_finding.known_rules().values())[:2]
     found = tuple(LintFinding(rule, "what", (evidence,), kernel.name, "p", "cuda:90:32") for rule in rules)
     made = KernelProfile((kernel,), {}, LintResult(1, found, (), {}), (), 0)
     return [block for block in profile_report.blocks(made) if isinstance(block, Grid)]

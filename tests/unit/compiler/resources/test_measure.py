@@ -185,27 +185,27 @@ def test_csv_and_json(mixed: Manifest) -> None:
 @pytest.mark.parametrize("name", ["map.png", "map.svg"])
 def test_a_plot(mixed: Manifest, tmp_path: Path, name: str) -> None:
     path = tmp_path / name
-    resources.check(path)
-    resources.write(measure.of_manifest(mixed).rows, path)
+    resources.check_plot(path)
+    resources.plot(measure.of_manifest(mixed).rows, path)
     content = path.read_bytes()
     assert content.startswith(b"\x89PNG" if name.endswith("png") else b"<?xml")
 
 
 def test_plots_that_cannot_be(mixed: Manifest, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot write map"):
-        resources.check(tmp_path / "map.pdf")
+        resources.check_plot(tmp_path / "map.pdf")
     found = measure.of_manifest(mixed).rows
     with pytest.raises(SmithError, match="nothing to plot"):
-        resources.write(found[2:3], tmp_path / "map.png")
+        resources.plot(found[2:3], tmp_path / "map.png")
     with pytest.raises(SmithError, match="cannot write the plot"):
-        resources.write(found, tmp_path / "nowhere" / "map.png")
+        resources.plot(found, tmp_path / "nowhere" / "map.png")
 
 
 def test_a_plot_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.path", [])
     monkeypatch.delitem(__import__("sys").modules, "matplotlib", raising=False)
     with pytest.raises(FactError, match="--plot needs matplotlib") as caught:
-        resources.check(tmp_path / "map.png")
+        resources.check_plot(tmp_path / "map.png")
     assert any("pip install" in hint for hint in caught.value.hints)
 
 

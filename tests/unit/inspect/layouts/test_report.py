@@ -32,17 +32,17 @@ def rows(
     ],
 )
 def test_along_each_dimension(shared: LinearLayout, bits: int, down: int, along: int) -> None:
-    assert [one.wavefronts for one in layouts.along(shared, bits)] == [down, along]
+    assert [one.wavefronts for one in layouts.accesses_along(shared, bits)] == [down, along]
 
 
 def test_without_conflicts_nothing_is_lost() -> None:
-    down, along = layouts.along(rows(32, 32), 64)
+    down, along = layouts.accesses_along(rows(32, 32), 64)
     assert (down.wavefronts, down.least, down.ways) == (32, 2, 16)
     assert along.ways == 1
 
 
 def test_a_short_dimension_is_no_access() -> None:
-    assert [one.what for one in layouts.along(rows(16, 32), 32)] == ["32 elements along dim1"]
+    assert [one.what for one in layouts.accesses_along(rows(16, 32), 32)] == ["32 elements along dim1"]
 
 
 def threads(register: list[tuple[int, int]], lane: list[tuple[int, int]]) -> LinearLayout:
@@ -52,7 +52,7 @@ def threads(register: list[tuple[int, int]], lane: list[tuple[int, int]]) -> Lin
 
 def test_lanes_read_the_widest_vectors() -> None:
     lanes = [(0, 8), (0, 16), (0, 32), (1, 0), (2, 0)]
-    one = layouts.by(
+    one = layouts.access_by(
         rows(32, 64), threads([(0, 1), (0, 2), (0, 4), (4, 0), (8, 0), (16, 0)], lanes), 16, "by all"
     )
     assert (one.what, one.width, one.instructions) == ("by all", 16, 8)
@@ -61,18 +61,18 @@ def test_lanes_read_the_widest_vectors() -> None:
 
 def test_registers_of_a_vector_may_stand_anywhere() -> None:
     lanes = [(0, 8), (0, 16), (0, 32), (1, 0), (2, 0)]
-    one = layouts.by(rows(32, 64), threads([(4, 0), (0, 4), (0, 2), (8, 0), (0, 1)], lanes), 16, "")
+    one = layouts.access_by(rows(32, 64), threads([(4, 0), (0, 4), (0, 2), (8, 0), (0, 1)], lanes), 16, "")
     assert one.width == 16
 
 
 def test_copies_are_not_loaded_again() -> None:
     lanes = [(0, 1), (0, 2), (0, 4), (0, 8), (0, 16)]
-    once = layouts.by(rows(32, 64), threads([(0, 32)], lanes), 32, "")
-    again = layouts.by(rows(32, 64), threads([(0, 0), (0, 32)], lanes), 32, "")
+    once = layouts.access_by(rows(32, 64), threads([(0, 32)], lanes), 32, "")
+    again = layouts.access_by(rows(32, 64), threads([(0, 0), (0, 32)], lanes), 32, "")
     assert once == again
 
 
 def test_lanes_of_one_column_conflict() -> None:
     lanes = [(1, 0), (2, 0), (4, 0), (8, 0), (16, 0)]
-    one = layouts.by(rows(32, 64), threads([(0, 1)], lanes), 32, "")
+    one = layouts.access_by(rows(32, 64), threads([(0, 1)], lanes), 32, "")
     assert (one.width, one.wavefronts, one.least) == (8, 32, 2)  # half a warp each time

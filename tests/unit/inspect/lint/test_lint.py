@@ -12,7 +12,7 @@ from tritonsmith.core import configs
 from tritonsmith.core.errors import UsageError
 from tritonsmith.inspect import show
 from tritonsmith.inspect.lint import finding, rules, run
-from tritonsmith.inspect.lint.rules import ALL
+from tritonsmith.inspect.lint.rules import RULES
 from tritonsmith.ir.ttgir import Ttgir
 
 COLD = """\
@@ -85,22 +85,22 @@ def lines(text: str, inside: set[int] | None) -> list[str]:
 
 
 def test_cold_code_behind_the_end_belongs_to_its_loop() -> None:
-    found = lines(COLD, rules.of_sass(COLD.splitlines()))
+    found = lines(COLD, rules.sass_loops(COLD.splitlines()))
     assert [line for line in found if line.startswith("LDL")] == ["LDL R1, [R1]", "LDL R3, [R1]"]
 
 
 def test_a_branch_back_from_cold_code_is_no_loop() -> None:
-    assert rules.of_sass(STRAIGHT.splitlines()) == set()
+    assert rules.sass_loops(STRAIGHT.splitlines()) == set()
 
 
 def test_a_branch_to_a_place_that_is_not_named_makes_loops_unknown() -> None:
-    assert rules.of_sass([*COLD.splitlines(), "        /*0090*/                   BRX R2 ;"]) is None
+    assert rules.sass_loops([*COLD.splitlines(), "        /*0090*/                   BRX R2 ;"]) is None
     listed = '        /*0000*/                   BRX R2 (*"BRANCH_TARGETS .L_x_1,.L_x_2"*);'
-    assert rules.of_sass([listed, *STRAIGHT.splitlines()]) == set()
+    assert rules.sass_loops([listed, *STRAIGHT.splitlines()]) == set()
 
 
 def test_llvm_says_which_blocks_are_in_a_loop() -> None:
-    found = lines(AMD, rules.of_amd(AMD.splitlines()))
+    found = lines(AMD, rules.amd_loops(AMD.splitlines()))
     assert [line.split()[0] for line in found] == ["scratch_load_dword", "v_mov_b32_e32"]
 
 
@@ -137,13 +137,13 @@ def test_inline_assembly_has_the_line_on_which_it_begins() -> None:
         "\tld.global.b16 { %rs1 }, [ %rd1 + 0 ];\n\t// end inline asm\n"
         '\t.loc\t1 30 1\n\tret;\n\t.file\t1 "/k.py"\n'
     )
-    found = show.of(text, "ptx")
+    found = show.origins(text, "ptx")
     assert [line.number for line in found if line] == [26, 26, 30]
 
 
 def test_each_rule_has_its_texts() -> None:
-    assert list(ALL) == [row["code"] for row in configs.load("lint")["rule"]]
-    for rule in finding.rules().values():
+    assert list(RULES) == [row["code"] for row in configs.load("lint")["rule"]]
+    for rule in finding.known_rules().values():
         assert rule.source.startswith("https://")
         assert rule.why.endswith(".")
 
@@ -161,7 +161,7 @@ def test_what_cannot_be_checked_is_said(tmp_path: Path) -> None:
 
 def test_fail_on() -> None:
     assert run.parse_fail_on(None) == ()
-    assert run.parse_fail_on("any") == tuple(ALL)
+    assert run.parse_fail_on("any") == tuple(RULES)
     assert run.parse_fail_on("scalar-access, no-async-copy") == ("scalar-access", "no-async-copy")
     with pytest.raises(UsageError, match="no rule 'spil'"):
         run.parse_fail_on("spil")

@@ -57,7 +57,7 @@ def run(folder: Path, steps: Sequence[tuple[str, str]], last: str, target: str =
 
 def test_what_a_pass_did_is_its_input_against_the_next_dump(tmp_path: Path) -> None:
     made = run(tmp_path / "a", [("cse", module(ADD)), ("licm", module(ADD, MUL))], module(ADD, MUL))
-    one, two = show.sides(made.index, made.dumps[0])
+    one, two = show.before_and_after(made.index, made.dumps[0])
     found = normalize_diff.of(made.index.text(one), made.index.text(two), "mlir")
     assert (found.removed, found.added) == (0, 1)
     assert any(line.startswith("+") and "arith.muli" in line for line in found.lines)
@@ -66,7 +66,7 @@ def test_what_a_pass_did_is_its_input_against_the_next_dump(tmp_path: Path) -> N
 def test_what_the_last_pass_left_is_not_known(tmp_path: Path) -> None:
     made = run(tmp_path / "a", [("cse", module(ADD))], module(ADD))
     with pytest.raises(FactError, match="the output of the-end is not in this dump"):
-        show.sides(made.index, made.dumps[-1])
+        show.before_and_after(made.index, made.dumps[-1])
 
 
 def test_operations_are_counted() -> None:
@@ -94,24 +94,24 @@ def test_runs_that_differ_in_names_and_locations_do_not_part(tmp_path: Path) -> 
     text = module(ADD, MUL, names="%y").replace("#loc1", "#loc77")
     two = run(tmp_path / "b", [("cse", module(ADD, names="%y")), ("licm", text)], text)
     found = show.divergence(one, two)
-    assert (found.one, found.other) == (None, None)
-    assert show.said(found) == "no difference: 3 passes have equal results in both"
+    assert (found.mine, found.theirs) == (None, None)
+    assert show.describe(found) == "no difference: 3 passes have equal results in both"
 
 
 def test_the_pass_that_left_something_else_is_the_first(tmp_path: Path) -> None:
     one = run(tmp_path / "a", [("cse", module(ADD)), ("licm", module(ADD)), ("dce", module(ADD, MUL))], "x")
     two = run(tmp_path / "b", [("cse", module(ADD)), ("licm", module(ADD)), ("dce", module(MUL))], "y")
     found = show.divergence(one, two)
-    assert (found.same, found.one, found.other) == (1, one.dumps[1], two.dumps[1])
-    assert "the first difference is at licm (1 here, 1 there)" in show.said(found)
+    assert (found.same, found.mine, found.theirs) == (1, one.dumps[1], two.dumps[1])
+    assert "the first difference is at licm (1 here, 1 there)" in show.describe(found)
 
 
 def test_runs_that_meet_again_part_for_good_at_a_later_pass(tmp_path: Path) -> None:
     one = run(tmp_path / "a", [("cse", module(ADD)), ("licm", module(ADD)), ("dce", module(MUL))], "x")
     two = run(tmp_path / "b", [("cse", module(ADD)), ("licm", module(MUL)), ("dce", module(MUL))], "y")
-    assert show.divergence(one, two).one == one.dumps[0]
+    assert show.divergence(one, two).mine == one.dumps[0]
     found = show.divergence(one, two, lasting=True)
-    assert (found.one, found.other) == (one.dumps[2], two.dumps[2])
+    assert (found.mine, found.theirs) == (one.dumps[2], two.dumps[2])
 
 
 def test_passes_that_show_nothing_in_both_do_not_make_runs_meet(tmp_path: Path) -> None:
@@ -120,18 +120,18 @@ def test_passes_that_show_nothing_in_both_do_not_make_runs_meet(tmp_path: Path) 
         for name, left in (("a", module(ADD)), ("b", module(MUL)))
     ]
     found = show.divergence(runs[0], runs[1], lasting=True)
-    assert (found.one, found.other) == (runs[0].dumps[0], runs[1].dumps[0])
+    assert (found.mine, found.theirs) == (runs[0].dumps[0], runs[1].dumps[0])
 
 
 def test_a_pass_that_only_one_has_parts_them_if_it_changes_something(tmp_path: Path) -> None:
     same = [("cse", module(ADD)), ("dce", module(ADD))]
     plain = run(tmp_path / "a", same, module(ADD))
     idle = run(tmp_path / "b", [same[0], ("more", module(ADD)), same[1]], module(ADD))
-    assert show.divergence(plain, idle).other is None
+    assert show.divergence(plain, idle).theirs is None
     busy = run(tmp_path / "c", [same[0], ("more", module(ADD)), ("dce", module(MUL))], module(MUL))
     found = show.divergence(plain, busy)
-    assert (found.one, found.other) == (None, busy.dumps[1])
-    assert "more (1) changes the IR only there" in show.said(found)
+    assert (found.mine, found.theirs) == (None, busy.dumps[1])
+    assert "more (1) changes the IR only there" in show.describe(found)
 
 
 def test_the_name_of_the_target_parts_nothing(tmp_path: Path) -> None:
@@ -139,8 +139,8 @@ def test_the_name_of_the_target_parts_nothing(tmp_path: Path) -> None:
     old = module(ADD, target="cuda:80")
     two = run(tmp_path / "b", [("cse", old), ("mma", old)], module(ADD, target="cuda:80"), "cuda:80")
     found = show.divergence(one, two)
-    assert found.one is not None
-    assert (found.same, found.one.name) == (1, "mma")
+    assert found.mine is not None
+    assert (found.same, found.mine.name) == (1, "mma")
 
 
 def test_kernels_that_are_not_the_same_are_said_to_be(tmp_path: Path) -> None:
@@ -167,18 +167,18 @@ def llvm_run(folder: Path, *lines: str, backend: bool = False) -> ComparedRun:
 def test_runs_part_in_llvms_passes_too(tmp_path: Path) -> None:
     one, other = llvm_run(tmp_path / "a", "fmul", "fma"), llvm_run(tmp_path / "b", "fmul", "fadd")
     found = show.divergence(one, other)
-    assert found.one is not None
-    assert (found.same, found.one.name) == (2, "P1")
-    assert show.left(one.index, found.one) == found.one
-    assert show.divergence(one, llvm_run(tmp_path / "c", "fmul", "fma")).one is None
+    assert found.mine is not None
+    assert (found.same, found.mine.name) == (2, "P1")
+    assert show.after_pass(one.index, found.mine) == found.mine
+    assert show.divergence(one, llvm_run(tmp_path / "c", "fmul", "fma")).mine is None
 
 
 def test_runs_part_in_assembly_if_nothing_else_was_printed(tmp_path: Path) -> None:
     one, other = (llvm_run(tmp_path / word, "x", word, backend=True) for word in ("fma", "mul"))
     only = [replace(run.index, dumps=run.dumps[:1] + run.dumps[-1:]) for run in (one, other)]
     found = show.divergence(*(ComparedRun(index, index.kernels[0]) for index in only))
-    assert found.one is not None
-    assert (found.one.stage, show.language(found.one)) == ("ptx", "ptx")
+    assert found.mine is not None
+    assert (found.mine.stage, show.language(found.mine)) == ("ptx", "ptx")
 
 
 def test_what_only_one_run_printed_is_no_difference(tmp_path: Path) -> None:
@@ -186,20 +186,20 @@ def test_what_only_one_run_printed_is_no_difference(tmp_path: Path) -> None:
         llvm_run(tmp_path / "a", "fmul", "fma"),
         llvm_run(tmp_path / "b", "fmul", "fma", backend=True),
     )
-    assert show.divergence(one, other).one is None
+    assert show.divergence(one, other).mine is None
     mlir = replace(one.index, dumps=one.dumps[:1])
     found = show.divergence(one, ComparedRun(mlir, mlir.kernels[0]))
-    assert (found.one, found.other, found.same) == (None, None, 1)
+    assert (found.mine, found.theirs, found.same) == (None, None, 1)
 
 
 def test_a_run_that_ends_parts_from_one_that_goes_on(tmp_path: Path) -> None:
     one = run(tmp_path / "a", [("cse", module(ADD)), ("licm", module(ADD))], "x")
     short = replace(one.index, dumps=(replace(one.dumps[0], against=None),))
     found = show.divergence(one, ComparedRun(short, short.kernels[0]))
-    assert "difference is at cse (0 here, 0 there): its output was not printed there" in show.said(found)
+    assert "difference is at cse (0 here, 0 there): its output was not printed there" in show.describe(found)
 
 
 def test_what_llvms_first_pass_was_given_is_not_known(tmp_path: Path) -> None:
     made = llvm_run(tmp_path / "a", "fmul")
     with pytest.raises(FactError, match="the input of P0 is not in this dump"):
-        show.sides(made.index, made.dumps[1])
+        show.before_and_after(made.index, made.dumps[1])

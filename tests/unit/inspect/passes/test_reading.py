@@ -42,7 +42,7 @@ def made(tmp_path: Path) -> DumpIndex:
 
 
 def test_a_row_says_which_lines_and_operations_came_and_went(made: DumpIndex) -> None:
-    rows = pipeline_table.rows(made, "add")
+    rows = pipeline_table.pass_changes(made, "add")
     assert rows[0] == pipeline_table.PipelineRow(0, 0, {})
     assert rows[1] is not None
     assert rows[1].operations == {"tt.load": 1, "ttg.convert_layout": 1}
@@ -52,27 +52,27 @@ def test_a_row_says_which_lines_and_operations_came_and_went(made: DumpIndex) ->
 
 
 def test_rows_are_counted_once(made: DumpIndex) -> None:
-    rows = pipeline_table.rows(made, "add")
+    rows = pipeline_table.pass_changes(made, "add")
     for dump in made.dumps:
         made.path(dump).unlink(missing_ok=True)
-    assert pipeline_table.rows(made, "add") == rows
+    assert pipeline_table.pass_changes(made, "add") == rows
 
 
 def test_what_was_counted_of_another_dump_does_not_count(made: DumpIndex, tmp_path: Path) -> None:
-    pipeline_table.rows(made, "add")
+    pipeline_table.pass_changes(made, "add")
     other = split(banner("CSEPass", "cse") + module(LOAD), tmp_path / "other")
     (made.folder / KEPT).replace(other.folder / KEPT)
-    assert pipeline_table.rows(other, "add") == (None,)
+    assert pipeline_table.pass_changes(other, "add") == (None,)
 
 
 def test_a_folder_that_cannot_be_written_to_is_read_all_the_same(made: DumpIndex) -> None:
     (made.folder / KEPT).mkdir()
-    assert len(pipeline_table.rows(made, "add")) == 5
+    assert len(pipeline_table.pass_changes(made, "add")) == 5
 
 
 def test_the_table_has_a_line_for_each_pass_and_dims_those_that_did_nothing(made: DumpIndex) -> None:
     kernel = indexes.choose_kernel(made, "")
-    rows = pipeline_table.rows(made, "add")
+    rows = pipeline_table.pass_changes(made, "add")
     table = pipeline_table.table(made, kernel, rows, {"cse": "common things go"})
     assert len(table.rows) == 5
     assert table.styles[:2] == ("dim", "")
@@ -83,7 +83,7 @@ def test_the_table_has_a_line_for_each_pass_and_dims_those_that_did_nothing(made
 
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 140])
 def test_a_table_for_a_narrow_terminal_has_the_numbers_and_the_names(made: DumpIndex, width: int) -> None:
-    rows = pipeline_table.rows(made, "add")
+    rows = pipeline_table.pass_changes(made, "add")
     table = pipeline_table.table(made, indexes.choose_kernel(made, ""), rows)
     console = Console(width=width, file=io.StringIO())
     console.print(table)
@@ -177,12 +177,12 @@ def test_a_kernel_is_chosen_by_name_if_there_are_several(made: DumpIndex, tmp_pa
 
 def test_what_a_pass_found_and_what_it_left(made: DumpIndex) -> None:
     dump = indexes.choose_dump(made, "add", "2")
-    assert show.text(made, dump) == texts(made)[2]
-    assert show.left(made, dump).number == 3
-    assert "loc(" not in show.text(made, dump, plain=True)
+    assert show.dump_text(made, dump) == texts(made)[2]
+    assert show.after_pass(made, dump).number == 3
+    assert "loc(" not in show.dump_text(made, dump, plain=True)
     assert show.highlighted(made, dump).plain == texts(made)[2]
     with pytest.raises(SmithError, match="output of Last is not in this dump"):
-        show.left(made, indexes.choose_dump(made, "add", "last"))
+        show.after_pass(made, indexes.choose_dump(made, "add", "last"))
 
 
 def test_the_overview_has_a_line_for_each_kernel(made: DumpIndex, capsys: pytest.CaptureFixture[str]) -> None:
@@ -219,16 +219,16 @@ def test_summaries_are_those_of_tablegen(tmp_path: Path) -> None:
     path = tmp_path / "include" / "triton" / "Passes.td"
     path.parent.mkdir(parents=True)
     path.write_text(PASSES)
-    assert pipeline_table.pass_at([str(tmp_path)], wanted=True) == {
+    assert pipeline_table.requested_summaries([str(tmp_path)], requested=True) == {
         "tritongpu-coalesce": "coalesce",
         "second": "one part, and another",
         "third": "in a block",
     }
-    assert pipeline_table.pass_at(None, wanted=False) is None
+    assert pipeline_table.requested_summaries(None, requested=False) is None
     with pytest.raises(UsageError, match="--summary"):
-        pipeline_table.pass_at(None, wanted=True)
+        pipeline_table.requested_summaries(None, requested=True)
     with pytest.raises(UsageError, match="no such checkout"):
-        pipeline_table.pass_at([str(tmp_path / "nowhere")], wanted=True)
+        pipeline_table.requested_summaries([str(tmp_path / "nowhere")], requested=True)
 
 
 # ---------------------------------------------------------------- logs from elsewhere
@@ -271,7 +271,7 @@ def test_a_log_that_is_not_there(tmp_path: Path) -> None:
 def test_an_older_dump_gives_way_and_nothing_else_does(made: DumpIndex, tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_bytes(STREAM)
-    pipeline_table.rows(made, "add")
+    pipeline_table.pass_changes(made, "add")
     again = import_log.read(str(log), made.folder)
     assert sorted(path.name for path in made.folder.rglob("*")) == sorted(
         ["add", "000-a.mlir", "001-b.mlir", "index.json", "output.log"]
@@ -340,9 +340,9 @@ def test_a_file_that_is_gone_is_named(made: DumpIndex) -> None:
     dump = made.dumps[2]
     made.path(dump).unlink()
     tries = (
-        lambda: pipeline_table.rows(made, "add"),
+        lambda: pipeline_table.pass_changes(made, "add"),
         lambda: show.find_text(made, "add", "x"),
-        lambda: show.text(made, dump),
+        lambda: show.dump_text(made, dump),
         lambda: made.text(dump),
     )
     for one in tries:
@@ -354,7 +354,7 @@ def test_a_file_that_is_gone_is_named(made: DumpIndex) -> None:
 
 def test_lines_that_end_as_on_windows_are_shown_as_lines(tmp_path: Path) -> None:
     made = split((banner("A", "a") + module(LOAD)).replace("\n", "\r\n"), tmp_path / "out")
-    assert show.text(made, made.dumps[0]).strip() == module(LOAD).strip()
+    assert show.dump_text(made, made.dumps[0]).strip() == module(LOAD).strip()
 
 
 @pytest.mark.parametrize("name", ["../outside", "..", ".", "/outside", "link"])

@@ -56,7 +56,7 @@ def hopper(tmp_path: Path) -> tuple[BackendPass, ...]:
         ("ttgir", "passes.ttgpuir.add_pipeline", 15, (3, False)),
         ("ttgir", "passes.add_last", 16, ()),
     ]
-    return pipeline_table.passes(calls(str(file), made), KNOWN)
+    return pipeline_table.target_passes(calls(str(file), made), KNOWN)
 
 
 def test_what_is_taken_and_under_which_condition(hopper: tuple[BackendPass, ...]) -> None:

@@ -14,7 +14,7 @@ from tritonsmith.core import configs
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.facts.gpus import Gpu, Gpus
-from tritonsmith.inspect.lint.finding import LintFinding, StageLine, rules
+from tritonsmith.inspect.lint.finding import LintFinding, StageLine, known_rules
 from tritonsmith.inspect.lint.run import LintResult
 from tritonsmith.inspect.profile import profilers, run
 from tritonsmith.inspect.profile.profilers import ProfiledKernel, Profiler, by_time
@@ -147,7 +147,7 @@ def test_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_screen() -> None:
     kernels = tuple(by_time(profilers.read_proton([DATA / "h200.hatchet"])))
-    rule = next(iter(rules().values()))
+    rule = next(iter(known_rules().values()))
     line = StageLine("ttgir", 58, "tt.load", LOAD)
     findings = LintResult(
         1, (LintFinding(rule, "spills 8 bytes", (line,), "matmul", "p", "cuda:90:32"),), (), {}

@@ -51,7 +51,7 @@ class Elements(HTMLParser):
 
 def test_the_page_has_the_pipeline_and_each_text_once(tmp_path: Path) -> None:
     index = folder(tmp_path / "dump", {"matmul": [("Inline", "a\n"), ("CSE", "b\n"), ("DCE", "b\n")]})
-    made = write.make(index, tmp_path / "deep" / "report.html")
+    made = write.write_report(index, tmp_path / "deep" / "report.html")
     page = Elements(made.path.read_text())
     (side,) = page.data["sides"]
     rows = side["kernels"][0]["rows"]
@@ -67,7 +67,7 @@ def test_the_page_has_the_pipeline_and_each_text_once(tmp_path: Path) -> None:
 def test_two_dumps_share_what_is_equal(tmp_path: Path) -> None:
     one = folder(tmp_path / "a", {"k": [("X", "same\n"), ("Y", "left\n")]})
     two = folder(tmp_path / "b", {"k": [("X", "same\n"), ("Y", "right\n")]}, target="cuda:80")
-    page = Elements(write.make(one, tmp_path / "report.html", two).path.read_text())
+    page = Elements(write.write_report(one, tmp_path / "report.html", two).path.read_text())
     texts = [[row["before"][0] for row in side["kernels"][0]["rows"]] for side in page.data["sides"]]
     assert texts == [[0, 1], [0, 2]]
     assert [side["kernels"][0]["target"] for side in page.data["sides"]] == ["cuda:90", "cuda:80"]
@@ -77,7 +77,7 @@ def test_python_files_that_are_here_are_in_it(tmp_path: Path) -> None:
     kernel = tmp_path / "kernel.py"
     kernel.write_text("import triton\n")
     index = folder(tmp_path / "dump", {"k": [("X", f'#loc = loc("{kernel}":1:1)\n')]})
-    page = Elements(write.make(index, tmp_path / "report.html").path.read_text())
+    page = Elements(write.write_report(index, tmp_path / "report.html").path.read_text())
     number = page.data["sources"][str(kernel)]
     assert unpacked(page.scripts["chunk-0"])[number] == b"import triton\n"
 
@@ -85,8 +85,8 @@ def test_python_files_that_are_here_are_in_it(tmp_path: Path) -> None:
 def test_a_dump_cannot_write_html(tmp_path: Path) -> None:
     harmless = folder(tmp_path / "plain", {"k": [("X", "a\n"), ("Y", "b\n")]})
     evil = folder(tmp_path / "evil", {EVIL: [(EVIL, EVIL), (EVIL, f"{EVIL}\n")]})
-    expected = Elements(write.make(harmless, tmp_path / "plain.html").path.read_text())
-    page = Elements(write.make(evil, tmp_path / "evil.html").path.read_text())
+    expected = Elements(write.write_report(harmless, tmp_path / "plain.html").path.read_text())
+    page = Elements(write.write_report(evil, tmp_path / "evil.html").path.read_text())
     assert page.tags == expected.tags
     assert page.kinds == expected.kinds
     assert page.data["sides"][0]["kernels"][0]["name"] == EVIL
@@ -94,7 +94,7 @@ def test_a_dump_cannot_write_html(tmp_path: Path) -> None:
 
 def test_the_policy_allows_one_script_and_no_connection(tmp_path: Path) -> None:
     index = folder(tmp_path / "dump", {"k": [("X", "a\n")]})
-    page = write.make(index, tmp_path / "report.html").path.read_text()
+    page = write.write_report(index, tmp_path / "report.html").path.read_text()
     match = re.search(r'Content-Security-Policy" content="([^"]+)"', page)
     assert match
     assert "default-src 'none'" in match[1]
@@ -106,7 +106,7 @@ def test_the_policy_allows_one_script_and_no_connection(tmp_path: Path) -> None:
 def test_it_overwrites_nothing_but_pages(tmp_path: Path, name: str) -> None:
     (tmp_path / "folder.html").mkdir()
     with pytest.raises(UsageError, match=r"suffix \.html"):
-        write.check(tmp_path / name)
+        write.check_name(tmp_path / name)
 
 
 def test_a_missing_file_leaves_the_old_report(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_a_missing_file_leaves_the_old_report(tmp_path: Path) -> None:
     out = tmp_path / "report.html"
     out.write_text("old")
     with pytest.raises(FactError, match="cannot read a file of this dump"):
-        write.make(index, out)
+        write.write_report(index, out)
     assert out.read_text() == "old"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["dump", "report.html"]
 
@@ -131,7 +131,7 @@ def test_a_dump_cannot_ask_for_files_of_the_reader(tmp_path: Path, link: bool) -
     else:
         index = replace(index, dumps=(replace(dump, path="../secret"),))
     with pytest.raises(FactError, match="outside its folder"):
-        write.make(index, tmp_path / "report.html")
+        write.write_report(index, tmp_path / "report.html")
     assert not (tmp_path / "report.html").exists()
 
 
@@ -141,7 +141,7 @@ def test_what_was_compiled_cannot_ask_for_them_either(tmp_path: Path, name: str)
     index = folder(tmp_path / "dump", {"k": [("X", "a\n")]})
     _compiled(index.folder, {"sass": name})
     with pytest.raises(FactError, match="outside its folder"):
-        write.make(index, tmp_path / "report.html")
+        write.write_report(index, tmp_path / "report.html")
 
 
 def test_what_was_compiled_is_data(tmp_path: Path) -> None:
@@ -149,8 +149,8 @@ def test_what_was_compiled_is_data(tmp_path: Path) -> None:
     index = folder(tmp_path / "dump", {"k": [("X", "a\n")]})
     _compiled(index.folder, {"sass": "compiled/k.sass"}, word=EVIL)
     (index.folder / "compiled" / "k.sass").write_text(EVIL)
-    expected = Elements(write.make(harmless, tmp_path / "plain.html").path.read_text())
-    page = Elements(write.make(index, tmp_path / "report.html").path.read_text())
+    expected = Elements(write.write_report(harmless, tmp_path / "plain.html").path.read_text())
+    page = Elements(write.write_report(index, tmp_path / "report.html").path.read_text())
     assert page.tags == expected.tags
     binary = page.data["sides"][0]["kernels"][0]["binary"]
     assert binary["gist"].startswith(f"{EVIL} registers")
@@ -175,13 +175,13 @@ def test_what_cannot_be_written_is_said(tmp_path: Path) -> None:
     index = folder(tmp_path / "dump", {"k": [("X", "a\n")]})
     (tmp_path / "file").write_text("")
     with pytest.raises(SmithError, match="cannot write the report"):
-        write.make(index, tmp_path / "file" / "report.html")
+        write.write_report(index, tmp_path / "file" / "report.html")
 
 
 def test_a_dump_without_passes_makes_no_report(tmp_path: Path) -> None:
     (tmp_path / "dump").mkdir()
     with pytest.raises(FactError, match="no passes"):
-        write.make(folder(tmp_path / "dump", {}), tmp_path / "report.html")
+        write.write_report(folder(tmp_path / "dump", {}), tmp_path / "report.html")
 
 
 # What the page says of a compiled kernel in one line.

@@ -56,7 +56,7 @@ def cache(tmp_path: Path) -> Path:
 
 
 def test_a_cache(cache: Path, space: Workspace) -> None:
-    found = resources.read(str(cache), space)
+    found = resources.read_cache(str(cache), space)
     assert [(row.kernel, row.point[0], row.spilled) for row in found.rows] == [
         ("kern", "A", 8),
         ("kern", "C", 0),
@@ -70,56 +70,56 @@ def test_a_cache(cache: Path, space: Workspace) -> None:
 
 
 def test_the_second_time_nothing_is_read(cache: Path, space: Workspace) -> None:
-    first = resources.read(str(cache), space)
+    first = resources.read_cache(str(cache), space)
     binary = cache / NAMES[0] / "kern.cubin"
     binary.chmod(0)
     entry_about = (cache / NAMES[2] / "kern.json").stat()
     (cache / NAMES[2] / "kern.json").write_bytes(
         b" " * entry_about.st_size
     )  # in place: the folder is the same
-    assert resources.read(str(cache), space) == first
+    assert resources.read_cache(str(cache), space) == first
 
 
 def test_what_changed_is_read_again_and_what_went_is_forgotten(cache: Path, space: Workspace) -> None:
-    resources.read(str(cache), space)
+    resources.read_cache(str(cache), space)
     new = cache / NAMES[2] / "kern.cubin.new"
     new.write_bytes(SPILLING)
     new.rename(cache / NAMES[2] / "kern.cubin")
     for path in (cache / NAMES[1]).iterdir():
         path.unlink()
     (cache / NAMES[1]).rmdir()
-    found = resources.read(str(cache), space)
+    found = resources.read_cache(str(cache), space)
     assert [row.spilled for row in found.rows] == [8, 8, 8]
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"edition": "older", "entries": {}}', '{"edition"'])
 def test_what_was_kept_and_cannot_be_used_is_made_again(cache: Path, space: Workspace, content: str) -> None:
-    first = resources.read(str(cache), space)
+    first = resources.read_cache(str(cache), space)
     (kept,) = (space.root / "kernels" / "resources").iterdir()
     kept.write_text(content, encoding="utf-8")
-    assert resources.read(str(cache), space) == first
+    assert resources.read_cache(str(cache), space) == first
 
 
 def test_one_entry(cache: Path, space: Workspace) -> None:
-    found = resources.read(str(cache / NAMES[1]), space)
+    found = resources.read_cache(str(cache / NAMES[1]), space)
     assert [row.kernel for row in found.rows] == ["other"]
 
 
 def test_all_caches(cache: Path, space: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRITON_CACHE_DIR", str(cache))
     monkeypatch.setenv("HOME", str(cache.parent))
-    assert len(resources.read("all", space).rows) == 4
+    assert len(resources.read_cache("all", space).rows) == 4
 
 
 def test_no_such_entry(cache: Path, space: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRITON_CACHE_DIR", str(cache))
     with pytest.raises(FactError, match="no entry"):
-        resources.read("ZZZZZZZ", space)
+        resources.read_cache("ZZZZZZZ", space)
 
 
 def test_an_empty_cache(tmp_path: Path, space: Workspace) -> None:
     (tmp_path / "empty").mkdir()
-    assert resources.read(str(tmp_path / "empty"), space).rows == ()
+    assert resources.read_cache(str(tmp_path / "empty"), space).rows == ()
 
 
 def test_many_entries_are_read_by_several_processes(tmp_path: Path, space: Workspace) -> None:
@@ -127,16 +127,16 @@ def test_many_entries_are_read_by_several_processes(tmp_path: Path, space: Works
     for one in letters:
         for two in letters:
             entry(tmp_path / "cache", one + two + "A" * 50, SPILLING)
-    found = resources.read(str(tmp_path / "cache"), space)
+    found = resources.read_cache(str(tmp_path / "cache"), space)
     assert [row.spilled for row in found.rows] == [8] * len(letters) ** 2
-    assert resources.read(str(tmp_path / "cache"), space) == found
+    assert resources.read_cache(str(tmp_path / "cache"), space) == found
 
 
 def test_an_entry_for_a_gpu_of_nobody_is_told(cache: Path, space: Workspace) -> None:
     """A row without a target is in no table."""
     about = json.dumps({"target": {"backend": "metal", "arch": 1, "warp_size": 32}, "shared": 0})
     (cache / NAMES[2] / "kern.json").write_text(about, encoding="utf-8")
-    found = resources.read(str(cache), space)
+    found = resources.read_cache(str(cache), space)
     assert not [row for row in found.rows if row.backend not in ("cuda", "hip")]
     assert f"kern in {NAMES[2][:12]}: its metadata does not record the target" in found.notes
 
@@ -145,14 +145,14 @@ def test_an_entry_for_a_gpu_of_nobody_is_told(cache: Path, space: Workspace) -> 
 def test_one_entry_that_cannot_be_read_is_an_error(cache: Path, space: Workspace, content: str) -> None:
     (cache / NAMES[2] / "kern.json").write_text(content, encoding="latin-1")
     with pytest.raises(FactError, match="cannot read this entry") as caught:
-        resources.read(str(cache / NAMES[2]), space)
+        resources.read_cache(str(cache / NAMES[2]), space)
     assert "its metadata" in str(caught.value.why)
     with pytest.raises(FactError, match="cannot read this entry"):
-        resources.read(str(cache / NAMES[3]), space)
+        resources.read_cache(str(cache / NAMES[3]), space)
 
 
 def test_clusters_are_told_of_a_cache_too(cache: Path, space: Workspace) -> None:
     about = json.loads((cache / NAMES[2] / "kern.json").read_text(encoding="utf-8")) | {"num_ctas": 2}
     (cache / NAMES[2] / "kern.json").write_text(json.dumps(about), encoding="utf-8")
     for _ in range(2):  # the second time from what is kept
-        assert any("clusters of 2" in note for note in resources.read(str(cache), space).notes)
+        assert any("clusters of 2" in note for note in resources.read_cache(str(cache), space).notes)

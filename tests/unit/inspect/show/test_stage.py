@@ -111,7 +111,7 @@ ALL = {"ttgir": TTGIR, "llir": LLIR, "ptx": PTX, "amdgcn": AMDGCN, "sass": SASS,
 @pytest.mark.parametrize("stage", ALL)
 def test_lines_of_python(stage: str) -> None:
     text = ALL[stage]
-    found = dict(zip(text.splitlines(), show.of(text, stage), strict=True))
+    found = dict(zip(text.splitlines(), show.origins(text, stage), strict=True))
     known: dict[str, dict[str, SourceLine | None]] = {
         "ttgir": {
             "%0 =": SourceLine("/k.py", 9),
@@ -170,7 +170,7 @@ def test_the_source_is_found_in_a_folder_beyond_ascii(stage: str, tmp_path: Path
 
 def test_rings_of_locations_end() -> None:
     text = "#loc1 = loc(#loc2)\n#loc2 = loc(#loc1)\nx loc(#loc1)\n"
-    assert show.of(text, "ttir")[2] is None
+    assert show.origins(text, "ttir")[2] is None
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ def test_points_and_stages_are_chosen(tmp_path: Path) -> None:
     manifest = made(tmp_path)
     point = show_stage.choose(manifest, "cuda:90:32")
     assert show_stage.choose(manifest, "cuda-90-32") == point
-    assert show_stage.text(manifest, point, "ttgir") == TTGIR
+    assert show_stage.stage_text(manifest, point, "ttgir") == TTGIR
     for target in ("cuda:90", "h100", "sm_90"):
         assert show_stage.choose(manifest, target) == point
     with pytest.raises(UsageError, match="this folder has 2 points"):
@@ -234,12 +234,12 @@ def test_points_and_stages_are_chosen(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no point 'cuda-90'"):
         show_stage.choose(manifest, "cuda-90")
     with pytest.raises(UsageError, match="no stage 'amdgcn'"):
-        show_stage.text(manifest, point, "amdgcn")
+        show_stage.stage_text(manifest, point, "amdgcn")
     with pytest.raises(UsageError, match="cubin is a binary stage") as caught:
-        show_stage.text(manifest, point, "cubin")
+        show_stage.stage_text(manifest, point, "cubin")
     assert caught.value.hints == ("to show its disassembly: --stage sass",)
     with pytest.raises(FactError, match="did not compile: crashed"):
-        show_stage.text(manifest, show_stage.choose(manifest, "cuda-80-32"), "ttgir")
+        show_stage.stage_text(manifest, show_stage.choose(manifest, "cuda-80-32"), "ttgir")
 
 
 def test_a_target_of_several_points_lists_them(tmp_path: Path) -> None:
