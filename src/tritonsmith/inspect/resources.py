@@ -181,8 +181,10 @@ def _save(file: Path, entries: Known, space: Workspace) -> None:
 @cache
 def _edition() -> str:
     """Return a digest of everything that decides the content of a row."""
+    # Sources, not the tool's version: a checkout of the tool keeps its version for months.
     limits = configs.data_dir("configs") / "gpu-limits.toml"
-    return digest([path.read_text("utf-8") for path in (*sorted(Path(__file__).parent.glob("*.py")), limits)])
+    sources = (Path(__file__), *sorted(Path(measure.__file__).parent.glob("*.py")), Path(gpu_binary.__file__))
+    return digest([path.read_text("utf-8") for path in (*sources, limits)])
 
 
 _MOST = 50  # rows on the screen; --json and --csv have all of them

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ import pytest
 
 from tests.unit.compiler.resources import elf_maker
 from tests.unit.compiler.resources.test_ptxas_report import PTX
+from tritonsmith.compiler.resources import measure
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError
+from tritonsmith.facts.triton_cache import CacheEntry
 from tritonsmith.inspect import resources
 
 NAMES = [f"{letter * 52}" for letter in "ABCDEFG"]  # as long as a digest in base 32
@@ -156,3 +159,26 @@ def test_clusters_are_told_of_a_cache_too(cache: Path, space: Workspace) -> None
     (cache / NAMES[2] / "kern.json").write_text(json.dumps(about), encoding="utf-8")
     for _ in range(2):  # the second time from what is kept
         assert any("clusters of 2" in note for note in resources.read_cache(str(cache), space).notes)
+
+
+def test_rows_of_other_measuring_code_are_not_kept(
+    cache: Path, space: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resources.read_cache(str(cache), space)
+    (tmp_path / "newer").mkdir()
+    (tmp_path / "newer/measure.py").write_text("# another way to count\n", encoding="utf-8")
+    monkeypatch.setattr(measure, "__file__", str(tmp_path / "newer/measure.py"))
+    resources._edition.cache_clear()
+    reads: list[int] = []
+
+    def read_nothing(entries: Sequence[CacheEntry]) -> Iterator[Any]:
+        reads.append(len(entries))
+        return iter(())
+
+    monkeypatch.setattr(resources, "_read_all", read_nothing)
+    try:
+        with pytest.raises(ValueError, match="shorter"):  # nothing was read in place of the old rows
+            resources.read_cache(str(cache), space)
+    finally:
+        resources._edition.cache_clear()
+    assert reads == [5]
