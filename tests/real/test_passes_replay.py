@@ -13,7 +13,7 @@ import pytest
 
 from tests.support import REAL_BUILD
 from tritonsmith.compiler.dump.index import Dump, DumpedKernel, DumpIndex
-from tritonsmith.compiler.replay import debugger, pass_chain, run
+from tritonsmith.compiler.replay import pass_chain, replayer, run
 from tritonsmith.compiler.replay.replayer import Replayer
 from tritonsmith.compiler.replay.run import ReplayResult
 from tritonsmith.core.envs.workspace import Workspace
@@ -84,7 +84,7 @@ def replayed(
     space = Workspace(root)
     seen = run.look(index, index.kernels[0], tool, space, {})
     links = [link for link in seen.links if link.dump.number == number]
-    debug = debugger.of(links, tool, mlir, wanted=False)
+    debug = replayer.debug_output(links, tool, mlir, of_passes=False)
     (outcome,) = run.execute(run.prepare(seen, [links], tool, space, debug), space)
     return outcome
 
@@ -118,7 +118,7 @@ def test_debug_output_and_where_the_pass_is(tool: Replayer, tmp_path: Path) -> N
     outcome = replayed(index, 0, tool, tmp_path / "space", mlir=("greedy-rewriter",))
     assert "Processing operation" in outcome.job.log.read_text()
     (link,) = [one for one in pass_chain.of(index.dumps) if one.dump.argument == "tritongpu-coalesce"]
-    found = debugger.source(link, tool)
+    found = replayer.source_of(link, tool)
     assert found.debug_type == "tritongpu-coalesce"
     assert found.file.name == "Coalesce.cpp"
     assert found.line is not None

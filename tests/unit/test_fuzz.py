@@ -449,7 +449,7 @@ def test_notebooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
         def look() -> None:
             made = source_tree.as_python(path)
-            source_tree.told(f"where: {made}\nline 3\nat {made}:4, {made}:99999")
+            source_tree.name_cells(f"where: {made}\nline 3\nat {made}:4, {made}:99999")
 
         refused(look, number=number)
 

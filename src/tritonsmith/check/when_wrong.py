@@ -41,7 +41,7 @@ def require_single(request: CompileRequest) -> CompileRequest:
         UsageError: it has several targets or variants.
     """
     if len(request.targets) > 1:
-        hints = [f"--target {target.asked_again()}" for target in request.targets[:3]]
+        hints = [f"--target {target.spelling()}" for target in request.targets[:3]]
         raise UsageError("passes are checked for one target at a time", hints=hints)
     if request.sweeps or request.autotune:
         raise UsageError("passes are checked for one variant at a time", hints=["without --sweep"])

@@ -34,7 +34,8 @@ Environ = Sequence[tuple[str, str | None]]
 
 _SHOWN = 2000  # characters of an interpreter's errors
 _MAIN = worker.FOLDER / "__main__.py"
-# Called by Python itself, in every process. The user's own `sitecustomize` comes after it.
+# Python itself imports this in every process. It hides its own folder from the path first, so that the user's
+# own `sitecustomize`, if there is one, still runs.
 _SITE = """import os
 import runpy
 import sys
@@ -89,9 +90,6 @@ def _rows(lines: Sequence[str], row: type[Row]) -> list[Row]:
         raise UnansweredError(error.refusal.what, error.refusal) from None
     except BorderError as error:
         raise UnansweredError(f"its answer cannot be read: {error}") from error
-
-
-# ------------------------------------------------------------------ questions
 
 
 def ask(
@@ -150,18 +148,17 @@ def _answer(
 ) -> list[str]:
     """Return the lines of an answer, of which there is at least one."""
     # Under TRITON_INTERPRET, @triton.jit makes functions that cannot be compiled.
+    # Triton's caches go to the workspace: a question must not fill ~/.triton.
     around = {"TRITON_INTERPRET": None, "TRITON_HOME": str(space.root / "kernels"), **(change or {})}
     answer = query(_argv(python, request.COMMAND, text_of(request)), change=around, timeout=timeout)
     if answer is None:
         raise UnansweredError("the interpreter did not respond in time")
-    lines = [line for line in answer.out.splitlines() if line.startswith("{")]  # libtriton may print, too
+    # Only rows begin so: libtriton and the user's file may print, too.
+    lines = [line for line in answer.out.splitlines() if line.startswith("{")]
     if answer.code or not lines:
         refusal = _refusal(lines)
         raise UnansweredError(refusal.what if refusal else answer.err[-_SHOWN:], refusal)
     return lines
-
-
-# ---------------------------------------------------------------------- plans
 
 
 def steps(
@@ -224,7 +221,8 @@ def _refusal(lines: Sequence[str]) -> WorkerRefusal | None:
         row_of(WorkerRefusal, lines[-1] if lines else "")
     except RequestRefusedError as error:
         return error.refusal
-    except BorderError:  # a row
+    # The last line is an ordinary row: nothing was refused.
+    except BorderError:
         return None
     return None
 
@@ -249,7 +247,8 @@ def run(
     try:
         space.run(plan, task, quiet=quiet)
     except CommandFailedError as failure:
-        if refusal := refusal_in(file):  # the exit code says that there is one
+        # Read only now: a run that succeeded may have thousands of rows, and none of them is a refusal.
+        if refusal := refusal_in(file):
             raise UnansweredError(refusal.what, refusal) from failure
         raise
     return results(file, row)
@@ -259,7 +258,7 @@ def run(
 def in_scratch(
     worker_steps: Sequence[Step], file: Path, row: type[Row], space: Workspace, *, task: str, quiet: bool
 ) -> Iterator[list[Row]]:
-    """Run the steps in a folder that is made for them; it goes when the body is done with what lies there.
+    """Run the steps in a folder that is made for them, and remove it when the body is done with its files.
 
     Args:
         worker_steps: the steps of `steps`.
@@ -273,7 +272,8 @@ def in_scratch(
         UnansweredError: as `run`.
         CommandFailedError: as `run`.
     """
-    # The folder is removed before, too: a run that was killed has left its rows there.
+    # The folder is removed before, too: a run that was killed has left its rows there, and they would be
+    # read.
     work, phase = file.parent, worker_steps[0].phase
     cleanup = Remove((work,), space.root, phase=phase)
     space.claim()
@@ -291,9 +291,6 @@ def _rows_in(file: Path, lines: Sequence[str], row: type[Row]) -> list[Row]:
         if error.refusal:
             raise
         raise FactError("cannot read the worker's rows", where=file, why=error.why) from error
-
-
-# -------------------------------------------------------------- conversations
 
 
 class Conversation:
@@ -335,9 +332,6 @@ class Conversation:
         self._process.close()
 
 
-# ------------------------------------------------------------- users' programs
-
-
 def site(request: WorkerRequest, file: Path) -> str:
     """Return a `sitecustomize.py` that starts the worker in a Python process before the user's program.
 
@@ -355,11 +349,12 @@ def script(request: WorkerRequest, file: Path) -> tuple[str, ...]:
 
 
 def noted(folder: Path, row: type[Row], pattern: str = "*.jsonl") -> list[Row]:
-    """Read what the processes of a user's program have noted, each in a file of its own."""
+    """Read the rows of all processes of a user's program, each of which writes a file of its own."""
     return [each for file in sorted(folder.glob(pattern)) for each in results(file, row)]
 
 
 def recorded(file: Path, row: type[Row]) -> list[Row]:
-    """Read the rows of a process of a user's program, which may have been killed while it wrote one."""
+    """Read the rows of one process of a user's program."""
+    # A process may be killed while it writes: what follows the last line end is half a row.
     whole, _, _cut = untrusted.read_text(file).rpartition("\n")
     return _rows_in(file, whole.splitlines(), row)

@@ -1,6 +1,7 @@
 """`kernel.capture`: run a program that launches kernels, and write a list of them; no GPU is needed.
 
-Merge the records that a program's processes wrote into one list of kernels.
+Each process of the program writes a record of its own. The records are merged, and become a kernels file that
+compiles the same specializations again.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ import os
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tritonsmith.compiler import call, changed_program, report, signature, targets
+from tritonsmith.compiler import call, interpreter, signature, targets, user_program
 from tritonsmith.compiler.kernels import kernel_list
 from tritonsmith.compiler.signature import parse_value, spell_value
 from tritonsmith.compiler.targets import Target
@@ -30,224 +31,8 @@ from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
 from tritonsmith.worker.messages import CaptureRequest, CaptureRow, LaunchesRow, SpecializedKernel
 
-_FEW = 8  # grids and call sites of one kernel
-
-
-@dataclass
-class Launches:
-    """A kernel specialization and its launches.
-
-    Attributes:
-        kernel: the kernel, and what it was specialised for.
-        count: number of launches.
-        grids: each grid, with its number of launches.
-        sites: each call site, with its number of launches.
-        configs: the configs of its autotuner.
-    """
-
-    kernel: SpecializedKernel
-    count: int = 0
-    grids: Counter[str] = field(default_factory=Counter)
-    sites: Counter[str] = field(default_factory=Counter)
-    configs: tuple[dict[str, Any], ...] = ()
-
-
-@dataclass
-class Recording:
-    """The merged record of all processes of a program.
-
-    Attributes:
-        kernels: in the order of their first launch.
-        texts: sources that are in no file, such as a notebook cell, by the name that Python gives them.
-        notes: messages for the user, in order; the values are unused.
-        versions: of Triton, torch and Python.
-        processes: number of processes that ran Python.
-    """
-
-    kernels: list[Launches] = field(default_factory=list)
-    texts: dict[str, str] = field(default_factory=dict)
-    notes: dict[str, None] = field(default_factory=dict)
-    versions: dict[str, str] = field(default_factory=dict)
-    processes: int = 0
-
-
-def read(folder: Path) -> Recording:
-    """Read the records in a folder, one file per process, and merge them."""
-    recording = Recording()
-    merged: dict[str, Launches] = {}
-    for path in sorted(folder.glob("*.jsonl"), key=_begun):
-        launches: dict[str, LaunchesRow] = {}
-        ended = False
-        for row in call.recorded(path, CaptureRow):
-            ended = ended or row.end
-            if (
-                row.launches
-            ):  # a process writes the counts of a kernel again and again: the last ones are right
-                launches[_key(row.launches.kernel)] = row.launches
-            if row.note:
-                recording.notes[row.note] = None
-            recording.texts |= row.texts
-            recording.versions |= row.versions
-        recording.processes += 1
-        for key, counted in launches.items():
-            if counted.count:
-                _add(merged.setdefault(key, Launches(counted.kernel)), counted)
-        if launches and not ended:
-            recording.notes["a process ended before it could write its last counts: they may be low"] = None
-    recording.kernels = list(merged.values())
-    return recording
-
-
-def _key(kernel: SpecializedKernel) -> str:
-    return json.dumps(asdict(kernel), sort_keys=True)
-
-
-def _begun(path: Path) -> tuple[int, str]:
-    _, _, time = path.stem.partition("-")
-    return int(time) if time.isdecimal() else 0, path.name
-
-
-def _add(to: Launches, row: LaunchesRow) -> None:
-    to.count += row.count
-    to.grids.update(row.grids)
-    to.sites.update(row.sites)
-    to.configs = to.configs or row.configs
-
-
-def entries(recording: Recording, files: Mapping[str, Path], target: str, near: Path) -> list[dict[str, Any]]:
-    """Return the entries of the kernel list; add a note for each kernel that cannot be written.
-
-    Args:
-        recording: the recording; notes are added to it.
-        files: the present place of a kernel's file, where it differs from the recorded one.
-        target: the GPU, as the user spelled it.
-        near: the folder of the list: paths in it are written relative to this folder.
-    """
-    listed: list[dict[str, Any]] = []
-    names: Counter[str] = Counter()
-    for launches in recording.kernels:
-        kernel = launches.kernel
-        name = kernel.function
-        if not kernel.kernel:
-            place = f"{kernel.file}:{kernel.line}"
-            recording.notes[f"{name} ({place}) is left out: no name in its file refers to it"] = None
-            continue
-        if kernel.unwritten:
-            recording.notes[f"{name} is left out: {', '.join(kernel.unwritten)} cannot be written"] = None
-            continue
-        try:
-            text = signature_text(kernel)
-        except ValueError as error:
-            recording.notes[f"{name} is left out: {error}"] = None
-            continue
-        file = files.get(kernel.file, Path(kernel.file))
-        names[name] += 1
-        inside = file.is_relative_to(near)
-        entry = {
-            "name": name if names[name] == 1 else f"{name}-{names[name]}",
-            "file": str(file.relative_to(near) if inside else file),
-            "kernel": kernel.kernel,
-            "signature": text,
-            "targets": [target],
-            "options": _spelled(kernel.options),
-            "sha256": hashlib.sha256(untrusted.read_bytes(file)).hexdigest(),
-            "count": launches.count,
-            "grid": [[int(part) for part in text.split(",")] for text, _ in launches.grids.most_common(_FEW)],
-            "where": [place for place, _ in launches.sites.most_common(_FEW)],
-        }
-        if kernel.module not in ("", "__main__") and kernel.file not in files:
-            entry["module"] = kernel.module
-        if launches.configs:
-            entry["configs"] = [_spelled(config) for config in launches.configs]
-        listed.append(entry)
-    return listed
-
-
-def _spelled(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert values for a list: None, dicts and strings become texts that `values.parse` reads."""
-    return {
-        name: signature.spell_value(value) if value is None or isinstance(value, (dict, str)) else value
-        for name, value in options.items()
-    }
-
-
-def moved(kernels: Iterable[Launches], texts: Mapping[str, str], passing: Iterable[Path]) -> dict[str, str]:
-    """Return the sources that will be gone after the run: generated code, and code that is in no file.
-
-    Args:
-        kernels: the kernels.
-        texts: sources that are in no file, by name.
-        passing: folders that are deleted after the run.
-
-    Returns:
-        Recorded file name to text.
-    """
-    gone = [folder.resolve() for folder in passing]
-    sources: dict[str, str] = {}
-    for launches in kernels:
-        name = launches.kernel.file
-        if name in texts:
-            sources[name] = texts[name]
-        elif any(Path(name).resolve().is_relative_to(folder) for folder in gone):
-            sources[name] = untrusted.read_text(Path(name))
-    return sources
-
-
-def signature_text(kernel: SpecializedKernel) -> str:
-    """Return a kernel's signature: entries by name, in the order of its parameters.
-
-    Raises:
-        ValueError: a signature cannot express a constant.
-    """
-    return ",".join(
-        f"{row.name}={_entry(kernel, row.name, kernel.signature[row.name], row.constexpr)}"
-        for row in kernel.parameters
-    )
-
-
-def _entry(kernel: SpecializedKernel, path: str, kind: Any, constexpr: bool) -> str:
-    if path in kernel.constexprs:
-        value = kernel.constexprs[path]
-        # Triton makes a constant of an argument that is 1; in a signature it is a type with that hint.
-        # Triton makes a constant of each integer argument that is 1; written as `i32:1` it stays an
-        # argument, so that the list fits the launch.
-        specialised = type(value) is int and value == 1 and not constexpr
-        return f"{'i32' if kind == 'constexpr' else kind}:1" if specialised else spell_constant(value)
-    if isinstance(kind, list):
-        parts = [_entry(kernel, f"{path}.{number}", part, constexpr) for number, part in enumerate(kind)]
-        return f"({','.join(parts)}{',' if len(parts) == 1 else ''})"
-    hint = kernel.hints.get(path)
-    return f"{kind}{f':{hint}' if hint else ''}{':r32' if path in kernel.ranges else ''}"
-
-
-def spell_constant(value: Any) -> str:
-    """Spell a constant; strings are quoted, so that none is taken for a type or a number.
-
-    Raises:
-        ValueError: a signature cannot express the value.
-    """
-    text = "".join(_spelling(value))
-    if parse_value(text) != (list_free := _tuples(value)):
-        raise ValueError(f"{list_free!r} cannot be written in a signature")
-    return text
-
-
-def _spelling(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield repr(value)
-    elif isinstance(value, list):
-        yield f"({','.join(map(spell_constant, value))}{',' if len(value) == 1 else ''})"
-    elif isinstance(value, dict):
-        yield spell_value(value)
-    else:
-        yield repr(value)
-
-
-def _tuples(value: Any) -> Any:
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value
-
-
 _TASK = "kernel.capture"
+_FEW = 8  # grids and call sites of one kernel
 _MISSING = re.compile(r"^(?:E +)?ModuleNotFoundError: No module named '(\w+)", re.MULTILINE)
 _TRACEBACK = "Traceback (most recent call last):\n"
 
@@ -302,6 +87,44 @@ class Captured:
     failure: str
 
 
+@dataclass
+class Launches:
+    """A kernel specialization and its launches.
+
+    Attributes:
+        kernel: the kernel, and what it was specialised for.
+        count: number of launches.
+        grids: each grid, with its number of launches.
+        sites: each call site, with its number of launches.
+        configs: the configs of its autotuner.
+    """
+
+    kernel: SpecializedKernel
+    count: int = 0
+    grids: Counter[str] = field(default_factory=Counter)
+    sites: Counter[str] = field(default_factory=Counter)
+    configs: tuple[dict[str, Any], ...] = ()
+
+
+@dataclass
+class Recording:
+    """The merged record of all processes of a program.
+
+    Attributes:
+        kernels: in the order of their first launch.
+        texts: sources that are in no file, such as a notebook cell, by the name that Python gives them.
+        notes: messages for the user, in order; the values are unused.
+        versions: of Triton, torch and Python.
+        processes: number of processes that ran Python.
+    """
+
+    kernels: list[Launches] = field(default_factory=list)
+    texts: dict[str, str] = field(default_factory=dict)
+    notes: dict[str, None] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+    processes: int = 0
+
+
 def prepare(
     argv: Sequence[str],
     target: Target,
@@ -341,11 +164,13 @@ def prepare(
         canaries=str(work.with_name("canaries")),
         **facts["torch"],
     )
-    asked_by = command("kernel.capture", device=device)
+    # Some packages (flag_gems) run a program of the driver at import to see whose GPU is here, unless these
+    # say it.
     vendor = {
         name: text for variables in targets.environment(target).values() for name, text in variables.items()
     }
-    step, site = changed_program.prepare_watched(argv, python, request, work, asked_by, vendor)
+    command_line = command("kernel.capture", device=device)
+    step, site = user_program.watched_step(argv, python, request, work, command_line, vendor)
     before = (
         Remove((work,), space.root, phase="prepare"),
         MakeDir(work / "results", phase="prepare"),
@@ -375,10 +200,11 @@ def execute(prepared: PreparedCapture, space: Workspace) -> Captured:
     log = space.log(_TASK)
     space.run(prepared.before, _TASK, quiet=True, log=log)
     try:
-        code = changed_program.run(prepared.step, space, _TASK, log)
+        code = user_program.run_step(prepared.step, space, _TASK, log)
         errors = untrusted.text_if_any(prepared.step.errors)
+        # The last one: a program may try several imports, and survive the others.
         missing = match[-1] if code and (match := _MISSING.findall(errors)) else ""
-        recording = read(prepared.work / "results")
+        recording = read_records(prepared.work / "results")
         kernels = _write(prepared, recording, space, log) if recording.kernels else ()
         return Captured(recording, tuple(kernels), code, missing, _failure(errors) if code else "")
     finally:
@@ -401,7 +227,7 @@ def check(captured: Captured, prepared: PreparedCapture) -> None:
     if captured.kernels:
         return
     recording = captured.recording
-    by_env = command("kernel.capture", env="wheel") + changed_program.EXAMPLE
+    by_env = command("kernel.capture", env="wheel") + user_program.EXAMPLE
     if not recording.processes:
         what = "no Python process of this program could be watched"
         hints: tuple[str, ...] = (
@@ -430,8 +256,9 @@ def _failure(errors: str) -> str:
     """Return the line of a traceback that names the exception, or else the last line."""
     _, _, traceback = errors.rpartition(_TRACEBACK)
     lines = [line for line in traceback.splitlines() if line.strip()]
-    named = (line for line in lines if not line.startswith((" ", "\t")))
-    return (next(named, "") if _TRACEBACK in errors else (lines or [""])[-1]).strip()
+    # Frames and excerpts are indented; the exception comes after them, and its message may have more lines.
+    exception = (line for line in lines if not line.startswith((" ", "\t")))
+    return (next(exception, "") if _TRACEBACK in errors else (lines or [""])[-1]).strip()
 
 
 def _provided(module: str) -> Sequence[str]:
@@ -441,23 +268,24 @@ def _provided(module: str) -> Sequence[str]:
             "or an interpreter of yours that has it: --python PATH",
         )
     without = f"or capture the rest without it: --stand-in {module}"
-    return (*report.provided(module), *(() if module == "triton" else (without,)))
+    return (*interpreter.provided(module), *(() if module == "triton" else (without,)))
 
 
 def _write(
     prepared: PreparedCapture, recording: Recording, space: Workspace, log: Path
 ) -> list[dict[str, object]]:
     out, near = prepared.out, prepared.out.parent
-    texts = moved(recording.kernels, recording.texts, [prepared.work])
+    texts = passing_sources(recording.kernels, recording.texts, [prepared.work])
     folder = near / f"{out.stem}.sources"
     files: dict[str, Path] = {}
     for name, text in texts.items():
         stem = re.sub(r"\W+", "_", Path(name).stem).strip("_") or "cell"
         files[name] = folder / f"{stem}.py"
+        # Two cells or two generated files may have one stem.
         if files[name] in list(files.values())[:-1]:
             files[name] = folder / f"{stem}_{len(files)}.py"
         space.run(Plan("sources", (Write(files[name], text, phase="sources"),)), _TASK, quiet=True, log=log)
-    kernels = entries(recording, files, prepared.device, near)
+    kernels = list_entries(recording, files, prepared.device, near)
     captured = {
         "command": redact.hidden(shlex.join(prepared.step.argv)),
         **recording.versions,
@@ -496,3 +324,177 @@ def as_json(
 ) -> dict[str, Any]:
     """Return the result as JSON data."""
     return {"schema": 1, "file": str(out), "kernels": list(kernels), "notes": list(notes), "exit": code}
+
+
+def read_records(folder: Path) -> Recording:
+    """Read the records in a folder, one file per process, and merge them."""
+    recording = Recording()
+    merged: dict[str, Launches] = {}
+    for path in sorted(folder.glob("*.jsonl"), key=_start):
+        launches: dict[str, LaunchesRow] = {}
+        ended = False
+        for row in call.recorded(path, CaptureRow):
+            ended = ended or row.end
+            # A process writes the counts of a kernel again and again, since it may be killed: the last are
+            # right.
+            if row.launches:
+                launches[_key(row.launches.kernel)] = row.launches
+            if row.note:
+                recording.notes[row.note] = None
+            recording.texts |= row.texts
+            recording.versions |= row.versions
+        recording.processes += 1
+        for key, counted in launches.items():
+            if counted.count:
+                _add(merged.setdefault(key, Launches(counted.kernel)), counted)
+        if launches and not ended:
+            recording.notes["a process ended before it could write its last counts: they may be low"] = None
+    recording.kernels = list(merged.values())
+    return recording
+
+
+def _key(kernel: SpecializedKernel) -> str:
+    return json.dumps(asdict(kernel), sort_keys=True)
+
+
+def _start(path: Path) -> tuple[int, str]:
+    _, _, time = path.stem.partition("-")
+    return int(time) if time.isdecimal() else 0, path.name
+
+
+def _add(launches: Launches, row: LaunchesRow) -> None:
+    launches.count += row.count
+    launches.grids.update(row.grids)
+    launches.sites.update(row.sites)
+    launches.configs = launches.configs or row.configs
+
+
+def list_entries(
+    recording: Recording, files: Mapping[str, Path], target: str, near: Path
+) -> list[dict[str, Any]]:
+    """Return the entries of the kernel list; add a note for each kernel that cannot be written.
+
+    Args:
+        recording: the recording; notes are added to it.
+        files: the present place of a kernel's file, where it differs from the recorded one.
+        target: the GPU, as the user spelled it.
+        near: the folder of the list: paths in it are written relative to this folder.
+    """
+    listed: list[dict[str, Any]] = []
+    names: Counter[str] = Counter()
+    for launches in recording.kernels:
+        kernel = launches.kernel
+        name = kernel.function
+        if not kernel.kernel:
+            place = f"{kernel.file}:{kernel.line}"
+            recording.notes[f"{name} ({place}) is left out: no name in its file refers to it"] = None
+            continue
+        if kernel.unwritten:
+            recording.notes[f"{name} is left out: {', '.join(kernel.unwritten)} cannot be written"] = None
+            continue
+        try:
+            text = signature_text(kernel)
+        except ValueError as error:
+            recording.notes[f"{name} is left out: {error}"] = None
+            continue
+        file = files.get(kernel.file, Path(kernel.file))
+        names[name] += 1
+        # Relative where it can be: a list that lies beside its kernels may move with them.
+        inside = file.is_relative_to(near)
+        entry = {
+            "name": name if names[name] == 1 else f"{name}-{names[name]}",
+            "file": str(file.relative_to(near) if inside else file),
+            "kernel": kernel.kernel,
+            "signature": text,
+            "targets": [target],
+            "options": _spelled_options(kernel.options),
+            "sha256": hashlib.sha256(untrusted.read_bytes(file)).hexdigest(),
+            "count": launches.count,
+            "grid": [[int(part) for part in text.split(",")] for text, _ in launches.grids.most_common(_FEW)],
+            "where": [place for place, _ in launches.sites.most_common(_FEW)],
+        }
+        # With its import name, the file's relative imports can be followed; a copy has left its package.
+        if kernel.module not in ("", "__main__") and kernel.file not in files:
+            entry["module"] = kernel.module
+        if launches.configs:
+            entry["configs"] = [_spelled_options(config) for config in launches.configs]
+        listed.append(entry)
+    return listed
+
+
+def _spelled_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert values for TOML: None, dicts and strings become texts that `parse_value` reads."""
+    return {
+        name: signature.spell_value(value) if value is None or isinstance(value, (dict, str)) else value
+        for name, value in options.items()
+    }
+
+
+def passing_sources(
+    kernels: Iterable[Launches], texts: Mapping[str, str], passing: Iterable[Path]
+) -> dict[str, str]:
+    """Return the sources that will be gone after the run: generated code, and code that is in no file.
+
+    Args:
+        kernels: the kernels.
+        texts: sources that are in no file, by name.
+        passing: folders that are deleted after the run.
+
+    Returns:
+        Recorded file name to text.
+    """
+    gone = [folder.resolve() for folder in passing]
+    sources: dict[str, str] = {}
+    for launches in kernels:
+        name = launches.kernel.file
+        if name in texts:
+            sources[name] = texts[name]
+        elif any(Path(name).resolve().is_relative_to(folder) for folder in gone):
+            sources[name] = untrusted.read_text(Path(name))
+    return sources
+
+
+def signature_text(kernel: SpecializedKernel) -> str:
+    """Return a kernel's signature: entries by name, in the order of its parameters.
+
+    Raises:
+        ValueError: a signature cannot express a constant.
+    """
+    return ",".join(
+        f"{row.name}={_entry(kernel, row.name, kernel.signature[row.name], row.constexpr)}"
+        for row in kernel.parameters
+    )
+
+
+def _entry(kernel: SpecializedKernel, path: str, kind: Any, constexpr: bool) -> str:
+    if path in kernel.constexprs:
+        value = kernel.constexprs[path]
+        # Triton makes a constant of each integer argument that is 1; written as `i32:1` it stays an argument,
+        # so that the list fits the launch. A `tl.constexpr` that is 1 is a constant.
+        specialised = type(value) is int and value == 1 and not constexpr
+        return f"{'i32' if kind == 'constexpr' else kind}:1" if specialised else spell_constant(value)
+    if isinstance(kind, list):
+        parts = [_entry(kernel, f"{path}.{number}", part, constexpr) for number, part in enumerate(kind)]
+        return f"({','.join(parts)}{',' if len(parts) == 1 else ''})"
+    hint = kernel.hints.get(path)
+    return f"{kind}{f':{hint}' if hint else ''}{':r32' if path in kernel.ranges else ''}"
+
+
+def spell_constant(value: Any) -> str:
+    """Spell a constant; strings are quoted, so that none is taken for a type or a number.
+
+    Raises:
+        ValueError: a signature cannot express the value.
+    """
+    if isinstance(value, list):
+        text = f"({','.join(map(spell_constant, value))}{',' if len(value) == 1 else ''})"
+    else:
+        text = spell_value(value) if isinstance(value, dict) else repr(value)
+    # A signature's parts are types and constants: a tuple of a dtype and a float, for one, reads as neither.
+    if parse_value(text) != (expected := _tuples(value)):
+        raise ValueError(f"{expected!r} cannot be written in a signature")
+    return text
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value

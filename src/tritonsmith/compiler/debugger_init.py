@@ -41,6 +41,8 @@ def _usage(program: str, file: Path) -> tuple[str, ...]:
 
 
 def _gdb(build: Path, relative: bool, llvm: Path | None) -> Iterator[str]:
+    # Split debug info (.dwo) is named relative to the build folder as well, and `directory` is for sources
+    # only.
     if relative:
         folder = "gdb.parameter('debug-file-directory')"
         yield f"directory {_quoted(build)}"
@@ -60,5 +62,6 @@ def _present(llvm: Path | None, names: tuple[str, ...]) -> list[Path]:
 
 
 def _quoted(path: Path) -> str:
+    # Neither debugger's command language is a shell: `shlex.quote` would put the quotes into the path.
     text = str(path).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{text}"'

@@ -17,6 +17,7 @@ from tritonsmith.core import configs
 from tritonsmith.core.errors import UsageError, did_you_mean
 from tritonsmith.facts import checkout, variables
 
+# Placeholders in the values of a profile.
 _KERNEL = "{kernel}"
 _OUT = "{out}"
 
@@ -86,6 +87,7 @@ def version_of(text: str) -> str:
         parts = Version(text).release
     except InvalidVersion:
         parts = ()
+    # `3` would be taken for 3.0, whose variables are not those of 3.9.
     if len(parts) <= 1:
         raise UsageError(f"--triton cannot be {text!r}", hints=["give a version: --triton 3.4.0"])
     return text
@@ -102,6 +104,7 @@ def environment(profiles: Iterable[Profile], version: str, *, kernel: str = "", 
     """
     profiles = tuple(profiles)
     values, notes = _values(profiles, version, kernel)
+    # A later version is likely to be like the newest one: better its variables with a note than none.
     newest = checkout.triton_releases()[-1].version
     if version and Version(version).release[:2] > Version(newest).release:
         notes.append(f"the variables of Triton {version} are not known yet; these are those of {newest}")
@@ -117,6 +120,7 @@ def _values(profiles: Iterable[Profile], version: str, kernel: str) -> tuple[dic
     result: dict[str, str] = {}
     notes = []
     for name, value in (item for profile in profiles for item in profile.set.items()):
+        # Triton takes `1` for all kernels where it takes the name of one.
         filled = value.replace(_KERNEL, kernel or "1")
         if other := _before(name, value, version, kernel):
             result |= {key: text.replace(_KERNEL, kernel or "1") for key, text in other["set"].items()}

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tritonsmith.compiler import targets
+from tritonsmith.compiler import targets as gpu_targets
 from tritonsmith.compiler.request import CompileRequest, Sweep
 from tritonsmith.compiler.targets import Target
 from tritonsmith.core import configs, untrusted
@@ -15,14 +15,15 @@ from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError
 from tritonsmith.facts import triton_cache
 
-_IR = ("ttir", "ttgir")  # the second holds the layouts of one target: it compiles for that one again
+# In this order: ttgir holds the layouts of one target, and compiles for that one only.
+_IR = ("ttir", "ttgir")
 _SHORTEST = 6  # characters of a name that stand for it
 _SHOWN = 5
 
 
-def asked(
+def request_of_entry(
     entry: str,
-    wanted: tuple[Target, ...],
+    targets: tuple[Target, ...],
     options: Mapping[str, Any],
     sweeps: tuple[Sweep, ...] = (),
     stages: tuple[str, ...] = (),
@@ -31,7 +32,7 @@ def asked(
 
     Args:
         entry: path of its folder, its name, or the beginning of its name.
-        wanted: targets; the entry's own if empty.
+        targets: targets; the entry's own if empty.
         options: override the entry's own.
         sweeps: of options.
         stages: stages to keep.
@@ -49,17 +50,16 @@ def asked(
         raise FactError("this entry has neither ttir nor ttgir", where=folder, hints=hints)
     table = _metadata(folder / f"{kernel}.json")
     own = target_of(table)
-    if not wanted and own is None:
+    if not targets and own is None:
         raise FactError(
             "this entry does not record its target",
             where=folder,
             hints=["give one: --target cuda:90"],
         )
-    chosen = wanted or tuple(filter(None, (own,)))
-    backend = own.backend if own else chosen[0].backend
-    return CompileRequest(
-        file, kernel, "", chosen, options_of(table, backend) | dict(options), sweeps, stages=stages
-    )
+    targets = targets or tuple(filter(None, (own,)))
+    # Defaults differ by backend: those of the backend that wrote the metadata decide which options were set.
+    all_options = options_of(table, own.backend if own else targets[0].backend) | dict(options)
+    return CompileRequest(file, kernel, "", targets, all_options, sweeps, stages=stages)
 
 
 def find(entry: str) -> Path:
@@ -79,10 +79,10 @@ def find(entry: str) -> Path:
     if folders:
         hints = [str(folder) for folder in folders[:_SHOWN]]
         raise FactError(f"{len(folders)} entries start with {entry!r}", hints=hints)
-    looked = ", ".join(str(root.path) for root in roots)
+    searched = ", ".join(str(root.path) for root in roots)
     raise FactError(
         f"no entry {entry!r} in the caches",
-        why=f"searched {looked}",
+        why=f"searched {searched}",
         hints=["invoke cache.list shows the entries", "or give the path of the entry's folder"],
     )
 
@@ -123,14 +123,17 @@ def _metadata(path: Path) -> dict[str, Any]:
 
 def target_of(table: Mapping[str, Any]) -> Target | None:
     """Return the target in Triton's metadata, which holds a GPUTarget since 3.0; None if there is none."""
+    # A cache may be a stranger's: its metadata may have anything in this place.
     entry = table.get("target")
     if not isinstance(entry, dict) or not {"backend", "arch", "warp_size"} <= set(entry):
         return None
-    return targets.parse(f"{entry['backend']}:{entry['arch']}:{entry['warp_size']}")
+    return gpu_targets.parse(f"{entry['backend']}:{entry['arch']}:{entry['warp_size']}")
 
 
 def options_of(table: Mapping[str, Any], backend: str) -> dict[str, Any]:
     """Return warps and stages from Triton's metadata, and options that differ from the backend's defaults."""
+    # Metadata has every option of one release. Those at their defaults are left out, since another release
+    # may have other defaults, or may not know the option.
     known = configs.load("triton-cache")
     defaults = known["defaults"].get(backend, {})
     kept = {name: table[name] for name in ("num_warps", "num_stages") if name in table}

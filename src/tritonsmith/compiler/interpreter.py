@@ -1,26 +1,33 @@
-"""An interpreter that is ready to compile: its Triton, its limits, and this machine's programs that it uses.
+"""An interpreter that is ready to compile, and what only it can tell about a kernel's file.
 
-The wheel has no disassembler of AMD's binaries, and its AMD backend runs a linker of the machine up to 3.4.
+It has Triton, limits, and programs of this machine that Triton does not include. Where a kernel is known only
+by running its file, the worker runs it; a refusal of the worker becomes one error with hints.
 """
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 
+from tritonsmith.compiler import call, targets
 from tritonsmith.compiler.manifest import folder_name
-from tritonsmith.compiler.request import CompileRequest
+from tritonsmith.compiler.request import CompileRequest, Config
+from tritonsmith.compiler.source import KernelParameter, KernelSource
+from tritonsmith.compiler.targets import Target
 from tritonsmith.core import configs, process
 from tritonsmith.core.command_line import command
 from tritonsmith.core.envs import settings, workspace
 from tritonsmith.core.envs.workspace import Workspace
-from tritonsmith.core.errors import FactError
+from tritonsmith.core.errors import FactError, SmithError, UsageError, did_you_mean
+from tritonsmith.core.plan.steps.base import CommandFailedError
 from tritonsmith.core.text import version_key
 from tritonsmith.facts import installed_tritons, machine
-from tritonsmith.worker.messages import DisassemblerRequest
+from tritonsmith.worker.border import WorkerRefusal
+from tritonsmith.worker.messages import DescribedRow, DescribeRequest, DisassemblerRequest, PointRequest
 
 _MIB = 1 << 20
 _PATIENCE = 120.0  # seconds for one binary
@@ -60,6 +67,7 @@ class Disassembler:
         Returns:
             The text; None if no program could produce it.
         """
+        # The next one may succeed where the first fails: an older nvdisasm does not know a newer cubin.
         for name in self.programs:
             program = Path(name.replace("{triton}", str(origin)))
             if os.access(program, os.X_OK):
@@ -110,6 +118,7 @@ class Interpreter:
 
     def output(self, request: CompileRequest, kernel: str) -> Path:
         """Return the default output folder of a kernel."""
+        # A name of a kernels file is unique in it; two of its kernels may have one file and function.
         own = folder_name(f"{request.listed.stem}.{request.name}") if request.listed else ""
         return self.folder / (own or f"{request.file.stem}.{kernel}")
 
@@ -160,6 +169,7 @@ def choose_interpreter(
 
 def worker_variables(interpreter: Interpreter) -> tuple[tuple[str, str | None], ...]:
     """Return the changes to the worker's environment; None unsets a variable."""
+    # In this order: what a Triton or a user sets for one compile wins over the linker of this machine.
     return (
         *((name, None) for name in configs.load("kernels")["variables"]["unset"]),
         *interpreter.programs.linker,
@@ -169,6 +179,8 @@ def worker_variables(interpreter: Interpreter) -> tuple[tuple[str, str | None], 
 
 def locate_programs(space: Workspace) -> HostPrograms:
     """Find the programs on this machine."""
+    # `find_spec` reads no module: it tells where a package is, and the worker puts that folder on its path if
+    # its own interpreter lacks the package.
     specs = ((name, find_spec(name)) for name in configs.load("kernels")["lent"]["modules"])
     lent = ((name, str(Path(spec.origin).parents[1])) for name, spec in specs if spec and spec.origin)
     return HostPrograms(_disassemblers(space), _linker(space), tuple(lent))
@@ -177,9 +189,10 @@ def locate_programs(space: Workspace) -> HostPrograms:
 def _disassemblers(space: Workspace) -> tuple[Disassembler, ...]:
     disassemblers = []
     for binary, row in configs.load("kernels")["disassemblers"].items():
-        named = os.environ.get(row["variable"], "") if row["variable"] else ""
+        # Triton's own come before this machine's: they are as new as the binary.
+        by_user = os.environ.get(row["variable"], "") if row["variable"] else ""
         here = tuple(map(str, _on_this_machine(row["program"], space)))
-        programs = (*((named,) if named else ()), *row["programs"], *here)
+        programs = (*((by_user,) if by_user else ()), *row["programs"], *here)
         flags = tuple(row["flags"])
         disassemblers.append(
             Disassembler(binary, row["stage"], row["program"], programs, flags, row["remedy"])
@@ -212,3 +225,176 @@ def _on_this_machine(program: str, space: Workspace) -> Iterator[Path]:
     if path := process.which(program):
         yield Path(path)
     yield from sorted(space.llvm.glob(f"*/bin/{program}"), reverse=True)
+
+
+@dataclass(frozen=True)
+class KernelDescription:
+    """A kernel as Triton sees it.
+
+    Attributes:
+        kernel: the kernel and its parameters.
+        configs: the configs of its autotuner.
+        queried_gpu: the file queried the GPU at import, so that the kernel may differ for another target.
+    """
+
+    kernel: KernelSource
+    configs: tuple[Config, ...]
+    queried_gpu: bool
+
+
+def describe_kernel(
+    request: CompileRequest, kernel: str, target: Target, interpreter: Interpreter
+) -> KernelDescription:
+    """Return the facts about a kernel that are known only by running its file.
+
+    Args:
+        request: names the file.
+        kernel: name of the function.
+        target: the GPU that the file sees.
+        interpreter: the interpreter.
+
+    Raises:
+        SmithError: the file cannot be run, or has no such kernel.
+    """
+    table = configs.load("kernels")
+    question = DescribeRequest(
+        file=str(request.file),
+        kernel=kernel,
+        ir=False,
+        points=(PointRequest((target.backend, target.arch, target.warp_size)),),
+        stand_ins=tuple(table["stand-ins"]["modules"]),
+        gpus=targets.all_gpu_facts([target]),
+        lent=dict(interpreter.programs.lent),
+    )
+    try:
+        row = call.ask_one(
+            interpreter.python, question, DescribedRow, interpreter.space, timeout=table["jobs"]["start"]
+        )
+    except call.UnansweredError as error:
+        if error.refusal:
+            raise _error(error.refusal, request, interpreter.python) from error
+        raise FactError(
+            "cannot inspect the kernel's file",
+            where=request.file,
+            why=error.why,
+            hints=[f"check that this works: {interpreter.python} -c 'import triton'"],
+        ) from error
+    parameters = tuple(KernelParameter(**asdict(parameter)) for parameter in row.parameters)
+    return KernelDescription(
+        KernelSource(kernel, parameters, row.heuristics, bool(row.configs)),
+        tuple(Config(each.values, each.options) for each in row.configs),
+        row.asked,
+    )
+
+
+def provided(module: str) -> tuple[str, ...]:
+    """Return hints for a missing module; a package is named only if it is known to be the right one."""
+    # On PyPI anybody may own the name of a module: `pip install` of a guess can run a stranger's code.
+    packages: dict[str, str] = configs.load("kernels")["packages"]
+    own = f"if it is your own module: PYTHONPATH=/folder/that/has/{module}"
+    if package := packages.get(module):
+        return f"install it into the environment: pip install {package}", own
+    return own, f"a package named {module} may be unrelated: check the requirements of the kernel's project"
+
+
+def failed_run(
+    results: Path, request: CompileRequest, python: Path, failure: CommandFailedError
+) -> SmithError:
+    """Return the error for a worker run that produced nothing."""
+    # The worker tells what it refuses in its results, and only the rest by its exit code and output.
+    if refusal := call.refusal_in(results):
+        return _error(refusal, request, python)
+    hints = ["the log contains the full command and its output"]
+    # The worker opens its file first: an empty one means that it died before the first row, as when an
+    # import of the kernel's file crashes.
+    if results.is_file() and not results.stat().st_size:
+        hints = [f"it ended before compiling anything, perhaps while importing {request.file}", *hints]
+    return SmithError(
+        f"the compiler process failed with exit code {failure.code}",
+        where=failure.log,
+        why="\n".join(failure.output[-8:]) or None,
+        hints=hints,
+    )
+
+
+def _error(refusal: WorkerRefusal, request: CompileRequest, python: Path) -> SmithError:
+    """Turn the worker's reason into one error with hints."""
+    # What a flag names wrongly is a usage error without a place; what the file lacks is a fact about the
+    # file.
+    what, why, module = refusal.what, refusal.why or None, refusal.module
+    kind: type[SmithError] = FactError
+    where: Path | None = request.file
+    hints: tuple[str, ...] = ()
+    names: Sequence[str] = refusal.names
+    if refusal.kind == "kernel":
+        hints = did_you_mean(request.kernel, names) if names else ("a kernel is a function with @triton.jit",)
+        kind = UsageError
+    elif refusal.kind == "option":
+        name = refusal.name
+        if name in {sweep.name for sweep in request.sweeps}:
+            what = f"{name!r} is neither a parameter of the kernel nor an option of a backend"
+            names = [*refusal.parameters, *names]
+        kind, where, hints = UsageError, None, did_you_mean(name, names)
+    elif module == "triton":
+        what = f"the kernel imports something that this Triton lacks: {what}"
+        hints = ("use a newer Triton: --env, --python",)
+    elif module:
+        what = f"the kernel needs a module that is not installed: {what}"
+        hints = provided(module)
+    elif refusal.kind == "unknown":
+        hints = (
+            provided(refusal.package)
+            if refusal.package
+            else ("use a constant in the file instead of a value computed at import",)
+        )
+    elif refusal.kind == "triton":
+        where, hints = python, ("invoke up creates an environment with a Triton release",)
+    elif refusal.kind == "file":
+        hints = ("only what the kernel needs is run from the file: its definition and the names in it",)
+    return kind(what, where=where, why=why, hints=hints)
+
+
+# A top-level package is searched by all finders, since that of an editable install may know it; its
+# submodules are searched in the package's folder only, because `find_spec` would import the parents.
+_SEARCH = """
+import importlib.machinery, importlib.util, json, sys
+name, *parts = sys.argv[1].split(".")
+spec = importlib.util.find_spec(name)
+for part in parts:
+    name += "." + part
+    inside = spec and spec.submodule_search_locations
+    spec = importlib.machinery.PathFinder.find_spec(name, list(inside)) if inside else None
+    if spec is None:
+        break
+print(json.dumps({"name": name, "file": spec and spec.origin}))
+"""
+
+
+def module_file(module: str, python: Path) -> Path:
+    """Return the file of a module.
+
+    Args:
+        module: its dotted name.
+        python: the interpreter that would import it, from the current folder.
+
+    Raises:
+        FactError: there is none, or it is not written in Python.
+    """
+    # Only that interpreter knows: its finders include those of editable installs. The module itself is not
+    # imported, since that would run the user's code.
+    answer = process.query((str(python), "-c", _SEARCH, module))
+    try:
+        # The last line: a `sitecustomize` of the user may print.
+        location = json.loads(answer.out.splitlines()[-1]) if answer else {}
+    except (ValueError, IndexError):
+        location = {}
+    if not location:
+        why = answer.err[-2000:] if answer else f"{python} did not respond in time"
+        raise FactError("cannot search for the module", where=module, why=why)
+    if not location["file"]:
+        package = module.partition(".")[0]
+        hints = ["give its file instead", *(provided(package) if location["name"] == package else ())]
+        raise FactError(f"no module {location['name']}", where=module, why=f"for {python}", hints=hints)
+    if not location["file"].endswith(".py"):
+        raise FactError("this module is not written in Python", where=location["file"])
+    return Path(location["file"])

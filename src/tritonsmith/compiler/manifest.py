@@ -1,9 +1,7 @@
-"""The results of compiling a kernel: `manifest.json` of an output folder, and the files next to it.
+"""The output folder of a compiled kernel: its manifest, its name, and its lock.
 
 OUT/manifest.json
 OUT/<point>/<kernel>.<stage>        one folder per point: a target with one choice of options and constants
-
-Output folders: their names, their scratch folders, and the lock that allows one writer at a time.
 """
 
 from __future__ import annotations
@@ -30,15 +28,15 @@ from tritonsmith.core.plan import Step, Write, digest, files, locks
 from tritonsmith.worker.border import text_of
 from tritonsmith.worker.messages import CompiledRow, CompileHead, LedgerNews
 
-FILE = "manifest.json"  # many programs have one of this name
+FILE = "manifest.json"
 SCHEMA = 1
-_OURS = frozenset({"schema", "kernel", "points"})  # what no manifest of ours is without
-_TELLS = re.compile(
-    r"(?<![A-Za-z])(error|ERROR)\s*:|Assertion"
-)  # not `RuntimeError: PassManager::run failed`
-
+# Web apps and browser extensions have a file of this name, too; none of theirs has all of these keys.
+_OURS = frozenset({"schema", "kernel", "points"})
+# `RuntimeError: PassManager::run failed` is the last line of every failed pass, and explains nothing.
+_EXPLAINS = re.compile(r"(?<![A-Za-z])(error|ERROR)\s*:|Assertion")
 _COLONS = 2  # of a target
-# The name of a kernel becomes a part of paths, its symbol and numbers become C code.
+# A manifest may come from a stranger. The name of a kernel becomes a part of paths, its symbol and its
+# numbers become C code.
 _KERNEL = re.compile(r"[^-./\x00-\x1f\x7f][^/\x00-\x1f\x7f]*")
 _SYMBOL = re.compile(r"[^\W\d][\w$.]*")
 _NUMBERS = (
@@ -50,7 +48,11 @@ _NUMBERS = (
     "global_scratch_size",
     "profile_scratch_size",
 )
-
+# Seconds to wait for another command that compiles the same kernel into a folder of the workspace.
+_READERS = 60.0
+_FOREIGN = re.compile(r"[^\w.,=+-]")
+# Characters; file systems allow 255 bytes, and the digest of a longer name comes on top.
+_LONGEST = 200
 Status = Literal["ok", "failed", "crashed", "timeout"]
 
 
@@ -123,10 +125,12 @@ class Point:
     @property
     def gist(self) -> str:
         """The error in one line: the text after the source excerpt and caret, or MLIR's or LLVM's message."""
+        # Triton's CompilationError prints an excerpt of the source with a caret below it, and then the
+        # reason.
         lines = [line.strip() for line in self.error.splitlines() if line.strip()]
         after = lines[lines.index("^") + 1 :] if "^" in lines else []
         explanation = [line for line in after if not line.startswith("at ")]
-        messages = [line for line in lines if _TELLS.search(line)]
+        messages = [line for line in lines if _EXPLAINS.search(line)]
         return (explanation or messages or lines or [""])[0]
 
 
@@ -171,122 +175,12 @@ class Manifest:
     def render(self) -> str:
         """Return the text of `manifest.json`."""
         content = {"schema": SCHEMA, **asdict(self)}
+        # A folder may be moved; readers know where they found it.
         del content["folder"]
+        # Only batches record sources: other manifests have no such key.
         if not self.sources:
             del content["sources"]
         return json.dumps(content, indent=2) + "\n"
-
-
-def from_results(
-    head: CompileHead,
-    rows: Sequence[CompiledRow],
-    folder: Path,
-    kernel: str,
-    file: Path,
-    points: Sequence[CompilePoint],
-    flags: str,
-) -> Manifest:
-    """Return the manifest of a run of the worker.
-
-    Args:
-        head: the worker's row about Triton.
-        rows: the worker's rows about points.
-        folder: the output folder.
-        kernel: name of the function.
-        file: the kernel's file, or the IR's.
-        points: the points, in the order of the manifest.
-        flags: words and flags of the command that makes it again.
-    """
-    # Rows come in the order in which processes end; the manifest has the order of the request.
-    by_id = {row.id: row for row in rows}
-    news = [head.news, *(row.news for row in rows)]
-    variables = "".join(f"{name}={shlex.quote(value)} " for name, value in head.variables.items())
-    return Manifest(
-        folder=folder,
-        kernel=kernel,
-        file=str(file),
-        file_sha256=head.file_sha256,
-        triton=head.triton,
-        origin=head.origin,
-        python=head.python,
-        command=f"{variables}tritonsmith kernel.compile {flags}",
-        points=tuple(
-            _compiled(by_id[point.id], point.target, head.triton) for point in points if point.id in by_id
-        ),
-        stand_ins=stand_ins(news),
-        warnings=warnings(news),
-    )
-
-
-def _compiled(row: CompiledRow, target: Target, triton: str) -> Point:
-    known: dict[str, Any] = {attribute.name: getattr(row, attribute.name) for attribute in fields(Point)}
-    known["stages"] = {name: Stage(**vars(stage)) for name, stage in row.stages.items()}
-    for name in ("remarks", "passes"):  # as they are when the manifest is read again
-        known[name] = None if known[name] is None else list(known[name])
-    known["surgery"] = json.loads(text_of(row.surgery)) if row.surgery else None
-    known["error"] = source_tree.told(targets.explained(row.error, target, triton))
-    return Point(**known)
-
-
-def record(manifest: Manifest, space: Workspace) -> Step:
-    """Return a step that records a Triton as one that has compiled here, so that its ptxas may be run."""
-    return Write(_record(manifest.origin, space), f"{manifest.origin}\n", phase="manifest")
-
-
-def package(manifest: Manifest, space: Workspace) -> Path | None:
-    """Return the package of the Triton that compiled a manifest; None if its programs may not be run."""
-    # The manifest may be foreign, and name any folder. Trusted are the folders of environments, and of
-    # interpreters that have compiled something here.
-    named = Path(manifest.origin)
-    ours = named.is_relative_to(space.root / "envs") and ".." not in named.parts
-    return named if named.is_absolute() and (ours or _record(manifest.origin, space).is_file()) else None
-
-
-def _record(origin: str, space: Workspace) -> Path:
-    return space.root / "compiled" / digest(origin)
-
-
-def stand_ins(news: Iterable[LedgerNews]) -> dict[str, str]:
-    """Merge the stand-ins of all rows: full name to the place of its first use."""
-    places: dict[str, str] = {}
-    for each in news:
-        places |= each.stand_ins
-    return {
-        name: source_tree.told(place)
-        for name, place in places.items()
-        if name.partition(".")[0] != "setuptools"
-    }
-
-
-def warnings(news: Iterable[LedgerNews]) -> tuple[str, ...]:
-    """Return the doubtful decisions of stand-ins and the unknown GPU properties, each once."""
-    texts: dict[str, None] = {}
-    for each in news:
-        for name, place in each.gone.items():
-            texts[f"{place}: {name} is not installed; without it, the code takes another path"] = None
-        texts |= dict.fromkeys(each.doubts)
-    return tuple(map(source_tree.told, texts))
-
-
-def check_output(folder: Path) -> None:
-    """Check that a manifest may be written there: none exists, or it was written by kernel.compile.
-
-    Raises:
-        UsageError: it is not a folder, or its manifest was not written by kernel.compile.
-    """
-    if folder.exists() and not folder.is_dir():
-        raise UsageError(
-            "--out is a file, not a folder", where=folder, hints=["choose another folder: --out DIR"]
-        )
-    path = folder / FILE
-    try:
-        # A folder without a manifest passes as if it had one of ours.
-        content = untrusted.read_json(path, untrusted.OURS) if path.exists() else dict.fromkeys(_OURS)
-    except (OSError, ValueError):
-        content = None
-    if not isinstance(content, dict) or not content.keys() >= _OURS:
-        what = f"the {FILE} in this folder was not written by kernel.compile"
-        raise UsageError(what, where=path, hints=["choose another folder: --out DIR"])
 
 
 def read(folder: Path) -> Manifest:
@@ -336,7 +230,7 @@ def _point(content: dict[str, Any]) -> Point:
     Raises:
         ValueError: a path, the target or a number in it is invalid.
     """
-    # The folder may be untrusted: reading a stage that is `/dev/zero` would never end.
+    # The folder may be a stranger's: reading a stage that is `/dev/zero` would never end.
     stages = {name: untrusted.shaped(Stage, stage) for name, stage in content.pop("stages").items()}
     for stage in stages.values():
         untrusted.place_in(stage.path)
@@ -354,53 +248,140 @@ def _point(content: dict[str, Any]) -> Point:
     return point
 
 
-_READERS = 60.0  # seconds to wait for another command that compiles the same kernel into a folder of ours
+def from_results(
+    head: CompileHead,
+    rows: Sequence[CompiledRow],
+    folder: Path,
+    kernel: str,
+    file: Path,
+    points: Sequence[CompilePoint],
+    flags: str,
+) -> Manifest:
+    """Return the manifest of a run of the worker.
 
-
-@dataclass(frozen=True)
-class _Kept:
-    stack: ExitStack
-    paths: set[Path] = field(default_factory=set)
-
-
-_kept: ContextVar[_Kept | None] = ContextVar("kept", default=None)
-
-
-@contextmanager
-def kept() -> Iterator[None]:
-    """Keep the locks that `held` takes in the body of the `with` until that body ends.
-
-    A command that compiles into a folder and then reads it is then not disturbed by a command that compiles
-    the same kernel for another target.
+    Args:
+        head: the worker's row about Triton.
+        rows: the worker's rows about points.
+        folder: the output folder.
+        kernel: name of the function.
+        file: the kernel's file, or the IR's.
+        points: the points, in the order of the manifest.
+        flags: words and flags of the command that makes it again.
     """
-    with ExitStack() as stack:
-        token = _kept.set(_Kept(stack))
-        try:
-            yield
-        finally:
-            _kept.reset(token)
+    # Rows come in the order in which processes end; the manifest has the order of the request.
+    by_id = {row.id: row for row in rows}
+    news = [head.news, *(row.news for row in rows)]
+    variables = "".join(f"{name}={shlex.quote(value)} " for name, value in head.variables.items())
+    return Manifest(
+        folder=folder,
+        kernel=kernel,
+        file=str(file),
+        file_sha256=head.file_sha256,
+        triton=head.triton,
+        origin=head.origin,
+        python=head.python,
+        command=f"{variables}tritonsmith kernel.compile {flags}",
+        points=tuple(
+            _compiled(by_id[point.id], point.target, head.triton) for point in points if point.id in by_id
+        ),
+        stand_ins=stand_ins(news),
+        warnings=warnings(news),
+    )
 
 
-@contextmanager
-def not_kept() -> Iterator[None]:
-    """Give each lock back as soon as its own `with` ends, even in the body of `kept`."""
-    token = _kept.set(None)
+def _compiled(row: CompiledRow, target: Target, triton: str) -> Point:
+    known: dict[str, Any] = {attribute.name: getattr(row, attribute.name) for attribute in fields(Point)}
+    known["stages"] = {name: Stage(**vars(stage)) for name, stage in row.stages.items()}
+    # Lists, as they are when the manifest is read again: both manifests must be equal.
+    for name in ("remarks", "passes"):
+        known[name] = None if known[name] is None else list(known[name])
+    known["surgery"] = json.loads(text_of(row.surgery)) if row.surgery else None
+    known["error"] = source_tree.name_cells(targets.explained(row.error, target, triton))
+    return Point(**known)
+
+
+def stand_ins(news: Iterable[LedgerNews]) -> dict[str, str]:
+    """Merge the stand-ins of all rows: full name to the place of its first use."""
+    places: dict[str, str] = {}
+    for each in news:
+        places |= each.stand_ins
+    # Triton 3.0 imports setuptools for its launchers (python/triton/runtime/build.py), which no compile
+    # makes.
+    return {
+        name: source_tree.name_cells(place)
+        for name, place in places.items()
+        if name.partition(".")[0] != "setuptools"
+    }
+
+
+def warnings(news: Iterable[LedgerNews]) -> tuple[str, ...]:
+    """Return the doubtful decisions of stand-ins and the unknown GPU properties, each once."""
+    texts: dict[str, None] = {}
+    for each in news:
+        for name, place in each.gone.items():
+            texts[f"{place}: {name} is not installed; without it, the code takes another path"] = None
+        texts |= dict.fromkeys(each.doubts)
+    return tuple(map(source_tree.name_cells, texts))
+
+
+def record_triton(manifest: Manifest, space: Workspace) -> Step:
+    """Return a step that records a Triton as one that has compiled here, so that its ptxas may be run."""
+    return Write(_triton_record(manifest.origin, space), f"{manifest.origin}\n", phase="manifest")
+
+
+def trusted_package(manifest: Manifest, space: Workspace) -> Path | None:
+    """Return the package of the Triton that compiled a manifest; None if its programs may not be run."""
+    # The manifest may be foreign, and name any folder. Trusted are the folders of environments, and of
+    # interpreters that have compiled something here.
+    origin = Path(manifest.origin)
+    ours = origin.is_relative_to(space.root / "envs") and ".." not in origin.parts
+    trusted = ours or _triton_record(manifest.origin, space).is_file()
+    return origin if origin.is_absolute() and trusted else None
+
+
+def _triton_record(origin: str, space: Workspace) -> Path:
+    return space.root / "compiled" / digest(origin)
+
+
+def check_output(out: Path) -> None:
+    """Check that a manifest may be written into a folder: it has none, or one by kernel.compile.
+
+    Raises:
+        UsageError: it is not a folder, or its manifest was not written by kernel.compile.
+    """
+    if out.exists() and not out.is_dir():
+        raise UsageError(
+            "--out is a file, not a folder", where=out, hints=["choose another folder: --out DIR"]
+        )
+    path = out / FILE
+    if not path.exists():
+        return
     try:
-        yield
-    finally:
-        _kept.reset(token)
+        content = untrusted.read_json(path, untrusted.OURS)
+    except (OSError, ValueError):
+        content = None
+    if not isinstance(content, dict) or not content.keys() >= _OURS:
+        what = f"the {FILE} in this folder was not written by kernel.compile"
+        raise UsageError(what, where=path, hints=["choose another folder: --out DIR"])
 
 
-def scratch(out: Path, space: Workspace) -> Path:
+def folder_name(text: str) -> str:
+    """Return a name that every file system accepts, and that cannot leave its folder."""
+    name = _FOREIGN.sub("_", text.replace(" -> ", "--")).lstrip(".") or "_"
+    return name if len(name) <= _LONGEST else f"{name[:_LONGEST]}-{digest(text)}"
+
+
+def scratch_folder(out: Path, space: Workspace) -> Path:
     """Return the scratch folder of an output folder; the same for every link to that folder."""
-    # By its digest, because two folders of one name must not share a scratch folder.
-    digest = hashlib.sha256(os.fsencode(out.resolve())).hexdigest()[:16]
-    return space.root / "kernels" / "work" / digest
+    # Two folders of one name must not share a scratch folder. The bytes are hashed, because a path need not
+    # be UTF-8.
+    path_digest = hashlib.sha256(os.fsencode(out.resolve())).hexdigest()[:16]
+    return space.root / "kernels" / "work" / path_digest
 
 
 @contextmanager
-def held(out: Path, space: Workspace, task: str) -> Iterator[None]:
-    """Lock an output folder and its scratch folder for the body of a `with`.
+def hold_output(out: Path, space: Workspace, task: str) -> Iterator[None]:
+    """Lock an output folder and its scratch folder for the body of a `with`, or longer: see `keep_locks`.
 
     Args:
         out: the output folder. Outside the workspace it is created, with a lock in it, because other
@@ -412,7 +393,7 @@ def held(out: Path, space: Workspace, task: str) -> Iterator[None]:
         LockedError: another process holds it.
         UsageError: it cannot be created.
     """
-    work = scratch(out, space)
+    work = scratch_folder(out, space)
     files.make_folder(work)
     paths = [work / "lock"]
     if not out.is_relative_to(space.root):
@@ -421,7 +402,9 @@ def held(out: Path, space: Workspace, task: str) -> Iterator[None]:
             files.make_folder(out)
         except OSError as error:
             raise UsageError("cannot create the folder of --out", where=out, why=error.strerror) from error
-    keeping = _kept.get()
+    # Two commands that only want to read a result may both have to compile it first, and one waits for the
+    # other. A folder that the user named is another matter: the other command may want something else in it.
+    keeping = _keeping.get()
     patience = _READERS if keeping and out.is_relative_to(space.root) else 0.0
     with ExitStack() as stack:
         # A link to a folder whose lock is kept leads to the same lock.
@@ -439,19 +422,48 @@ def held(out: Path, space: Workspace, task: str) -> Iterator[None]:
                 patience=patience,
             )
             stack.enter_context(lock)
-            if keeping:  # at once: the body may lock the same folder again
+            # At once: the body may lock the same folder again.
+            if keeping:
                 keeping.paths.add(path)
                 stack.callback(keeping.paths.discard, path)
         yield
+        # Not after an error: the folder is then not worth reading, and another command may try.
         if keeping:
             keeping.stack.push(stack.pop_all())
 
 
-_FOREIGN = re.compile(r"[^\w.,=+-]")
-_LONGEST = 200  # characters
+@dataclass(frozen=True)
+class _KeptLocks:
+    """The locks that outlive their own `with`, and their paths."""
+
+    stack: ExitStack
+    paths: set[Path] = field(default_factory=set)
 
 
-def folder_name(text: str) -> str:
-    """Return a name that every file system accepts, and that cannot leave its folder."""
-    name = _FOREIGN.sub("_", text.replace(" -> ", "--")).lstrip(".") or "_"
-    return name if len(name) <= _LONGEST else f"{name[:_LONGEST]}-{digest(text)}"
+# Not a global: a thread starts without it, and only the command that asked for it keeps its locks.
+_keeping: ContextVar[_KeptLocks | None] = ContextVar("keeping", default=None)
+
+
+@contextmanager
+def keep_locks() -> Iterator[None]:
+    """Keep the locks that `hold_output` takes in the body of the `with` until that body ends.
+
+    A command that compiles into a folder and then reads it is then not disturbed by a command that compiles
+    the same kernel for another target.
+    """
+    with ExitStack() as stack:
+        token = _keeping.set(_KeptLocks(stack))
+        try:
+            yield
+        finally:
+            _keeping.reset(token)
+
+
+@contextmanager
+def give_locks_back() -> Iterator[None]:
+    """Give each lock back as soon as its own `with` ends, even in the body of `keep_locks`."""
+    token = _keeping.set(None)
+    try:
+        yield
+    finally:
+        _keeping.reset(token)

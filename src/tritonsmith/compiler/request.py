@@ -1,7 +1,7 @@
 """A compile request, and the points that it expands to.
 
-There is a point per target, config and combination of swept values: a request is what flags or a kernels file
-ask for, a point is one compile. Both may carry a surgery: passes that are skipped, repeated or made the last,
+A request is what flags or a kernels file ask for, and a point is one compile of it: there is one per target,
+config and combination of swept values. Both may carry a surgery: passes to skip, to repeat or to end with,
 and options of LLVM and of ptxas.
 """
 
@@ -24,6 +24,11 @@ from tritonsmith.core.errors import UsageError
 from tritonsmith.worker.messages import PointRequest, SurgeryRequest
 
 AUTOTUNE = "autotune"  # `--sweep autotune`
+_PASS = re.compile(r"([A-Za-z_][\w.-]*)(?:#([1-9]\d{0,3}))?", re.ASCII)
+_OPTION = re.compile(r"-{0,2}[A-Za-z][\w.-]*(=\S*)?", re.ASCII)
+_FEW = 8  # values, and points, of a summary
+# Characters of a folder's name. Below it lie names of kernels and stages, and file systems allow 255 bytes.
+_LONGEST = 120
 
 
 @dataclass(frozen=True)
@@ -92,96 +97,19 @@ class CompileRequest:
         Args:
             more: flags for the output folder and the Triton.
         """
-        # Recorded configs are in the kernels file only, so the command names that file and not the
-        # kernel's.
-        named = f"{self.listed}:{self.name}" if self.configs else f"{self.file}:{self.kernel}"
+        # Recorded configs are in the kernels file only, so the command names that file and not the kernel's.
+        kernel = f"{self.listed}:{self.name}" if self.configs else f"{self.file}:{self.kernel}"
         sweeps = [f"{sweep.name}={','.join(sweep.texts)}" for sweep in self.sweeps]
         return command_line.arguments(
-            named if self.kernel else self.file,
+            kernel if self.kernel else self.file,
             signature=self.signature,
-            target=[target.asked_again() for target in self.targets],
+            target=[target.spelling() for target in self.targets],
             option=[f"{name}={spell_value(value)}" for name, value in self.options.items()],
             sweep=[*sweeps, *([AUTOTUNE] if self.autotune else ())],
             stage=self.stages,
             **(self.surgery.flags() if self.surgery else {}),
             **more,
         )
-
-
-def kernel_of(text: str) -> tuple[Path, str]:
-    """Split `FILE[:KERNEL]` into file and kernel; an existing file may have a colon in its name.
-
-    `make.k` is a kernel that the function `make` defines.
-
-    Raises:
-        UsageError: nothing is named.
-    """
-    name, colon, kernel = text.rpartition(":")
-    words = all(part.isidentifier() for part in kernel.split("."))
-    if not colon or not name or not words or kernel.endswith(".py") or Path(text).expanduser().is_file():
-        name, kernel = text, ""
-    if not name.strip():
-        raise UsageError(
-            "no kernel is given", hints=["give a file, or a file and a kernel: matmul.py:matmul"]
-        )
-    return Path(name).expanduser().absolute(), kernel
-
-
-def module_of(text: str) -> tuple[str, str]:
-    """Split `package.module:kernel` into module and kernel; both are empty if the text names a file."""
-    name, _, kernel = text.rpartition(":")
-    words = kernel.split(".") + name.split(".")
-    if not all(part.isidentifier() for part in words) or name.endswith((".py", ".ipynb", ".ttir", ".ttgir")):
-        return "", ""
-    return ("", "") if Path(name).is_file() else (name, kernel)
-
-
-def options_of(texts: Iterable[str]) -> dict[str, Any]:
-    """Parse options from `name=value`.
-
-    Raises:
-        UsageError: one has no name or no value.
-    """
-    options = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not equals or not name.strip().isidentifier() or not value.strip():
-            raise UsageError(
-                f"--option cannot be {text!r}", hints=["give a name and a value: --option maxnreg=128"]
-            )
-        options[name.strip()] = parse_value(value.strip())
-    return options
-
-
-def sweeps_of(texts: Iterable[str]) -> tuple[tuple[Sweep, ...], bool]:
-    """Parse sweeps from `name=a,b,c`; the second value is True if `autotune` is among them.
-
-    Raises:
-        UsageError: one has no name or no values, or occurs twice.
-    """
-    sweeps: dict[str, Sweep] = {}
-    autotune = False
-    for text in texts:
-        if text.strip() == AUTOTUNE:
-            autotune = True
-            continue
-        name, equals, rest = text.partition("=")
-        name = name.strip()
-        parts = tuple(part for part in split_values(rest) if part)
-        if not equals or not name.isidentifier() or not parts:
-            hints = ["give a name and its values: --sweep BLOCK_M=64,128", f"or --sweep {AUTOTUNE}"]
-            raise UsageError(f"--sweep cannot be {text!r}", hints=hints)
-        if name in sweeps:
-            raise UsageError(
-                f"--sweep is given twice for {name}",
-                hints=[f"list all values in one flag: --sweep {name}=1,2,3"],
-            )
-        sweeps[name] = Sweep(name, tuple(dict.fromkeys(parts)))
-    return tuple(sweeps.values()), autotune
-
-
-_PASS = re.compile(r"([A-Za-z_][\w.-]*)(?:#([1-9]\d{0,3}))?", re.ASCII)
-_OPTION = re.compile(r"-{0,2}[A-Za-z][\w.-]*(=\S*)?", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -250,16 +178,6 @@ class Surgery:
         )
 
 
-def _pass_run(name: str) -> tuple[str, int]:
-    """Split a name and its number; 0 means all runs."""
-    head, _, number = name.partition("#")
-    return head, int(number or 0)
-
-
-_FEW = 8  # values, and points, of a summary
-_LONGEST = 120  # characters of a folder's name
-
-
 @dataclass(frozen=True)
 class Config:
     """One config of `@triton.autotune`.
@@ -306,6 +224,80 @@ class CompilePoint:
         )
 
 
+def kernel_of(text: str) -> tuple[Path, str]:
+    """Split `FILE[:KERNEL]` into file and kernel; an existing file may have a colon in its name.
+
+    `make.k` is a kernel that the function `make` defines.
+
+    Raises:
+        UsageError: nothing is named.
+    """
+    name, colon, kernel = text.rpartition(":")
+    words = all(part.isidentifier() for part in kernel.split("."))
+    # To `isidentifier`, the `matmul.py` of `C:matmul.py` is a kernel inside a function, too.
+    if not colon or not name or not words or kernel.endswith(".py") or Path(text).expanduser().is_file():
+        name, kernel = text, ""
+    if not name.strip():
+        raise UsageError(
+            "no kernel is given", hints=["give a file, or a file and a kernel: matmul.py:matmul"]
+        )
+    return Path(name).expanduser().absolute(), kernel
+
+
+def module_of(text: str) -> tuple[str, str]:
+    """Split `package.module:kernel` into module and kernel; both are empty if the text names a file."""
+    name, _, kernel = text.rpartition(":")
+    words = kernel.split(".") + name.split(".")
+    # `matmul.py` consists of identifiers, and so might be a module `py` in a package `matmul`.
+    if not all(part.isidentifier() for part in words) or name.endswith((".py", ".ipynb", ".ttir", ".ttgir")):
+        return "", ""
+    return ("", "") if Path(name).is_file() else (name, kernel)
+
+
+def options_of(texts: Iterable[str]) -> dict[str, Any]:
+    """Parse options from `name=value`.
+
+    Raises:
+        UsageError: one has no name or no value.
+    """
+    options = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip().isidentifier() or not value.strip():
+            raise UsageError(
+                f"--option cannot be {text!r}", hints=["give a name and a value: --option maxnreg=128"]
+            )
+        options[name.strip()] = parse_value(value.strip())
+    return options
+
+
+def sweeps_of(texts: Iterable[str]) -> tuple[tuple[Sweep, ...], bool]:
+    """Parse sweeps from `name=a,b,c`; the second value is True if `autotune` is among them.
+
+    Raises:
+        UsageError: one has no name or no values, or occurs twice.
+    """
+    sweeps: dict[str, Sweep] = {}
+    autotune = False
+    for text in texts:
+        if text.strip() == AUTOTUNE:
+            autotune = True
+            continue
+        name, equals, rest = text.partition("=")
+        name = name.strip()
+        parts = tuple(part for part in split_values(rest) if part)
+        if not equals or not name.isidentifier() or not parts:
+            hints = ["give a name and its values: --sweep BLOCK_M=64,128", f"or --sweep {AUTOTUNE}"]
+            raise UsageError(f"--sweep cannot be {text!r}", hints=hints)
+        if name in sweeps:
+            raise UsageError(
+                f"--sweep is given twice for {name}",
+                hints=[f"list all values in one flag: --sweep {name}=1,2,3"],
+            )
+        sweeps[name] = Sweep(name, tuple(dict.fromkeys(parts)))
+    return tuple(sweeps.values()), autotune
+
+
 def expand_points(
     request: CompileRequest, kernel: KernelSource | None, configs: Iterable[Config] = ()
 ) -> tuple[CompilePoint, ...]:
@@ -320,17 +312,21 @@ def expand_points(
         UsageError: the signature does not fit the kernel, a swept value its parameter, or an option
             the configs.
     """
-    chosen: tuple[Config | None, ...] = (*configs,) or tuple(_recorded_configs(request, kernel)) or (None,)
-    varying = _varying(point for point in chosen if point)
-    names = [sweep.name for sweep in request.sweeps]
-    choices = list(itertools.product(*(sweep.texts for sweep in request.sweeps)))
+    chosen: tuple[Config | None, ...]
+    chosen = (*configs,) or tuple(_recorded_configs(request.configs, kernel)) or (None,)
+    # A config has up to ten values, and a folder's name only so many characters: it shows what differs.
+    varying = _varying(config for config in chosen if config)
+    combinations = itertools.product(
+        request.targets,
+        chosen,
+        itertools.product(*([(sweep.name, text) for text in sweep.texts] for sweep in request.sweeps)),
+        request.variants or (request.surgery,),
+    )
     points: dict[str, CompilePoint] = {}
-    variants = request.variants or (request.surgery,)
-    for target, config, texts, surgery in itertools.product(request.targets, chosen, choices, variants):
-        swept = dict(zip(names, texts, strict=True))
-        point = _expanded_point(request, kernel, target, config, swept, varying)
-        label = surgery.label if surgery and request.variants else ""
-        point = replace(point, id=_point_id(point.id, {"surgery": label} if label else {}), surgery=surgery)
+    for target, config, swept, surgery in combinations:
+        point = _expanded_point(request, kernel, target, config, dict(swept), varying)
+        labels = {"surgery": surgery.label} if surgery and request.variants else {}
+        point = replace(point, id=_point_id(point.id, labels), surgery=surgery)
         # Two configs of an autotuner may be equal; one compile serves both.
         points.setdefault(point.id, point)
     return tuple(points.values())
@@ -354,12 +350,14 @@ def summarize_points(points: Sequence[CompilePoint]) -> Iterator[str]:
         yield f"... and {len(points) - _FEW} more"
 
 
-def _recorded_configs(request: CompileRequest, kernel: KernelSource | None) -> Iterator[Config]:
+def _recorded_configs(configs: Iterable[Mapping[str, Any]], kernel: KernelSource | None) -> Iterator[Config]:
+    """Split each recorded config into values of the kernel's parameters and options of the backend."""
+    # TOML has no None and no dtypes: a kernels file spells them as texts.
     names = {parameter.name for parameter in kernel.parameters} if kernel else set()
-    for table in request.configs:
-        known = {name: parse_value(each) if isinstance(each, str) else each for name, each in table.items()}
-        inside = {name: value for name, value in known.items() if name in names}
-        yield Config(inside, {name: value for name, value in known.items() if name not in names})
+    for config in configs:
+        known = {name: parse_value(text) if isinstance(text, str) else text for name, text in config.items()}
+        values = {name: value for name, value in known.items() if name in names}
+        yield Config(values, {name: value for name, value in known.items() if name not in names})
 
 
 def _varying(configs: Iterable[Config]) -> frozenset[str]:
@@ -377,26 +375,28 @@ def _expanded_point(
     swept: Mapping[str, str],
     varying: frozenset[str],
 ) -> CompilePoint:
+    """Return the point of one combination; its id tells all that differs between points but the surgery."""
     parameters = {parameter.name for parameter in kernel.parameters} if kernel else set()
     options = dict(request.options)
-    fixed: dict[str, Any] = {}
+    tuned: dict[str, Any] = {}
     labels = {}
     if config:
-        fixed |= config.values
+        tuned |= config.values
+        # Either could be meant, and a result under the wrong one would look like the right one.
         if twice := sorted(set(options) & set(config.options)):
             raise UsageError(
                 f"both a flag and the configs of @triton.autotune set {', '.join(twice)}",
                 hints=[f"omit the flag; --sweep {twice[0]}=... overrides the configs"],
             )
         options |= config.options
-        every = fixed | dict(config.options)
+        every = tuned | dict(config.options)
         labels = {name: spell_value(value) for name, value in every.items() if name in varying}
     options |= {name: parse_value(text) for name, text in swept.items() if name not in parameters}
     labels |= swept
     bound = None
     if kernel:
         texts = {name: text for name, text in swept.items() if name in parameters}
-        bound = signature.bind(request.signature, kernel, fixed, texts)
+        bound = signature.bind(request.signature, kernel, tuned, texts)
     return CompilePoint(_point_id(target, labels), target, bound, options)
 
 
@@ -406,5 +406,12 @@ def _point_id(head: Target | str, labels: Mapping[str, str]) -> str:
     name = re.sub(r"[^\w.,=+-]", "_", full)
     if name == full and len(name) <= _LONGEST:
         return name
-    # Long labels may begin alike, and different ones may be equal once odd characters are replaced.
+    # The digest keeps ids apart: long labels may begin alike, and different ones may be equal once odd
+    # characters are replaced.
     return f"{name[: _LONGEST - 9]}-{hashlib.sha256(full.encode()).hexdigest()[:8]}"
+
+
+def _pass_run(name: str) -> tuple[str, int]:
+    """Split a name and its number; 0 means all runs."""
+    head, _, number = name.partition("#")
+    return head, int(number or 0)

@@ -10,6 +10,9 @@ from pathlib import Path
 from tritonsmith.compiler import call, report, source, targets
 from tritonsmith.compiler.interpreter import (
     Interpreter,
+    KernelDescription,
+    describe_kernel,
+    failed_run,
     worker_variables,
 )
 from tritonsmith.compiler.manifest import (
@@ -19,12 +22,11 @@ from tritonsmith.compiler.manifest import (
     check_output,
     folder_name,
     from_results,
-    held,
-    not_kept,
-    record,
-    scratch,
+    give_locks_back,
+    hold_output,
+    record_triton,
+    scratch_folder,
 )
-from tritonsmith.compiler.report import KernelDescription, describe_kernel, failed_run
 from tritonsmith.compiler.request import CompilePoint, CompileRequest, expand_points
 from tritonsmith.compiler.source import KernelSource
 from tritonsmith.compiler.targets import Target
@@ -44,6 +46,7 @@ from tritonsmith.worker.messages import (
 
 _TASK = "kernel.compile"
 _RESULTS = "results.jsonl"
+# What the kernel's file imports would leave `__pycache__` in the user's folders.
 _QUIET = {"PYTHONDONTWRITEBYTECODE": "1"}
 
 
@@ -75,6 +78,7 @@ class PreparedCompile:
     def under(self, change: Mapping[str, str]) -> PreparedCompile:
         """Return a copy that sets more environment variables for the compiler."""
         more = tuple(change.items())
+        # At the end of each step's list, so that they win over what the interpreter sets.
         steps = [
             replace(step, env=(*step.env, *more)) if isinstance(step, Run) else step
             for step in self.plan.steps
@@ -93,9 +97,6 @@ class CompileResult:
 
     manifest: Manifest
     notes: tuple[str, ...]
-
-
-# -------------------------------------------------------------- one kernel
 
 
 def compile_all(
@@ -133,18 +134,15 @@ def prepare(request: CompileRequest, interpreter: Interpreter, out: Path | None 
     folder = (out or interpreter.output(request, kernel)).absolute()
     # Before any step, so that a folder with somebody else's manifest is refused and not emptied.
     check_output(folder)
-    work = scratch(folder, interpreter.space)
+    work = scratch_folder(folder, interpreter.space)
     phase = f"compile {kernel}"
     steps: list[Step] = [MakeDir(folder, phase=phase)]
-    if out is None:  # a folder of the user's keeps what else is in it
+    # A folder that the user named keeps what else is in it.
+    if out is None:
         steps.insert(0, Remove((folder,), interpreter.space.root, phase=phase))
-    steps += call.steps(
-        interpreter.python,
-        worker_request(request, kernel, points, interpreter, folder, work),
-        work / "request.json",
-        env=worker_variables(interpreter),
-        phase=phase,
-    )
+    question = worker_request(request, kernel, points, interpreter, folder, work)
+    variables = worker_variables(interpreter)
+    steps += call.steps(interpreter.python, question, work / "request.json", env=variables, phase=phase)
     return PreparedCompile(Plan(phase, tuple(steps)), request, kernel, points, folder, work)
 
 
@@ -159,7 +157,7 @@ def execute(prepared: PreparedCompile, interpreter: Interpreter, *, silent: bool
     log = space.log(_TASK)
     # The lock covers the manifest, too: between the compile and the manifest, a second command would
     # replace the files that the manifest is about.
-    with held(prepared.out, space, _TASK):
+    with hold_output(prepared.out, space, _TASK):
         try:
             space.run(prepared.plan, _TASK, quiet=silent, log=log)
         except CommandFailedError as failure:
@@ -170,9 +168,8 @@ def execute(prepared: PreparedCompile, interpreter: Interpreter, *, silent: bool
             head, rows, prepared.out, prepared.kernel, request.file, prepared.points, flags
         )
         written = Write(prepared.out / FILE, manifest.render(), phase="manifest")
-        # After the compile: only a Triton that has compiled here may have its ptxas run for a manifest
-        # later.
-        space.run(Plan("manifest", (written, record(manifest, space))), _TASK, quiet=True, log=log)
+        # After the compile: only a Triton that has compiled here may have its ptxas run for a manifest later.
+        space.run(Plan("manifest", (written, record_triton(manifest, space))), _TASK, quiet=True, log=log)
     return CompileResult(manifest, tuple(report.notes(head, manifest, request)))
 
 
@@ -189,6 +186,7 @@ def check(request: CompileRequest) -> None:
         elif head and not head.autotuned:
             raise _not_tuned(kernel)
     except SmithError as error:
+        # Of a file with thirty kernels, the entry tells more than the kernel's file.
         if request.listed:
             error.where = f"{request.listed}:{request.name}" + (f", {error.where}" if error.where else "")
         raise
@@ -211,8 +209,8 @@ def _points_by_running(
     for target, description in zip(request.targets, descriptions, strict=True):
         if request.runs_for_configs and not description.configs:
             raise _not_tuned(kernel)
-        configs_ = description.configs if request.runs_for_configs else ()
-        yield from expand_points(replace(request, targets=(target,)), description.kernel, configs_)
+        tuned = description.configs if request.runs_for_configs else ()
+        yield from expand_points(replace(request, targets=(target,)), description.kernel, tuned)
 
 
 def _descriptions(request: CompileRequest, kernel: str, interpreter: Interpreter) -> list[KernelDescription]:
@@ -223,11 +221,12 @@ def _descriptions(request: CompileRequest, kernel: str, interpreter: Interpreter
     errors: list[SmithError] = []
     for target in request.targets:
         first = next(iter(by_target.values()), None)
-        if first and not first.queried_gpu:  # every GPU has the same
+        # A file that did not look at the GPU defines the same kernel for all: running it once is enough.
+        if first and not first.queried_gpu:
             by_target[target] = first
             continue
         try:
-            by_target[target] = describe_kernel(request, target, kernel, interpreter)
+            by_target[target] = describe_kernel(request, kernel, target, interpreter)
         except FactError as error:
             errors.append(error)
     if errors and (request.runs_for_configs or not by_target):
@@ -237,9 +236,6 @@ def _descriptions(request: CompileRequest, kernel: str, interpreter: Interpreter
 
 def _not_tuned(kernel: str) -> UsageError:
     return UsageError(f"{kernel} has no @triton.autotune", hints=["omit --sweep autotune"])
-
-
-# -------------------------------------------------------- the worker's request
 
 
 def worker_request(
@@ -294,9 +290,6 @@ def file_request(
     )
 
 
-# ------------------------------------------------------------ several kernels
-
-
 def prepare_all(
     requests: Sequence[CompileRequest], interpreter: Interpreter, out: Path | None = None
 ) -> tuple[PreparedCompile, ...]:
@@ -331,13 +324,13 @@ def execute_all(
     for request, folder in _folders(requests, out):
         try:
             # Two commands that kept the locks of several kernels would wait for each other.
-            with not_kept() if len(requests) > 1 else nullcontext():
+            with give_locks_back() if len(requests) > 1 else nullcontext():
                 results.append(execute(prepare(request, interpreter, folder), interpreter, silent=silent))
         except SmithError as error:
             if len(requests) == 1 or isinstance(error, InterruptedRunError):
                 raise
-            folder_ = folder or interpreter.output(request, request.kernel)
-            results.append(CompileResult(_manifest_of_refused(request, folder_, error), ()))
+            refused = folder or interpreter.output(request, request.kernel)
+            results.append(CompileResult(_manifest_of_refused(request, refused, error), ()))
     return tuple(results)
 
 
@@ -350,15 +343,14 @@ def _folders(
 
 
 def _manifest_of_refused(request: CompileRequest, folder: Path, error: SmithError) -> Manifest:
+    """Return the manifest of a kernel that never reached the worker: each target failed, with this error."""
+    # Nothing is written: the folder keeps the results of an earlier compile, if it has any.
     message = "\n".join(filter(None, (error.what, error.why)))
     points = tuple(
         Point(name.replace(":", "-"), name, {}, {}, {}, dict(request.options), "failed", 0.0, error=message)
         for name in map(str, request.targets)
     )
     return Manifest(folder, request.kernel, str(request.file), "", "", "", "", "", points)
-
-
-# ------------------------------------------------- a worker that stays for more
 
 
 class WarmCompiler:
@@ -384,17 +376,18 @@ class WarmCompiler:
         Raises:
             FactError: the process has ended.
         """
+        # Refusals are answers, not errors: a search tries thousands of kernels, and most of them are wrong.
         try:
-            head = source.find(source.read(request.file), request.kernel, request.file)
+            kernel, head = _head_in_text(request)
             points = expand_points(request, head) if head else ()
         except SmithError:
             return None
         if not points:
             return None
         files.make_folder(out)
-        file, kernel, results = self._folder / "request.json", request.kernel, self._folder / _RESULTS
-        content = worker_request(request, kernel, points, self._interpreter, out, self._folder)
-        files.write(file, text_of(content))
+        file, results = self._folder / "request.json", self._folder / _RESULTS
+        question = worker_request(request, kernel, points, self._interpreter, out, self._folder)
+        files.write(file, text_of(question))
         if self._ask(file).status != "ok":
             return None
         try:
@@ -413,6 +406,7 @@ class WarmCompiler:
         self._process = None
 
     def _ask(self, file: Path) -> ServedRow:
+        # Not before the first request: importing Triton takes a second, which a refused kernel need not cost.
         if self._process is None:
             change = {**dict(worker_variables(self._interpreter)), **_QUIET}
             self._process = call.Conversation(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,8 +19,12 @@ from tritonsmith.core.errors import UsageError, did_you_mean
 from tritonsmith.core.text import split_outside_brackets
 
 CONSTEXPR = "constexpr"
+DTYPE = "dtype"  # {"dtype": "float16"}: how JSON carries a value of tl.dtype
 _VALUE = 1024  # of a block size, in examples
 _NAMED = re.compile(r"([A-Za-z_]\w*)\s*=(?!=)\s*(.*)", re.DOTALL)
+_LITERALS = {"none": None, "true": True, "false": False}
+# A tuple of dtypes and integers, which Python's parser of literals refuses because of the names in it.
+_DTYPES = re.compile(r"(?=.*tl\.)\((tl\.\w+|-?\d+)(,\s*(tl\.\w+|-?\d+))*,?\)")
 
 
 @dataclass
@@ -40,12 +44,12 @@ class BoundSignature:
     hints: dict[str, int] = field(default_factory=dict)
     ranges: list[str] = field(default_factory=list)
 
-    def take(self, name: str, text: str, parameter: KernelParameter | None = None) -> str:
+    def take(self, name: str, entry: str, parameter: KernelParameter | None = None) -> str:
         """Record an entry of a signature.
 
         Args:
             name: the parameter, or a part of a tuple.
-            text: the entry.
+            entry: its type with a hint, or its value.
             parameter: its declaration; None for a part of a tuple.
 
         Returns:
@@ -54,13 +58,12 @@ class BoundSignature:
         Raises:
             UsageError: the entry is neither a type nor a value for this parameter.
         """
-        value = parse_value(text)
-        constexpr = parameter is not None and parameter.constexpr
+        value = parse_value(entry)
         # A quoted text is a constant even where it spells a type: without the quotes it would be one.
-        if not isinstance(value, str) or text[:1] in "'\"":
+        if not isinstance(value, str) or entry[:1] in "'\"":
             self.constexprs[name] = value
             return CONSTEXPR
-        if constexpr:
+        if parameter is not None and parameter.constexpr:
             if is_type(value):
                 raise UsageError(
                     f"{name} is a tl.constexpr: it takes a value, not the type {value!r}",
@@ -68,15 +71,17 @@ class BoundSignature:
                 )
             self.constexprs[name] = value
             return CONSTEXPR
-        if text.startswith("(") and text.endswith(")"):
-            parts = split_values(text[1:-1].removesuffix(","))
+        if entry.startswith("(") and entry.endswith(")"):
+            parts = split_values(entry[1:-1].removesuffix(","))
             types = [self.take(f"{name}.{number}", part) for number, part in enumerate(parts)]
+            # As in Python: without its comma, a tuple of one is a type in parentheses.
             return f"({','.join(types)}{',' if len(types) == 1 else ''})"
+        # Before the hint is split off: `:r32` would be taken for one, and refused.
         range_ = configs.load("kernels")["hints"]["range"]
-        if text.startswith("*") and text.endswith(range_):
-            text = text.removesuffix(range_)
+        if entry.startswith("*") and entry.endswith(range_):
+            entry = entry.removesuffix(range_)
             self.ranges.append(name)
-        kind, hint = _hint(name, text)
+        kind, hint = _hint(name, entry)
         if not is_type(kind):
             raise _unknown(name, kind)
         if hint is not None:
@@ -85,23 +90,22 @@ class BoundSignature:
 
 
 def bind(
-    text: str, kernel: KernelSource, tuned: Mapping[str, Any], swept: Mapping[str, str]
+    signature: str, kernel: KernelSource, tuned: Mapping[str, Any], swept: Mapping[str, str]
 ) -> BoundSignature:
     """Match a signature with a kernel's parameters.
 
     Args:
-        text: the signature.
-        kernel: its parameters.
+        signature: its text.
+        kernel: the kernel.
         tuned: values that a config of its autotuner sets.
         swept: entries that a sweep sets; they override the signature's.
 
     Raises:
         UsageError: a parameter is missing, unknown or set twice, or there are too many entries.
     """
-    entries = assigned(text, kernel) | dict(swept)
+    entries = assigned(signature, kernel) | dict(swept)
+    # `BLOCK=constexpr` is how upstream's articles write it: it says how the value is passed, not what it is.
     unset = [name for name, entry in entries.items() if entry.removeprefix("tl.") == CONSTEXPR]
-    # `BLOCK=constexpr` is how upstream's articles write it: it says how the value is passed, not what it
-    # is.
     entries = {name: entry for name, entry in entries.items() if name not in unset}
     twice = sorted(set(entries) & set(tuned) - set(swept))
     if twice:
@@ -119,17 +123,18 @@ def bind(
             bound.signature[name] = CONSTEXPR
             bound.constexprs[name] = tuned.get(name, parameter.default)
         elif name in kernel.heuristics:
-            bound.signature[name] = CONSTEXPR  # the worker computes it
+            # A heuristic is a function of the other arguments: the worker calls it, where Triton is.
+            bound.signature[name] = CONSTEXPR
         else:
             missing.append(parameter)
     if lacking := [parameter for parameter in missing if parameter.name in unset]:
-        raise _without_value(lacking, kernel, text)
+        raise _without_value(lacking, kernel, signature)
     if missing:
-        raise _lacks(missing, kernel, text)
+        raise _lacks(missing, kernel, signature)
     return bound
 
 
-def without(text: str, names: Container[str], kernel: KernelSource | None) -> str:
+def without(signature: str, names: Container[str], kernel: KernelSource | None) -> str:
     """Remove the entries of some parameters from a signature; without the kernel, only those given by name.
 
     Raises:
@@ -137,9 +142,9 @@ def without(text: str, names: Container[str], kernel: KernelSource | None) -> st
     """
     if kernel:
         return ",".join(
-            f"{name}={entry}" for name, entry in assigned(text, kernel).items() if name not in names
+            f"{name}={entry}" for name, entry in assigned(signature, kernel).items() if name not in names
         )
-    named = ((entry, _NAMED.fullmatch(entry)) for entry in split_values(text))
+    named = ((entry, _NAMED.fullmatch(entry)) for entry in split_values(signature))
     return ",".join(entry for entry, match in named if not match or match[1] not in names)
 
 
@@ -151,10 +156,11 @@ def is_type(text: str) -> bool:
     if text.startswith(table["pointer"]):
         inner = text.removeprefix(table["pointer"])
         return is_type(inner) or is_type(inner.removeprefix(table["read-only"]))
+    # What stands inside the brackets is left to Triton: its layouts change from release to release.
     return text.startswith(tuple(table["templates"])) and text.endswith(">") and "[" in text
 
 
-def assigned(text: str, kernel: KernelSource) -> dict[str, str]:
+def assigned(signature: str, kernel: KernelSource) -> dict[str, str]:
     """Return the entry of each parameter that a signature sets.
 
     Raises:
@@ -162,37 +168,38 @@ def assigned(text: str, kernel: KernelSource) -> dict[str, str]:
     """
     names = [parameter.name for parameter in kernel.parameters]
     by_parameter: dict[str, str] = {}
+    # Counts entries without a name only: a named one before them does not shift their parameters.
     position = 0
-    for entry in split_values(text):
-        named = _NAMED.fullmatch(entry)
-        if named:
-            name, value = named.groups()
+    for part in split_values(signature):
+        if named := _NAMED.fullmatch(part):
+            name, entry = named.groups()
             if name not in names:
                 raise UsageError(f"{kernel.name} has no parameter {name!r}", hints=did_you_mean(name, names))
         elif position >= len(names):
-            raise _too_long(text, kernel)
+            raise _too_long(signature, kernel)
         else:
-            name, value = names[position], entry
+            name, entry = names[position], part
             position += 1
         if name in by_parameter:
-            raise UsageError(f"the signature sets {name} twice", why=text)
-        if not value:
+            raise UsageError(f"the signature sets {name} twice", why=signature)
+        if not entry:
             hints = ["an entry between two commas is empty"]
             raise UsageError(f"the signature has no type or value for {name}", hints=hints)
-        by_parameter[name] = value
+        by_parameter[name] = entry
     return by_parameter
 
 
-def _hint(name: str, text: str) -> tuple[str, int | None]:
+def _hint(name: str, entry: str) -> tuple[str, int | None]:
     """Split `*fp32:16` into type and hint; the hint is None if there is none."""
-    kind, colon, hint = text.rpartition(":")
-    if not colon or ">" in hint:  # a layout in a tensor descriptor has colons too
-        return text, None
+    kind, colon, hint = entry.rpartition(":")
+    # A layout in a tensor descriptor has colons, too; it ends with a bracket.
+    if not colon or ">" in hint:
+        return entry, None
     allowed = configs.load("kernels")["hints"]["values"]
     if not hint.strip().isdecimal() or int(hint) not in allowed:
         raise UsageError(
             f"the hint of {name} cannot be {hint.strip()!r}",
-            why=f"in {text!r}",
+            why=f"in {entry!r}",
             hints=[":16 means divisible by 16", ":1 means equal to 1"],
         )
     return kind.strip(), int(hint)
@@ -213,25 +220,23 @@ def _unknown(name: str, kind: str) -> UsageError:
     )
 
 
-def _lacks(missing: list[KernelParameter], kernel: KernelSource, text: str) -> UsageError:
+def _lacks(missing: list[KernelParameter], kernel: KernelSource, signature: str) -> UsageError:
     names = ", ".join(parameter.name for parameter in missing)
     whole = ", ".join(parameter.name for parameter in kernel.parameters)
     example = ",".join(f"{each.name}={_example(each)}" for each in missing)
-    there = text.strip()
-    hints = [f"add them by name: {there + ',' if there else ''}{example}"]
+    hints = [f"add them by name: {signature.strip() + ',' if signature.strip() else ''}{example}"]
     if kernel.autotuned and any(each.constexpr for each in missing):
         hints.append("the kernel has @triton.autotune: --sweep autotune compiles its configs")
     return UsageError(f"the signature does not set {names}", why=f"{kernel.name} takes {whole}", hints=hints)
 
 
-def _without_value(lacking: list[KernelParameter], kernel: KernelSource, text: str) -> UsageError:
+def _without_value(lacking: list[KernelParameter], kernel: KernelSource, signature: str) -> UsageError:
     """Return the error for the entry `constexpr`."""
-    # The entry tells how a parameter is passed, but a compile needs its value.
     names = [parameter.name for parameter in lacking]
-    entries = [
-        f"{name}={_VALUE}" if name in names else entry if _NAMED.fullmatch(part) is None else part
-        for part, (name, entry) in zip(split_values(text), assigned(text, kernel).items(), strict=True)
-    ]
+    # The hint repeats the signature as it was given, so that it can be copied, with only these entries
+    # replaced.
+    parts = zip(split_values(signature), assigned(signature, kernel), strict=True)
+    entries = [f"{name}={_VALUE}" if name in names else part for part, name in parts]
     need = "need" if names[1:] else "needs"
     return UsageError(
         f"constexpr is a kind of parameter, not a value: {', '.join(names)} {need} one",
@@ -241,25 +246,20 @@ def _without_value(lacking: list[KernelParameter], kernel: KernelSource, text: s
 
 
 def _example(parameter: KernelParameter) -> str:
+    # A hint has to be runnable as it stands, and upstream's kernels name pointers `x_ptr`.
     if parameter.constexpr:
         return "64"
     return "*fp32:16" if "ptr" in parameter.name.lower() else "i32"
 
 
-def _too_long(text: str, kernel: KernelSource) -> UsageError:
+def _too_long(signature: str, kernel: KernelSource) -> UsageError:
     names = [parameter.name for parameter in kernel.parameters]
+    count = len(split_values(signature))
     return UsageError(
-        f"the signature has {len(split_values(text))} entries, and {kernel.name} has {len(names)} parameters",
+        f"the signature has {count} entries, and {kernel.name} has {len(names)} parameters",
         why=f"{kernel.name} takes {', '.join(names)}",
         hints=["commas separate entries, except inside types such as tensordesc<fp16[128,64]>"],
     )
-
-
-_LITERALS = {"none": None, "true": True, "false": False}
-_DTYPES = re.compile(
-    r"(?=.*tl\.)\((tl\.\w+|-?\d+)(,\s*(tl\.\w+|-?\d+))*,?\)"
-)  # a tuple of dtypes and integers
-DTYPE = "dtype"  # {"dtype": "float16"}: how JSON carries a value of tl.dtype
 
 
 def split_values(text: str) -> list[str]:
@@ -279,15 +279,13 @@ def parse_value(text: str) -> Any:
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         if _DTYPES.fullmatch(text):
             return tuple(map(parse_value, split_values(text[1:-1].rstrip(","))))
-        return _number(text)
+        try:
+            # `inf` and `nan` are values of constants, and no literals of Python.
+            return float(text)
+        except ValueError:
+            return text
+    # A set or bytes is a literal, too, but nothing that JSON can carry to the worker: it stays a word.
     return value if is_value(value) and not isinstance(value, dict) else text
-
-
-def _number(text: str) -> Any:
-    try:
-        return float(text)  # inf, nan, 1e-5
-    except ValueError:
-        return text
 
 
 def is_value(value: object) -> bool:
@@ -300,16 +298,10 @@ def is_value(value: object) -> bool:
 
 
 def spell_value(value: Any) -> str:
-    """Return the text that `parse` turns into this value."""
-    return "".join(_spelling(value))
-
-
-def _spelling(value: Any) -> Iterator[str]:
+    """Return the text that `parse_value` turns into this value."""
     if isinstance(value, dict):
-        yield f"tl.{value[DTYPE]}"
-    elif isinstance(value, (list, tuple)):
-        yield f"({','.join(spell_value(part) for part in value)}{',' if len(value) == 1 else ''})"
-    elif isinstance(value, str) and parse_value(value) != value:
-        yield repr(value)
-    else:
-        yield str(value)
+        return f"tl.{value[DTYPE]}"
+    if isinstance(value, (list, tuple)):
+        return f"({','.join(map(spell_value, value))}{',' if len(value) == 1 else ''})"
+    # A string that reads as something else (`"64"`, `"none"`) keeps its quotes.
+    return repr(value) if isinstance(value, str) and parse_value(value) != value else str(value)

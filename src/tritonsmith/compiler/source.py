@@ -16,14 +16,11 @@ from tritonsmith.core import configs, untrusted
 from tritonsmith.core.errors import FactError, UsageError, did_you_mean
 
 _MISSING = object()
-_STARS = (
-    "*",
-    "globals",
-    "exec",
-    "setattr",
-    "__getattr__",
-)  # who has one of these may bind more than can be seen
-_SLOW_CODECS = ("idna", "punycode")  # quadratic, and for names of hosts
+# A file that has one of these may bind names that its text does not show.
+_STARS = ("*", "globals", "exec", "setattr", "__getattr__")
+# Codecs for names of hosts. Both take quadratic time, so a `coding:` line of a stranger's file could hang a
+# command.
+_SLOW_CODECS = ("idna", "punycode")
 
 
 @dataclass(frozen=True)
@@ -99,7 +96,8 @@ def read(file: Path) -> str:
         near = [path.name for path in file.parent.glob("*.py")] if file.parent.is_dir() else []
         hints = did_you_mean(file.name, near) if near else ()
         raise FactError("no such file", where=file, hints=hints) from None
-    except (UnicodeError, LookupError, SyntaxError) as error:  # LookupError: not a codec of texts
+    # `coding: zip` passes `detect_encoding`, and its `decode` raises LookupError: it is no codec of texts.
+    except (UnicodeError, LookupError, SyntaxError) as error:
         raise FactError(
             "cannot decode this file as UTF-8 or as its declared encoding", where=file, why=str(error)
         ) from error
@@ -111,6 +109,7 @@ def _decoded(content: bytes) -> str:
     codec, _ = tokenize.detect_encoding(io.BytesIO(content).readline)
     if codec in _SLOW_CODECS:
         raise SyntaxError(f"unknown encoding: {codec}")
+    # As Python's own parser does, so that line numbers agree with those of its errors.
     return content.decode(codec).replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -149,15 +148,17 @@ def inner_kernels(text: str) -> tuple[InnerKernel, ...]:
     return tuple(inner)
 
 
-def choose(text: str, requested: str, file: Path) -> str:
-    """Return the kernel's name: the wanted one, or else the only one.
+def choose(text: str, kernel: str, file: Path) -> str:
+    """Return the kernel's name: the given one, or else that of the only kernel in the file.
 
     Raises:
-        UsageError: none is wanted, and there is not exactly one.
-        FactError: none is wanted, and the file cannot be parsed.
+        UsageError: no name is given, and there is not exactly one kernel.
+        FactError: no name is given, and the file cannot be parsed.
     """
-    if requested:
-        return requested
+    if kernel:
+        return kernel
+    # Without a name the whole text must be understood: a kernel in a part that cannot be parsed may be the
+    # one.
     if wrong := _wrong(text):
         hints = ["if the file needs a newer Python than tritonsmith runs on, name the kernel: FILE:KERNEL"]
         raise FactError("cannot parse this file as Python", where=file, why=wrong, hints=hints)
@@ -214,7 +215,8 @@ def find(text: str, name: str, file: Path) -> KernelSource | None:
     """
     definitions = [function for function in _functions(text) if function.name == name]
     bound = _bound(text)
-    if len(definitions) != 1 or bound.count(name) != 1:  # the GPU may decide which one counts
+    # Of two definitions in the branches of an `if`, the GPU may decide which one counts.
+    if len(definitions) != 1 or bound.count(name) != 1:
         if not definitions and _complete(text) and name.partition(".")[0] not in bound:
             raise no_such(name, text, file)
         return None
@@ -233,6 +235,7 @@ def find(text: str, name: str, file: Path) -> KernelSource | None:
         elif word == "autotune":
             autotuned = True
         elif word != "jit":
+            # Any other decorator may return a kernel with another head.
             return None
     parameters = tuple(_parameters(function.args))
     if any(parameter.default is _MISSING for parameter in parameters):
@@ -252,12 +255,16 @@ def _wrong(text: str) -> str:
     return ""
 
 
-@lru_cache(maxsize=2)  # a file has many kernels, and a kernel many questions
+# Each kernel of a file asks several questions of the same tree; a second entry serves a comparison of two
+# files.
+@lru_cache(maxsize=2)
 def _parse(text: str) -> ast.Module | None:
-    """Return the module; None if this Python cannot parse it: the environment's interpreter may be newer."""
+    """Return the module; None if this Python cannot parse it."""
     try:
         return untrusted.python_tree(text)
-    except (SyntaxError, ValueError):  # of a newer Python, or nested too deeply
+    # No error: the environment's interpreter may be newer than this one, and accept the text. ValueError is
+    # raised for a text that is nested more deeply than the parser may go.
+    except (SyntaxError, ValueError):
         return None
 
 
@@ -270,6 +277,7 @@ def _functions(text: str) -> Iterator[ast.FunctionDef]:
         if isinstance(node, ast.FunctionDef):
             yield node
         elif isinstance(node, (ast.If, ast.Try, ast.With)):
+            # To the front, so that functions come in the order of the text.
             inner = [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.stmt)]
             waiting.extendleft(reversed(inner))
 
@@ -309,6 +317,8 @@ def _parameters(arguments: ast.arguments) -> Iterator[KernelParameter]:
 
 
 def _says_constexpr(annotation: ast.expr) -> bool:
+    # Triton looks for the word in the annotation's text, too: `KernelParam.is_constexpr` of
+    # python/triton/runtime/jit.py.
     if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
         return annotation.value.endswith("constexpr")
     return _word(annotation) == "constexpr"
@@ -317,7 +327,8 @@ def _says_constexpr(annotation: ast.expr) -> bool:
 def _literal(node: ast.expr) -> Any:
     try:
         return ast.literal_eval(node)
-    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):  # {[]: 1} is a TypeError
+    # A name or a call is a ValueError, `{[]: 1}` is a TypeError; the last two come from deep nesting.
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
         return _MISSING
 
 

@@ -1,6 +1,7 @@
-"""Collect a kernel's file and its imports from its own package or folder, so that a copy compiles alone.
+"""Collect the files that a kernel needs, so that a copy compiles alone; write a notebook as such a file.
 
-Read Jupyter notebooks as kernel files: write their code cells as Python, and report lines by cell.
+The files are the kernel's own, and what it imports from its own package or folder. The code cells of a
+Jupyter notebook become one Python file, whose lines messages then name by cell.
 """
 
 from __future__ import annotations
@@ -25,11 +26,31 @@ from tritonsmith.core.errors import FactError, SmithError
 from tritonsmith.core.plan import Plan, Write, digest
 from tritonsmith.worker.load import needed
 
-_MOST = 2000  # files: a larger tree is not a kernel and its helpers
-_FEW = 100  # files of another package: small ones are copied, such as `packaging`
-_INIT = "__init__.py"
 _Files = Callable[[PurePosixPath, str], tuple[str, ...]]
-_INSTALLED = ("site-packages", "dist-packages")  # what lies there beside a file is not the file's own
+
+_INIT = "__init__.py"
+# Files. A larger tree is not a kernel with its helpers, but a monorepo that one import reaches into.
+_MOST = 2000
+# Files of another package. Small ones are copied, such as `packaging`; large ones are installed where it
+# compiles.
+_FEW = 100
+# Packages in these folders lie beside each other by accident: a neighbour is not the file's own.
+_INSTALLED = ("site-packages", "dist-packages")
+
+SUFFIX = ".ipynb"
+_PLACE = "notebooks"
+# A generated file begins with the notebook, and names each cell: that is all that messages need to find a
+# line.
+_HEAD, _CELL = "# made from ", "# %% cell "
+# Magics of a whole cell whose body is Python; those of any other magic may be shell, HTML or Perl.
+_PYTHON_CELLS = ("%%time", "%%timeit", "%%capture", "%%prun", "%%triton_stages")
+_MAGIC = re.compile(r"(\s*)((?:[\w., ]+=\s*)?[%!].*|\?.*|.*\?)", re.DOTALL)
+# Characters that are parsed to find the magics of a notebook: each one costs another look at its cell, and a
+# cell of a stranger's notebook may have thousands.
+_PARSED = 32 << 20
+# A generated file in a message, as tracebacks (`File "...", line 3`) and compilers (`...:3`) spell it.
+_GENERATED = re.compile(rf"(/[^\n:'\"]*?/{_PLACE}/[0-9a-f]{{16}}/[^\n:'\"]*?\.py)(?::(\d+)|\", line (\d+))?")
+_LINE = re.compile(r"(?<!, )\bline (\d+)\b")  # but not that of `cell 2, line 3`
 
 
 @dataclass(frozen=True)
@@ -75,6 +96,7 @@ def of(file: Path, kernel: str, module: str = "") -> KernelSources:
     """
     root = _root(file, module)
     main = file.relative_to(root).as_posix()
+    # Python imports these before the kernel's file, whatever it imports itself.
     around = [name for name in map(str, PurePosixPath(main).parents) if name != "."]
     names = {f"{folder}/{_INIT}" for folder in around if (root / folder / _INIT).is_file()}
     beside: set[str] = set()
@@ -85,144 +107,10 @@ def of(file: Path, kernel: str, module: str = "") -> KernelSources:
     names |= own
     for package in sorted(beside):
         new = (name for name in _reached(root, main, kernel, package, set(), files) if name not in names)
-        more = set(islice(new, _FEW + 1))  # what is left out anyway is not read to its end
+        # Lazily: a package that is left out anyway is not read to its end.
+        more = set(islice(new, _FEW + 1))
         names |= more if len(more) <= _FEW else set()
     return KernelSources(root, main, tuple((name, sum_of(root / name)) for name in sorted(names)))
-
-
-def _reached(
-    root: Path, main: str, kernel: str, package: str, beside: set[str], files: _Files
-) -> Iterator[str]:
-    """Yield the kernel's file and its imports from its own package and one other; at worst a few too many.
-
-    Args:
-        root: of the tree.
-        main: the kernel's file.
-        kernel: name of the function.
-        package: the other package; empty for none.
-        beside: collects the names of all other imported packages.
-        files: `_files` of this tree, cached: many files import the same modules.
-    """
-    reached = {main}
-    waiting = [main]
-    while waiting and len(reached) <= _MOST + 1:
-        name = waiting.pop()
-        yield name
-        for imported in _imported(root, name, main, kernel if name == main else "", package, beside, files):
-            if imported not in reached:
-                reached.add(imported)
-                waiting.append(imported)
-    # Over the limit: the rest is yielded unread, so that the caller sees that there are too many.
-    yield from waiting
-
-
-def _root(file: Path, module: str) -> Path:
-    """Return the folder that holds the outermost package; the file's own folder if it is in no package."""
-    parts = module.split(".") if module else []
-    if parts and file.with_suffix("").parts[-len(parts) :] == tuple(parts):
-        return file.parents[len(parts) - 1]
-    folder = file.parent
-    while (folder / _INIT).is_file():
-        folder = folder.parent
-    return folder
-
-
-def _imported(
-    root: Path, name: str, main: str, kernel: str, package: str, beside: set[str], files: _Files
-) -> Iterator[str]:
-    """Yield the files of a tree that one of its files imports: see `_reached`."""
-    # IR has no imports.
-    if not name.endswith(".py"):
-        return
-    here = PurePosixPath(name).parent
-    own = PurePosixPath(main).parts[0] if "/" in main else ""
-    for words, level in _words(root / name, kernel):
-        first = words.partition(".")[0]
-        if level:
-            base = (here, *here.parents)[level - 1] if level <= len(here.parts) + 1 else None
-            if base is not None:
-                yield from files(base, words)
-        elif first in (own, package) or not (own or root.name in _INSTALLED):
-            if first == own or first not in _others():
-                yield from files(PurePosixPath(), words)
-        elif first not in _others():
-            beside.add(first)
-
-
-def _files(root: Path, base: PurePosixPath, words: str, main: str) -> Iterator[str]:
-    """Yield the existing files of `a.b.c` below a folder, except the packages around the kernel's file."""
-    around = PurePosixPath(main).parents
-    parts = words.split(".") if words else []
-    place = base
-    for number, part in enumerate(parts, 1):
-        folder, module = place / part, place / f"{part}.py"
-        if (root / folder / _INIT).is_file():
-            if folder not in around:
-                yield f"{folder}/{_INIT}"
-            place = folder
-        elif (root / module).is_file():
-            yield str(module)
-            return
-        elif (root / folder).is_dir() and number < len(parts):
-            place = folder
-        else:
-            # A name that is no module of its package (or `*`) comes from the package's `__init__.py`.
-            if (root / place / _INIT).is_file():
-                yield f"{place}/{_INIT}" if place.parts else _INIT
-            return
-
-
-def _words(path: Path, kernel: str) -> Iterator[tuple[str, int]]:
-    """Yield a file's imports: dotted names, and the number of levels up; `from a import b` gives `a.b`."""
-    yield from _words_of(source.read(path), kernel.partition(".")[0])
-
-
-@functools.lru_cache(maxsize=1024)  # the kernels of a list share most of their files
-def _words_of(text: str, kernel: str) -> tuple[tuple[str, int], ...]:
-    try:
-        tree = untrusted.python_tree(text)
-    except (SyntaxError, ValueError):  # of a newer Python, perhaps: the compile tells
-        return ()
-    try:
-        body = (kernel and needed(tree, kernel)) or tree.body
-    except RecursionError:  # all of it is a little too much at most
-        body = tree.body
-    imports: list[tuple[str, int]] = []
-    for node in (node for part in body for node in ast.walk(part)):
-        if isinstance(node, ast.Import):
-            imports += ((alias.name, 0) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            head = f"{node.module}." if node.module else ""
-            imports += ((f"{head}{alias.name}", node.level) for alias in node.names)
-    return tuple(dict.fromkeys(imports))
-
-
-@functools.cache
-def _others() -> frozenset[str]:
-    """Return the modules that are never a kernel's own, even if they lie beside its file."""
-    return frozenset({"triton", *sys.stdlib_module_names, *configs.load("kernels")["stand-ins"]["modules"]})
-
-
-def sum_of(path: Path) -> str:
-    """Return the SHA-256 of a file.
-
-    Raises:
-        FactError: it cannot be read.
-    """
-    try:
-        return hashlib.sha256(untrusted.read_bytes(path)).hexdigest()
-    except OSError as error:
-        raise FactError("cannot read this file", where=path, why=error.strerror) from error
-
-
-SUFFIX = ".ipynb"
-_PLACE = "notebooks"
-_HEAD, _CELL = "# made from ", "# %% cell "
-_PYTHON_CELLS = ("%%time", "%%timeit", "%%capture", "%%prun", "%%triton_stages")  # whose body is Python
-_MAGIC = re.compile(r"(\s*)((?:[\w., ]+=\s*)?[%!].*|\?.*|.*\?)", re.DOTALL)
-_MADE = re.compile(rf"(/[^\n:'\"]*?/{_PLACE}/[0-9a-f]{{16}}/[^\n:'\"]*?\.py)(?::(\d+)|\", line (\d+))?")
-_PARSED = 32 << 20  # characters, until the magics of a notebook are found: each one costs a look at its cell
-_LINE = re.compile(r"(?<!, )\bline (\d+)\b")  # but not that of `cell 2, line 3`
 
 
 def as_python(file: Path) -> Path:
@@ -233,10 +121,10 @@ def as_python(file: Path) -> Path:
     """
     if file.suffix != SUFFIX:
         return file
-    return written(_cells(file), str(file), file.parent, file.stem)
+    return write_cells(_cells(file), str(file), file.parent, file.stem)
 
 
-def written(cells: Iterable[str], origin: str, folder: Path, stem: str) -> Path:
+def write_cells(cells: Iterable[str], origin: str, folder: Path, stem: str) -> Path:
     """Write cells as a Python file in the workspace.
 
     Args:
@@ -275,37 +163,147 @@ def written(cells: Iterable[str], origin: str, folder: Path, stem: str) -> Path:
     return place
 
 
-def told(text: str) -> str:
+def name_cells(text: str) -> str:
     """Replace references to a generated file in a message by the notebook's name, cell and line."""
-    for generated in dict.fromkeys(match[1] for match in _MADE.finditer(text)):
+    for generated in dict.fromkeys(match[1] for match in _GENERATED.finditer(text)):
         try:
             lines = untrusted.read_text(Path(generated)).splitlines()
         except OSError:
             continue
         if lines and lines[0].startswith(_HEAD):
-            text = _MADE.sub(partial(_told, generated, lines), text)
-            text = _LINE.sub(partial(_line_told, lines), text)
+            text = _GENERATED.sub(partial(_notebook_place, generated, lines), text)
+            # Messages about such a file name a line alone, too, and no other file in the same text.
+            text = _LINE.sub(lambda match, lines=lines: _cell_place(lines, int(match[1])), text)
     return text
 
 
-def _told(name: str, lines: list[str], match: re.Match[str]) -> str:
-    if match[1] != name:
-        return match[0]
-    number = match[2] or match[3]
-    notebook = lines[0].removeprefix(_HEAD)
-    return f"{notebook}, {_place(lines, int(number))}" if number else notebook
+def sum_of(path: Path) -> str:
+    """Return the SHA-256 of a file.
+
+    Raises:
+        FactError: it cannot be read.
+    """
+    try:
+        return hashlib.sha256(untrusted.read_bytes(path)).hexdigest()
+    except OSError as error:
+        raise FactError("cannot read this file", where=path, why=error.strerror) from error
 
 
-def _line_told(lines: list[str], match: re.Match[str]) -> str:
-    return _place(lines, int(match[1]))
+def _root(file: Path, module: str) -> Path:
+    """Return the folder that holds the outermost package; the file's own folder if it is in no package."""
+    parts = module.split(".") if module else []
+    if parts and file.with_suffix("").parts[-len(parts) :] == tuple(parts):
+        return file.parents[len(parts) - 1]
+    folder = file.parent
+    while (folder / _INIT).is_file():
+        folder = folder.parent
+    return folder
 
 
-def _place(lines: list[str], number: int) -> str:
-    """Return the place of a line (counted from 1) as `cell 2, line 3`."""
-    for index in range(min(number, len(lines)) - 1, 0, -1):
-        if lines[index].startswith(_CELL):
-            return f"cell {lines[index].removeprefix(_CELL)}, line {number - index - 1}"
-    return f"line {number}"
+def _reached(
+    root: Path, main: str, kernel: str, package: str, beside: set[str], files: _Files
+) -> Iterator[str]:
+    """Yield the kernel's file and its imports from its own package and one other; at worst a few too many.
+
+    Args:
+        root: of the tree.
+        main: the kernel's file.
+        kernel: name of the function.
+        package: the other package; empty for none.
+        beside: collects the names of all other imported packages.
+        files: `_files` of this tree, cached: many files import the same modules.
+    """
+    reached = {main}
+    waiting = [main]
+    while waiting and len(reached) <= _MOST + 1:
+        name = waiting.pop()
+        yield name
+        for imported in _imported(root, name, main, kernel if name == main else "", package, beside, files):
+            if imported not in reached:
+                reached.add(imported)
+                waiting.append(imported)
+    # Over the limit: the rest is yielded unread, so that the caller sees that there are too many.
+    yield from waiting
+
+
+def _imported(
+    root: Path, name: str, main: str, kernel: str, package: str, beside: set[str], files: _Files
+) -> Iterator[str]:
+    """Yield the files of a tree that one of its files imports: see `_reached`."""
+    if not name.endswith(".py"):  # IR has no imports
+        return
+    here = PurePosixPath(name).parent
+    own = PurePosixPath(main).parts[0] if "/" in main else ""
+    for words, level in _words(root / name, kernel):
+        first = words.partition(".")[0]
+        if level:
+            base = (here, *here.parents)[level - 1] if level <= len(here.parts) + 1 else None
+            if base is not None:
+                yield from files(base, words)
+        # A file in no package imports its neighbours as modules of their own, as a script does.
+        elif first in (own, package) or not (own or root.name in _INSTALLED):
+            if first == own or first not in _others():
+                yield from files(PurePosixPath(), words)
+        elif first not in _others():
+            beside.add(first)
+
+
+def _files(root: Path, base: PurePosixPath, words: str, main: str) -> Iterator[str]:
+    """Yield the existing files of `a.b.c` below a folder, except the packages around the kernel's file."""
+    around = PurePosixPath(main).parents
+    parts = words.split(".") if words else []
+    place = base
+    for number, part in enumerate(parts, 1):
+        folder, module = place / part, place / f"{part}.py"
+        if (root / folder / _INIT).is_file():
+            if folder not in around:
+                yield f"{folder}/{_INIT}"
+            place = folder
+        elif (root / module).is_file():
+            yield str(module)
+            return
+        elif (root / folder).is_dir() and number < len(parts):
+            place = folder
+        else:
+            # A name that is no module of its package (or `*`) comes from the package's `__init__.py`.
+            if (root / place / _INIT).is_file():
+                yield f"{place}/{_INIT}" if place.parts else _INIT
+            return
+
+
+def _words(path: Path, kernel: str) -> Iterator[tuple[str, int]]:
+    """Yield a file's imports: dotted names, and the number of levels up; `from a import b` gives `a.b`."""
+    yield from _words_of(source.read(path), kernel.partition(".")[0])
+
+
+# The kernels of a list share most of their files.
+@functools.lru_cache(maxsize=1024)
+def _words_of(text: str, kernel: str) -> tuple[tuple[str, int], ...]:
+    try:
+        tree = untrusted.python_tree(text)
+    # Perhaps of a newer Python. If not, the compile reports the error.
+    except (SyntaxError, ValueError):
+        return ()
+    # The worker runs the same statements: what they import is what the copy needs. The whole file is at worst
+    # a little too much.
+    try:
+        body = (kernel and needed(tree, kernel)) or tree.body
+    except RecursionError:
+        body = tree.body
+    imports: list[tuple[str, int]] = []
+    for node in (node for part in body for node in ast.walk(part)):
+        if isinstance(node, ast.Import):
+            imports += ((alias.name, 0) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            head = f"{node.module}." if node.module else ""
+            imports += ((f"{head}{alias.name}", node.level) for alias in node.names)
+    return tuple(dict.fromkeys(imports))
+
+
+@functools.cache
+def _others() -> frozenset[str]:
+    """Return the modules that are never a kernel's own, even if they lie beside its file."""
+    return frozenset({"triton", *sys.stdlib_module_names, *configs.load("kernels")["stand-ins"]["modules"]})
 
 
 def _cells(file: Path) -> Iterator[str]:
@@ -352,17 +350,37 @@ def _without_magics(cell: str, left: int) -> tuple[str, int]:
         try:
             untrusted.python_tree("\n".join(lines))
         except SyntaxError as error:
+            # IPython's own grammar is not used: it is no dependency, and the notebook need not be of this
+            # version.
             number = (error.lineno or 0) - 1
             match = _MAGIC.fullmatch(lines[number]) if 0 <= number < len(lines) else None
             if not match:
                 break
             lines[number] = f"{match[1]}pass  # {match[2]}"
-            for below in range(number + 1, len(lines)):  # after a whole statement no line begins like that
+            # No statement of Python begins like the magics that follow, so they cost no parse of their own.
+            for below in range(number + 1, len(lines)):
                 if not lines[below].startswith((f"{match[1]}%", f"{match[1]}!")):
                     break
                 lines[below] = f"{match[1]}pass  # {lines[below].lstrip()}"
-        except ValueError:  # nested too deeply
+        # Nested too deeply for the parser; the compile says so.
+        except ValueError:
             break
         else:
             break
     return "\n".join(lines), left
+
+
+def _notebook_place(generated: str, lines: list[str], match: re.Match[str]) -> str:
+    if match[1] != generated:
+        return match[0]
+    number = match[2] or match[3]
+    notebook = lines[0].removeprefix(_HEAD)
+    return f"{notebook}, {_cell_place(lines, int(number))}" if number else notebook
+
+
+def _cell_place(lines: list[str], number: int) -> str:
+    """Return the place of a line (counted from 1) as `cell 2, line 3`."""
+    for index in range(min(number, len(lines)) - 1, 0, -1):
+        if lines[index].startswith(_CELL):
+            return f"cell {lines[index].removeprefix(_CELL)}, line {number - index - 1}"
+    return f"line {number}"

@@ -1,7 +1,7 @@
 """Compile targets, in Triton's own notation or by the name of a GPU, and facts about their GPUs.
 
-The worker reports these facts to code that queries the GPU, since there is only a target. Properties common
-to a target are known; the others are taken from one model, and reported as such.
+Code that queries the GPU gets these facts from the worker, since there is only a target. Properties that all
+GPUs of a target share are known; the others are those of one model, and reported as such.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ ALL = "all"
 NATIVE = "native"
 _NUMBER = re.compile(r"[0-9]+")
 _MEANT = re.compile(r"(cuda|hip):|sm_\d|gfx\d")
-_GFX = re.compile(r"gfx[0-9]{1,2}[0-9a-f]{2}(-[a-z]+)*")  # gfx1250-strict is a mode of Triton's
+# The suffix is for modes that only Triton knows, such as gfx1250-strict.
+_GFX = re.compile(r"gfx[0-9]{1,2}[0-9a-f]{2}(-[a-z]+)*")
+_KIB = 1024
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class Target:
     def __str__(self) -> str:
         return f"{self.backend}:{self.arch}:{self.warp_size}"
 
-    def asked_again(self) -> str:
+    def spelling(self) -> str:
         """Return text that parses to this target: a GPU's name only if the bare target means another GPU."""
         # GPUs of one target differ in what a kernel's file may query: memory, number of SMs.
         first = next((name for name, text in known().items() if text == str(self)), "")
@@ -61,7 +63,8 @@ def parse(text: str) -> Target:
     names = known()
     word = text.strip().lower()
     if word.startswith("sm_"):
-        word = f"cuda:{word.removeprefix('sm_').rstrip('af')}"  # 90a: Triton adds the letter by itself
+        # `sm_90a`: Triton's `sm_arch_from_capability` adds the letter by itself, so a target has none.
+        word = f"cuda:{word.removeprefix('sm_').rstrip('af')}"
     elif word.startswith("gfx"):
         word = f"hip:{word}"
     backend, _, rest = names.get(word, word).partition(":")
@@ -99,15 +102,27 @@ def parse_all(texts: Iterable[str]) -> tuple[Target, ...]:
     return tuple(targets)
 
 
-def mistaken(text: str) -> UsageError | None:
-    """Return the error for a word that looks like a target but is not; None for other words."""
-    if not _MEANT.match(text.strip().lower()):
-        return None
-    try:
-        parse(text)
-    except UsageError as error:
-        return error
-    return None
+def known() -> dict[str, str]:
+    """Return the names of GPUs with their targets (`configs/gpu-targets.toml`); treat it as read-only."""
+    names: dict[str, str] = configs.load("gpu-targets")["targets"]
+    return names
+
+
+def default() -> tuple[Target, ...]:
+    """Return one NVIDIA and one AMD target."""
+    table = configs.load("gpu-targets")["up"]
+    return parse(table["nvidia"]), parse(table["amd"])
+
+
+def proof(backends: tuple[str, ...]) -> tuple[Target, ...]:
+    """Return one target to test a build with.
+
+    Args:
+        backends: the backends that were built.
+    """
+    # NVIDIA's comes first, because AMD's backend needs ROCm's linker before 3.5.
+    table = configs.load("gpu-targets")["proof"]
+    return tuple(parse(table[name]) for name in ("nvidia", "amd") if name in backends)[:1]
 
 
 def of_gpus(here: Gpus) -> dict[Target, str]:
@@ -128,6 +143,17 @@ def of_gpus(here: Gpus) -> dict[Target, str]:
     hints = ["give a target: --target h100", "invoke doctor --only gpu checks the drivers"]
     why = silent + "\n".join(problems)
     raise FactError("native needs a GPU in this machine, and none was found", why=why or None, hints=hints)
+
+
+def mistaken(text: str) -> UsageError | None:
+    """Return the error for a word that looks like a target but is not; None for other words."""
+    if not _MEANT.match(text.strip().lower()):
+        return None
+    try:
+        parse(text)
+    except UsageError as error:
+        return error
+    return None
 
 
 def explained(error: str, target: Target, triton: str) -> str:
@@ -153,57 +179,9 @@ def explained(error: str, target: Target, triton: str) -> str:
     return f"{what}\n{error}"
 
 
-def _family(arch: str) -> Mapping[str, Any] | None:
-    rows = configs.load("gpus")["amd"]["family"]
-    return next((row for row in rows if any(fnmatchcase(arch, pattern) for pattern in row["arch"])), None)
-
-
-def _waves(arch: str) -> tuple[str, tuple[int, ...]]:
-    """Return the family of an AMD GPU, and the possible lanes of its waves, the default first."""
-    if row := _family(arch):
-        return row["name"], tuple(row["waves"])
-    return arch, (64,) if arch.startswith("gfx9") else (32, 64)  # for a future GPU
-
-
-def _no_such_wave(text: str, target: str, family: str, sizes: tuple[int, ...]) -> UsageError:
-    nvidia = target.startswith("cuda")
-    what = f"warps of {family} GPUs" if nvidia else f"waves of {family} GPUs"
-    lanes = f"{' or '.join(map(str, sizes))} {'threads' if nvidia else 'lanes'}"
-    hints = [f"use {target}"]
-    if 32 not in sizes:  # noqa: PLR2004 - lanes
-        hints.append("only RDNA has waves of 32: gfx10, gfx11 and gfx12")
-    return UsageError(f"{text!r} is not a target: {what} have {lanes}", hints=hints)
-
-
-def known() -> dict[str, str]:
-    """Return the names of GPUs with their targets (`configs/gpu-targets.toml`); treat it as read-only."""
-    names: dict[str, str] = configs.load("gpu-targets")["targets"]
-    return names
-
-
-def default() -> tuple[Target, ...]:
-    """Return one NVIDIA and one AMD target."""
-    table = configs.load("gpu-targets")["up"]
-    return parse(table["nvidia"]), parse(table["amd"])
-
-
-def proof(backends: tuple[str, ...]) -> tuple[Target, ...]:
-    """Return one target to test a build with.
-
-    Args:
-        backends: the backends that were built.
-    """
-    # NVIDIA's comes first, because AMD's backend needs ROCm's linker before 3.5.
-    table = configs.load("gpu-targets")["proof"]
-    return tuple(parse(table[name]) for name in ("nvidia", "amd") if name in backends)[:1]
-
-
-_KIB = 1024
-
-
-def all_gpu_facts(compile_targets: Iterable[Target]) -> dict[str, dict[str, Any]]:
+def all_gpu_facts(targets: Iterable[Target]) -> dict[str, dict[str, Any]]:
     """Return facts about GPUs, by target as the worker spells it."""
-    return {str(target): gpu_facts(target) for target in compile_targets}
+    return {str(target): gpu_facts(target) for target in targets}
 
 
 def gpu_facts(target: Target) -> dict[str, Any]:
@@ -219,8 +197,7 @@ def gpu_facts(target: Target) -> dict[str, Any]:
     """
     table = configs.load("gpu-properties")
     known = {"warp": target.warp_size, **_known_facts(target)}
-    row = _model_facts(target)
-    of_model = {name: value for name, value in row.items() if name != "gpu"}
+    of_model = {name: value for name, value in _model_facts(target).items() if name != "gpu"}
     names = table["names"][target.backend]
     return {"known": known, "of_model": of_model, "names": names, "environment": environment(target)}
 
@@ -234,7 +211,8 @@ def environment(target: Target) -> dict[str, dict[str, str]]:
 def _known_facts(target: Target) -> dict[str, Any]:
     table = configs.load("gpu-properties")[target.backend]
     limits = configs.load("gpu-limits")
-    gpu_facts: dict[str, Any] = {
+    # Numbers and texts are facts of every GPU of the vendor; tables and lists depend on the architecture.
+    known_facts: dict[str, Any] = {
         name: value for name, value in table.items() if isinstance(value, (int, str))
     }
     if target.backend == "cuda":
@@ -242,30 +220,54 @@ def _known_facts(target: Target) -> dict[str, Any]:
         # Even what all other GPUs have in common may differ in one that is not listed.
         if row is None:
             return {}
-        shared, block = row["shared"] * _KIB, row["shared-block"] * _KIB
-        gpu_facts["integrated"] = int(target.arch in table["soc"])
         return {
-            **gpu_facts,
-            "shared": shared,
-            "block-shared": block,
+            **known_facts,
+            "integrated": int(target.arch in table["soc"]),
+            "shared": row["shared"] * _KIB,
+            "block-shared": row["shared-block"] * _KIB,
             "threads": row["warps"] * target.warp_size,
         }
+    # ROCm's gcnArchName carries the target's features (`gfx942:sramecc+:xnack-`), and kernels compare with
+    # it.
     arch = str(target.arch)
     features = table["features"].get(arch)
-    gpu_facts["arch"] = f"{arch}:{features}" if features else arch
+    known_facts["arch"] = f"{arch}:{features}" if features else arch
     family = next((name for begin, name in limits["amd"]["families"] if arch.startswith(begin)), "")
     if not family:
-        return gpu_facts
+        return known_facts
     row = limits["amd"]["family"][family]
-    gpu_facts["block-shared"] = row["shared-block"] * _KIB
-    if arch.startswith("gfx9"):  # RDNA's work-group processors are counted otherwise
-        gpu_facts["threads"] = row["waves"] * row["simds"] * target.warp_size
-        gpu_facts["shared"] = row["shared"] * _KIB
-    return gpu_facts
+    known_facts["block-shared"] = row["shared-block"] * _KIB
+    # RDNA pairs compute units in work-group processors, for which HIP counts otherwise.
+    if arch.startswith("gfx9"):
+        known_facts["threads"] = row["waves"] * row["simds"] * target.warp_size
+        known_facts["shared"] = row["shared"] * _KIB
+    return known_facts
 
 
 def _model_facts(target: Target) -> dict[str, Any]:
-    rows = {row["gpu"]: row for row in configs.load("gpu-properties")["model"]}
+    rows: dict[str, dict[str, Any]] = {row["gpu"]: row for row in configs.load("gpu-properties")["model"]}
     same = [name for name, text in known().items() if text == str(target)]
-    model: dict[str, Any] = next((rows[name] for name in (target.gpu, *same) if name in rows), {})
-    return model
+    return next((rows[name] for name in (target.gpu, *same) if name in rows), {})
+
+
+def _waves(arch: str) -> tuple[str, tuple[int, ...]]:
+    """Return the family of an AMD GPU, and the possible lanes of its waves, the default first."""
+    if row := _family(arch):
+        return row["name"], tuple(row["waves"])
+    # For a GPU that came after the table: all of gfx9 so far, GCN and CDNA, has waves of 64 only.
+    return arch, (64,) if arch.startswith("gfx9") else (32, 64)
+
+
+def _family(arch: str) -> Mapping[str, Any] | None:
+    rows = configs.load("gpus")["amd"]["family"]
+    return next((row for row in rows if any(fnmatchcase(arch, pattern) for pattern in row["arch"])), None)
+
+
+def _no_such_wave(text: str, target: str, family: str, sizes: tuple[int, ...]) -> UsageError:
+    nvidia = target.startswith("cuda")
+    what = f"warps of {family} GPUs" if nvidia else f"waves of {family} GPUs"
+    lanes = f"{' or '.join(map(str, sizes))} {'threads' if nvidia else 'lanes'}"
+    hints = [f"use {target}"]
+    if 32 not in sizes:  # noqa: PLR2004 - lanes
+        hints.append("only RDNA has waves of 32: gfx10, gfx11 and gfx12")
+    return UsageError(f"{text!r} is not a target: {what} have {lanes}", hints=hints)

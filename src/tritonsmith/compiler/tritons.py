@@ -1,7 +1,7 @@
-"""A Triton that can compile: its spelling, as in `3.9.0,ptxas=13.0`, and how it is made ready.
+"""A Triton that can compile: how it is spelled, as in `3.9.0,ptxas=13.0`, and how it is made ready.
 
 A release is installed on demand into an environment of its own (`triton-3.4.0`), which is kept. So is a
-nightly wheel (`nightly-3.6.0.dev20251012-gitfeedf00d`). A commit is built by whoever has a clone of it.
+nightly wheel (`nightly-3.6.0.dev20251012-gitfeedf00d`). Whoever has a clone builds a commit of it.
 """
 
 from __future__ import annotations
@@ -39,14 +39,17 @@ WHEEL = "triton-"  # `triton-3.4.0`: the environment of a release
 _VERSION = re.compile(r"\d+(\.\d+){1,2}((a|b|rc|\.post|\.dev)\d+)*", re.ASCII)
 _OPTION = re.compile(r"([A-Za-z_]\w*)=(?!=)(.+)", re.ASCII | re.DOTALL)
 _PTXAS = "ptxas"
-# Spellings of a Triton that say where it is from.
+# Spellings that tell where a Triton is from.
 _PYTORCH, _INSTALLED, _NIGHTLY, _COMMIT = "pytorch:", "installed", "nightly:", "commit "
-_RELEASE = re.compile(r"v?\d+\.\d+(\.\d+)?", re.ASCII)  # as a tag or a branch of upstream may say it, too
+# Upstream's tags (`v3.4.0`) and branches (`release/3.4.x`) spell a release nearly alike: a number is the
+# release.
+_RELEASE = re.compile(r"v?\d+\.\d+(\.\d+)?", re.ASCII)
 _DATE = re.compile(r"(\d{4})-?(\d\d)-?(\d\d)", re.ASCII)
 _ENDS = "3.4.0, pytorch:2.9, installed, nightly:2026-11-20; with --source, a commit, tag or branch"
 _SITES = ("lib/python3*/site-packages", "lib/python3*/dist-packages")
 TASK = "up"  # the task that makes a wheel's environment: names its receipt and logs
-_PATIENCE = 1800.0  # seconds to wait while another process makes the same environment: a slow network
+# Seconds to wait while another process makes the same environment: a wheel has 200 MB, and networks are slow.
+_PATIENCE = 1800.0
 _VERSIONS = re.compile(r"\(from versions: ([^)]*)\)")
 _AVAILABLE = re.compile(r"^Available versions: (.*)$", re.MULTILINE)
 _ANSWER = 60.0  # seconds that the package index may take
@@ -137,7 +140,7 @@ def parse_end(
         return Triton(version, version=version)
     if end := _from(text, clone, nightlies):
         return end
-    # A word alone is a branch or a tag here, even if an environment has the same name.
+    # A plain word is a branch or a tag here, even if an environment has the same name.
     if clone is None:
         raise UsageError(f"{flag} cannot be {text!r} without a clone", hints=[f"{flag} takes {_ENDS}"])
     try:
@@ -198,7 +201,7 @@ def _installed() -> Triton:
 
 
 def _pythons(site: Path) -> tuple[Path, ...]:
-    """Interpreters whose packages are in this folder: PREFIX/lib/python3.11/site-packages."""
+    """Return interpreters whose packages are in this folder: PREFIX/lib/python3.11/site-packages."""
     folder = site.parent.parent.parent / "bin"
     return folder / site.parent.name, folder / "python3", folder / "python"
 
@@ -229,6 +232,7 @@ def _commit(text: str, clone: Path) -> Triton:
 
 def joined(words: Iterable[str]) -> list[str]:
     """Rejoin sides of a list that was split at every comma: `3.9.0`, `ptxas=13.0` are one side."""
+    # No Triton is spelled NAME=VALUE, so such a word always belongs to the side before it.
     sides: list[str] = []
     for word in words:
         if sides and _OPTION.fullmatch(word):
@@ -238,18 +242,18 @@ def joined(words: Iterable[str]) -> list[str]:
     return sides
 
 
-def applied(asked: CompileRequest, side: Triton) -> CompileRequest:
+def applied(request: CompileRequest, side: Triton) -> CompileRequest:
     """Return the request with the targets, options and constants of a side.
 
     Raises:
         UsageError: a sweep is over a name that the side sets.
     """
-    # Each is a sweep of one value: this overrides the signature, and puts the value into the point's name.
-    both = [sweep.name for sweep in asked.sweeps if sweep.name in side.options]
+    both = [sweep.name for sweep in request.sweeps if sweep.name in side.options]
     if both:
         raise UsageError(f"both --sweep and the side {side.label} set {both[0]}", hints=["omit one of them"])
+    # Each is a sweep of one value: this overrides the signature, and puts the value into the point's name.
     fixed = tuple(Sweep(name, (signature.spell_value(value),)) for name, value in side.options.items())
-    return replace(asked, targets=side.targets or asked.targets, sweeps=(*asked.sweeps, *fixed))
+    return replace(request, targets=side.targets or request.targets, sweeps=(*request.sweeps, *fixed))
 
 
 def installed(python: Path) -> str:
@@ -366,7 +370,8 @@ def plan(version: str) -> Plan:
     todo = tuple(step for step in whole.steps if not (step.stamp and step.stamp.holds()))
     if todo or installed_tritons.version_in(venv.site_packages(env, base)) == version:
         return replace(whole, steps=todo)
-    install = whole.steps[-1]  # its stamp holds, but another Triton was installed there since
+    # The stamp of the installation holds, but the user has installed another Triton there since.
+    install = whole.steps[-1]
     return replace(
         whole, steps=(replace(install, stamp=install.stamp and replace(install.stamp, again=True)),)
     )
@@ -411,6 +416,7 @@ def make(version: str, *, patience: float = _PATIENCE) -> EnvDir:
         except LockedError:
             if time.monotonic() > until:
                 raise
+            # Not a blocking lock: whether the environment is complete is asked again each time.
             time.sleep(0.5)
     return env_of(version)
 
@@ -429,8 +435,8 @@ def place_of(
     Raises:
         SmithError: there is no such Triton, or it could not be installed.
     """
-    named = ("", str(make(side.version).python)) if side.version else (side.env or env, side.python)
-    place = choose_interpreter(*named, jobs=jobs, timeout=timeout)
+    env, python = ("", str(make(side.version).python)) if side.version else (side.env or env, side.python)
+    place = choose_interpreter(env, python, jobs=jobs, timeout=timeout)
     if side.ptxas:
         place, other = with_ptxas(place, side.ptxas)
         ptxas.install(other, place.space)
@@ -470,12 +476,14 @@ def python_of(side: Triton) -> Path:
 
 
 def _act(version: str, running: Session) -> None:
-    steps = plan(version)  # again: the previous holder of the lock may have made it
+    # Planned again under the lock: its previous holder may have made the environment.
+    steps = plan(version)
     try:
         running.run(steps)
     except CommandFailedError as failure:
         error = _explain(version, failure)
-        if isinstance(error, UsageError):  # no such release: the folder would stay unused
+        # There is no such release, so nobody will ever use its folder.
+        if isinstance(error, UsageError):
             env = running.env
             gone = Remove((env.venv, env.path / ".venv.done"), env.root, phase=venv.PHASE)
             running.run_unseen((gone,))

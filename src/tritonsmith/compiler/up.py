@@ -1,6 +1,6 @@
-"""Create an environment with a released wheel, and test it by a compile for two vendors: `up`.
+"""Create an environment with a released wheel, and prove that its Triton works: `up`.
 
-Compile the bundled vector-add for NVIDIA and AMD: a proof, without a GPU, that an env's Triton works.
+The proof needs no GPU: the bundled vector-add is compiled for NVIDIA and for AMD.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tritonsmith.compiler import call, run, source, targets
+from tritonsmith.compiler import call, run, source
 from tritonsmith.compiler import targets as gpu_targets
 from tritonsmith.compiler.interpreter import HostPrograms, Interpreter, worker_variables
 from tritonsmith.compiler.request import CompileRequest, expand_points
@@ -29,62 +29,6 @@ KERNEL = "vector_add"
 FILE = Path(__file__).parent / "examples" / "vector_add.py"
 SIGNATURE = "*fp32:16,*fp32:16,*fp32:16,i32,BLOCK=1024"
 _TIMEOUT = 600  # seconds; a Debug build under load
-
-
-def results_file(place: Path) -> Path:
-    """Return the worker's results file."""
-    return place / "kernels" / "results.jsonl"
-
-
-def smoke_test(place: Path, python: Path, test_targets: tuple[Target, ...], programs: HostPrograms) -> Plan:
-    """Return steps that compile the kernel with a cache of its own; they fail if one of the targets does.
-
-    Args:
-        place: folder that gets the files, in `kernels`.
-        python: interpreter that has Triton.
-        test_targets: the targets.
-        programs: of this machine; its disassemblers are not used, so that nothing else can fail.
-    """
-    folder = place / "kernels"
-    request = CompileRequest(FILE, KERNEL, SIGNATURE, test_targets)
-    kernel = source.find(source.read(FILE), KERNEL, FILE)
-    needed = HostPrograms(linker=programs.linker)
-    interpreter = Interpreter(
-        python, Workspace(place), folder, max(1, len(test_targets)), _TIMEOUT, programs=needed
-    )
-    points = expand_points(request, kernel)
-    out = folder / KERNEL
-    question = run.worker_request(request, KERNEL, points, interpreter, out, folder, strict=True)
-    stages = tuple(name for name in question.stages if name != "source")
-    question = replace(question, stages=stages, gpus={})  # this file does not query the GPU
-    file = folder / f"{KERNEL}.request.json"
-    return Plan(
-        "compile the bundled vector-add",
-        (
-            MakeDir(out, phase=PHASE),
-            *call.steps(python, question, file, env=worker_variables(interpreter), phase=PHASE),
-        ),
-    )
-
-
-def read_response(place: Path) -> dict[str, Any]:
-    """Read the results: versions, and per target the stages with their files and sizes in bytes.
-
-    Args:
-        place: the folder that the plan was made for.
-    """
-    head, rows = call.headed_results(results_file(place), CompileHead, CompiledRow)
-    order = [str(target) for target in (*targets.default(), *(targets.parse(row.target) for row in rows))]
-    results = []
-    for row in sorted(rows, key=lambda row: order.index(row.target)):
-        stages = {
-            name: {"path": str(place / "kernels" / KERNEL / stage.path), "bytes": stage.size}
-            for name, stage in row.stages.items()
-        }
-        results.append({"target": row.target, "seconds": row.seconds, "stages": stages})
-    return {"triton": head.triton, "python": head.python, "results": results}
-
-
 _PIP = 120.0  # seconds; it unpacks one wheel
 
 
@@ -134,18 +78,68 @@ def execute(prepared: PreparedUp, session: Session) -> dict[str, Any]:
     return answer
 
 
-def _of_pip(failure: CommandFailedError) -> list[str]:
-    """Return the reason why a new environment has no pip; empty for other failures."""
-    # `venv` reports only the exit code of `ensurepip`, so that is run again for its message.
-    argv = failure.step.argv if isinstance(failure.step, Run) else ()
-    if "venv" not in argv or "ensurepip" not in "\n".join(failure.output):
-        return []
-    again = process.query((f"{argv[-1]}/bin/python", "-m", "ensurepip", "--default-pip"), timeout=_PIP)
-    return again.err.splitlines()[-4:] if again and again.code else []
+def smoke_test(place: Path, python: Path, targets: tuple[Target, ...], programs: HostPrograms) -> Plan:
+    """Return steps that compile the kernel with a cache of its own; they fail if one of the targets does.
+
+    Args:
+        place: folder that gets the files, in `kernels`.
+        python: interpreter that has Triton.
+        targets: the targets.
+        programs: programs of this machine.
+    """
+    folder = place / "kernels"
+    request = CompileRequest(FILE, KERNEL, SIGNATURE, targets)
+    kernel = source.find(source.read(FILE), KERNEL, FILE)
+    # Without disassemblers: the test is about Triton, and nothing else may fail it.
+    needed = HostPrograms(linker=programs.linker)
+    interpreter = Interpreter(
+        python, Workspace(place), folder, max(1, len(targets)), _TIMEOUT, programs=needed
+    )
+    points = expand_points(request, kernel)
+    out = folder / KERNEL
+    question = run.worker_request(request, KERNEL, points, interpreter, out, folder, strict=True)
+    stages = tuple(name for name in question.stages if name != "source")
+    # This file does not query the GPU, so that the request need not be full of facts about it.
+    question = replace(question, stages=stages, gpus={})
+    file = folder / f"{KERNEL}.request.json"
+    return Plan(
+        "compile the bundled vector-add",
+        (
+            MakeDir(out, phase=PHASE),
+            *call.steps(python, question, file, env=worker_variables(interpreter), phase=PHASE),
+        ),
+    )
+
+
+def results_file(place: Path) -> Path:
+    """Return the worker's results file."""
+    return place / "kernels" / "results.jsonl"
+
+
+def read_response(place: Path) -> dict[str, Any]:
+    """Read the results: versions, and per target the stages with their files and sizes in bytes.
+
+    Args:
+        place: the folder that the plan was made for.
+    """
+    head, rows = call.headed_results(results_file(place), CompileHead, CompiledRow)
+    # Rows come in the order in which processes end; a table has NVIDIA's first, every time.
+    order = [str(target) for target in gpu_targets.default()]
+    order += [str(gpu_targets.parse(row.target)) for row in rows]
+    results = []
+    for row in sorted(rows, key=lambda row: order.index(row.target)):
+        stages = {
+            name: {"path": str(place / "kernels" / KERNEL / stage.path), "bytes": stage.size}
+            for name, stage in row.stages.items()
+        }
+        results.append({"target": row.target, "seconds": row.seconds, "stages": stages})
+    return {"triton": head.triton, "python": head.python, "results": results}
 
 
 def _explain(failure: CommandFailedError) -> StepError:
     output = [line for line in failure.output if line.strip()]
+    # Without a network, pip repeats this warning for minutes: it tells less than the error below it, and more
+    # than any other advice.
     lines = [line for line in output if not line.startswith("WARNING: Retrying")][-12:]
     lines += _of_pip(failure)
     hints = [f"full log: {failure.log}"]
@@ -163,3 +157,13 @@ def _explain(failure: CommandFailedError) -> StepError:
         why="\n".join(lines),
         hints=hints,
     )
+
+
+def _of_pip(failure: CommandFailedError) -> list[str]:
+    """Return the reason why a new environment has no pip; empty for other failures."""
+    # `venv` reports only the exit code of `ensurepip`, so that is run again for its message.
+    argv = failure.step.argv if isinstance(failure.step, Run) else ()
+    if "venv" not in argv or "ensurepip" not in "\n".join(failure.output):
+        return []
+    again = process.query((f"{argv[-1]}/bin/python", "-m", "ensurepip", "--default-pip"), timeout=_PIP)
+    return again.err.splitlines()[-4:] if again and again.code else []

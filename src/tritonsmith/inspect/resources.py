@@ -129,7 +129,7 @@ def _read(entry: CacheEntry) -> Known:
         ptx = folder / f"{entry.kernel}.ptx"
         arch = arch.partition(":")[0]
         row["values"] = measure.values(binary, arch, about, ptx if ptx.is_file() else None)
-        row["notes"] = list(measure.unseen(about))
+        row["notes"] = list(measure.ignored_by_occupancy(about))
     except FactError as error:
         row["error"] = ": ".join(filter(None, (error.what, error.why)))
     except (OSError, ValueError) as error:
@@ -151,7 +151,7 @@ def _measured(read: Sequence[Known]) -> Measured:
             "invoke kernel.compile --resources --from-cache ENTRY --target ... recompiles an entry"
         )
     good.sort(key=lambda row: (row.kernel, row.target, row.options, row.point))
-    return Measured(tuple(good), (*notes, *measure.told(good)))
+    return Measured(tuple(good), (*notes, *measure.row_notes(good)))
 
 
 def _stamp(entry: CacheEntry) -> list[Any]:

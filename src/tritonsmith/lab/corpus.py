@@ -100,7 +100,7 @@ class Corpus:
         """
         space = workspace.default()
         space.claim()
-        place = manifest.scratch(self.folder, space)
+        place = manifest.scratch_folder(self.folder, space)
         files.make_folder(place)
         purpose = f"{task} --corpus {self.folder}"
         return locks.hold(
@@ -186,7 +186,7 @@ def _copied(path: Path, entry: ListedKernel) -> tuple[ListedKernel, KernelSource
         SmithError: a file cannot be read, the kernel is not in it, or an argument is missing.
     """
     file = Path(os.path.normpath(path.parent / entry.file))  # links stay: a package may be one
-    request = entry.asked(path.parent, targets.default()) if file.suffix == ".py" else None
+    request = entry.request(path.parent, targets.default()) if file.suffix == ".py" else None
     if request:  # patterns are for files that change, and a copy does not
         entry = replace(entry, kernel=request.kernel, signature=request.signature, arguments={})
     tree = source_tree.of(file, entry.kernel, entry.module)

@@ -286,7 +286,7 @@ def kept(
         rules: as `begun`.
         silent: say nothing of a run that was stopped.
     """
-    with manifest.held(folder, space, task):
+    with manifest.hold_output(folder, space, task):
         with begun(folder, key, space, task, lambda: baseline, rules, silent=silent) as notes:
             if notes.known(BASELINE) is None:
                 notes.add(BASELINE, baseline)

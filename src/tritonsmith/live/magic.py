@@ -53,7 +53,7 @@ def triton_stages(shell: Any, line: str, cell: str) -> None:
     try:
         cell_stages(NotebookCell(shell, cell), **from_argv(FLAGS, shlex.split(line)))
     except (SmithError, ParseError) as error:
-        print(source_tree.told(f"error: {error}"), file=sys.stderr)
+        print(source_tree.name_cells(f"error: {error}"), file=sys.stderr)
 
 
 def cell_stages(
@@ -121,7 +121,7 @@ def compiled(cell: NotebookCell, flags: CompileRequest, kernel: str) -> Sequence
     where = choose_interpreter("", sys.executable)
     # Raw input, since IPython's own translation turns magics into calls of get_ipython().
     cells = cell.shell.history_manager.input_hist_raw[1:]
-    file = source_tree.written(cells, "this notebook", Path.cwd(), "notebook")
+    file = source_tree.write_cells(cells, "this notebook", Path.cwd(), "notebook")
     name = source.choose(cell.text, kernel, file)
     request = replace(flags, file=file, kernel=name, targets=flags.targets or targets.default()[:1])
     result = run.execute(run.prepare(request, where), where, silent=True)

@@ -39,7 +39,7 @@ def cache(home: Path) -> Path:
 def test_an_entry_says_what_it_was_compiled_for_and_with(cache: Path) -> None:
     folder = entry(cache)
     for text in (str(folder), NAME, NAME[:8] + NAME[8:]):
-        asked = from_cache.asked(text, (), {})
+        asked = from_cache.request_of_entry(text, (), {})
         assert asked.file == folder / "add.ttir"
         assert (asked.kernel, asked.from_ir) == ("add", True)
         assert asked.targets == (targets.parse("cuda:90"),)
@@ -47,15 +47,15 @@ def test_an_entry_says_what_it_was_compiled_for_and_with(cache: Path) -> None:
 
 
 def test_flags_win(cache: Path) -> None:
-    asked = from_cache.asked(str(entry(cache)), targets.parse_all(["mi300x"]), {"num_warps": 2})
+    asked = from_cache.request_of_entry(str(entry(cache)), targets.parse_all(["mi300x"]), {"num_warps": 2})
     assert asked.targets == (targets.parse("mi300x"),)
     assert asked.options["num_warps"] == 2
 
 
 def test_without_ttir_the_ttgir_is_taken(cache: Path) -> None:
-    assert from_cache.asked(str(entry(cache, ttir="")), (), {}).file.suffix == ".ttgir"
+    assert from_cache.request_of_entry(str(entry(cache, ttir="")), (), {}).file.suffix == ".ttgir"
     with pytest.raises(FactError, match="neither ttir nor ttgir"):
-        from_cache.asked(str(entry(cache, name="B" * 52, ttir="", ttgir="", cubin="x")), (), {})
+        from_cache.request_of_entry(str(entry(cache, name="B" * 52, ttir="", ttgir="", cubin="x")), (), {})
 
 
 def test_the_beginning_of_a_name_is_enough_if_it_is_the_only_one(cache: Path) -> None:
@@ -79,10 +79,10 @@ def test_the_beginning_of_a_name_is_enough_if_it_is_the_only_one(cache: Path) ->
 )
 def test_unreadable_entries(cache: Path, files: dict[str, str], what: str) -> None:
     with pytest.raises(FactError, match=what):
-        from_cache.asked(str(entry(cache, **files)), (), {})
+        from_cache.request_of_entry(str(entry(cache, **files)), (), {})
 
 
 def test_what_is_no_entry_of_a_kernel(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("")
     with pytest.raises(FactError, match="not a complete kernel entry"):
-        from_cache.asked(str(tmp_path), (), {})
+        from_cache.request_of_entry(str(tmp_path), (), {})

@@ -175,12 +175,12 @@ def test_programs_of_a_triton_run_only_if_it_compiled_something_here(
     monkeypatch.setenv("TRITONSMITH_HOME", str(tmp_path / "home"))
     space = workspace.default()
     seen = made(tmp_path)
-    assert manifest.package(seen, space) is None
+    assert manifest.trusted_package(seen, space) is None
     space.claim()
-    space.run(Plan("record", (manifest.record(seen, space),)), "test", quiet=True)
-    assert manifest.package(seen, space) == Path(seen.origin)
-    assert manifest.package(replace(seen, origin=f"{seen.origin}/../evil"), space) is None
+    space.run(Plan("record", (manifest.record_triton(seen, space),)), "test", quiet=True)
+    assert manifest.trusted_package(seen, space) == Path(seen.origin)
+    assert manifest.trusted_package(replace(seen, origin=f"{seen.origin}/../evil"), space) is None
     envs = space.root / "envs"
-    assert manifest.package(replace(seen, origin=str(envs / "wheel" / "triton")), space)
+    assert manifest.trusted_package(replace(seen, origin=str(envs / "wheel" / "triton")), space)
     for origin in ("", ".", "triton", str(envs / ".." / "evil"), "/"):
-        assert manifest.package(replace(seen, origin=origin), space) is None
+        assert manifest.trusted_package(replace(seen, origin=origin), space) is None

@@ -65,21 +65,26 @@ def test_lines_are_told_as_the_cells_lines(tmp_path: Path) -> None:
     path = written(tmp_path, "a\nb", "%%bash\nc", "d\ne\nf")
     file = source_tree.as_python(path)
     last = len(source.read(file).splitlines())
-    assert source_tree.told(f"at {file}:{last}") == f"at {path}, cell 3, line 3"
-    assert source_tree.told(f'File "{file}", line {last - 2}, in x') == f'File "{path}, cell 3, line 1, in x'
-    assert source_tree.told(f"where: {file}\nwhy: line 4: b") == f"where: {path}\nwhy: cell 1, line 1: b"
-    both = source_tree.told(f"where: {file}\nat {file}:5\nline 4")
+    assert source_tree.name_cells(f"at {file}:{last}") == f"at {path}, cell 3, line 3"
+    assert (
+        source_tree.name_cells(f'File "{file}", line {last - 2}, in x')
+        == f'File "{path}, cell 3, line 1, in x'
+    )
+    assert (
+        source_tree.name_cells(f"where: {file}\nwhy: line 4: b") == f"where: {path}\nwhy: cell 1, line 1: b"
+    )
+    both = source_tree.name_cells(f"where: {file}\nat {file}:5\nline 4")
     assert both == f"where: {path}\nat {path}, cell 1, line 2\ncell 1, line 1"
-    assert source_tree.told("/other.py:3, line 4") == "/other.py:3, line 4"
+    assert source_tree.name_cells("/other.py:3, line 4") == "/other.py:3, line 4"
     gone = str(file.with_name("gone.py:3"))
-    assert source_tree.told(gone) == gone
+    assert source_tree.name_cells(gone) == gone
 
 
 def test_what_is_not_python_is_told_by_its_cell(tmp_path: Path) -> None:
     file = source_tree.as_python(written(tmp_path, "x = 1", "def f(:\n    %ls"))
     with pytest.raises(FactError) as caught:
         source.choose(source.read(file), "", file)
-    assert "cell 2, line 1: invalid syntax" in source_tree.told(str(caught.value))
+    assert "cell 2, line 1: invalid syntax" in source_tree.name_cells(str(caught.value))
 
 
 @pytest.mark.parametrize(

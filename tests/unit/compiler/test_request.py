@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tritonsmith.compiler import report, request, targets
+from tritonsmith.compiler import interpreter, request, targets
 from tritonsmith.compiler.request import CompileRequest, Config, Surgery
 from tritonsmith.compiler.source import KernelParameter, KernelSource
 from tritonsmith.core.errors import FactError, UsageError
@@ -55,19 +55,19 @@ def test_a_module_is_found_and_not_run(tmp_path: Path, monkeypatch: pytest.Monke
         (tmp_path / name).write_text("raise SystemExit('it was run')\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     python = Path(sys.executable)
-    assert report.module_file("mine.ops.k", python) == tmp_path / "mine" / "ops" / "k.py"
-    assert report.module_file("mine.ops", python) == tmp_path / "mine" / "ops" / "__init__.py"
+    assert interpreter.module_file("mine.ops.k", python) == tmp_path / "mine" / "ops" / "k.py"
+    assert interpreter.module_file("mine.ops", python) == tmp_path / "mine" / "ops" / "__init__.py"
     for name, missing in (("mine.nosuch.k", "mine.nosuch"), ("nosuch_at_all.k", "nosuch_at_all")):
         with pytest.raises(FactError, match=f"no module {missing}"):
-            report.module_file(name, python)
+            interpreter.module_file(name, python)
     with pytest.raises(FactError, match="not written in Python"):
-        report.module_file("time", python)
+        interpreter.module_file("time", python)
 
 
 def test_a_package_is_suggested_only_if_it_is_known_to_be_meant() -> None:
-    assert "pip install flash-attn" in report.provided("flash_attn")[0]
-    assert not any("pip install" in hint for hint in report.provided("mypkg"))
-    assert any("PYTHONPATH=/folder/that/has/mypkg" in hint for hint in report.provided("mypkg"))
+    assert "pip install flash-attn" in interpreter.provided("flash_attn")[0]
+    assert not any("pip install" in hint for hint in interpreter.provided("mypkg"))
+    assert any("PYTHONPATH=/folder/that/has/mypkg" in hint for hint in interpreter.provided("mypkg"))
 
 
 KERNEL = KernelSource("add", (KernelParameter("x"), KernelParameter("BLOCK", constexpr=True)))

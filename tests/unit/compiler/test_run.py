@@ -120,7 +120,7 @@ def test_two_workspaces_do_not_write_to_one_folder_at_once(place: Path, where: I
     first, second = (run.prepare(wanted(place), one, out) for one in (where, other))
     assert first.work != second.work
     with (
-        manifest.held(first.out, where.space, "kernel.compile"),
+        manifest.hold_output(first.out, where.space, "kernel.compile"),
         pytest.raises(LockedError, match="another run is busy in this output folder") as caught,
     ):
         run.execute(second, other, silent=True)
@@ -132,7 +132,7 @@ def test_a_command_that_reads_its_output_folder_keeps_others_out(place: Path, wh
     """The next compile of this kernel begins with the removal of the folder."""
     out = place / "out"
     other = replace(where, space=Workspace(place / "another home"))
-    with manifest.kept():
+    with manifest.keep_locks():
         run.execute(run.prepare(wanted(place), where, out), where, silent=True)
         run.execute(run.prepare(wanted(place), where, out), where, silent=True)
         with ThreadPoolExecutor() as another, pytest.raises(LockedError, match="in this output folder"):
@@ -144,23 +144,23 @@ def test_a_kept_lock_is_the_same_in_its_own_body_and_by_a_link(place: Path, wher
     """Otherwise a command would wait a minute for itself."""
     out, link = place / "out", place / "link"
     link.symlink_to(out)
-    with manifest.kept():
-        with manifest.held(out, where.space, "a"), manifest.held(out, where.space, "b"):
+    with manifest.keep_locks():
+        with manifest.hold_output(out, where.space, "a"), manifest.hold_output(out, where.space, "b"):
             pass
-        with manifest.held(link, where.space, "c"):
+        with manifest.hold_output(link, where.space, "c"):
             pass
-        with pytest.raises(KeyError), manifest.held(place / "another", where.space, "d"):
+        with pytest.raises(KeyError), manifest.hold_output(place / "another", where.space, "d"):
             raise KeyError
-        with manifest.not_kept(), manifest.held(place / "another", where.space, "e"):
+        with manifest.give_locks_back(), manifest.hold_output(place / "another", where.space, "e"):
             pass
-    with manifest.held(out, where.space, "f"):
+    with manifest.hold_output(out, where.space, "f"):
         pass
 
 
 def test_several_kernels_are_not_kept_locked(place: Path, where: Interpreter) -> None:
     """Two commands that compile them in another order would wait for each other."""
     asked = [replace(wanted(place), name=name) for name in ("one", "another")]
-    with manifest.kept():
+    with manifest.keep_locks():
         first, second = run.execute_all(asked, where, place / "out", silent=True)
         with ThreadPoolExecutor() as another:
             again = another.submit(run.execute_all, asked, where, place / "out", silent=True).result()

@@ -171,9 +171,7 @@ def test_what_proves_a_build(backends: tuple[str, ...], wanted: list[str]) -> No
 
 
 def test_a_target_is_asked_for_again_by_name_only_where_the_name_matters() -> None:
-    spelled = {
-        name: targets.parse(name).asked_again() for name in ("h100", "h200", "sm_90", "rtx3090", "a10")
-    }
+    spelled = {name: targets.parse(name).spelling() for name in ("h100", "h200", "sm_90", "rtx3090", "a10")}
     assert spelled == {
         "h100": "cuda:90:32",
         "h200": "h200",

@@ -13,7 +13,7 @@ from tritonsmith.build import cmake
 from tritonsmith.build.editors import merged_files, project
 from tritonsmith.build.editors.merged_files import MergedFile
 from tritonsmith.build.editors.project import DebugLaunch, EditorProject, EditorTask
-from tritonsmith.compiler.replay.replayer import GDB, LLDB
+from tritonsmith.compiler.debugger_init import GDB, LLDB
 from tritonsmith.core import untrusted
 from tritonsmith.core.command_line import command
 from tritonsmith.core.envs.workspace import Workspace

@@ -20,9 +20,9 @@ from tritonsmith.build import cmake
 from tritonsmith.build.cmake import CmakeTools
 from tritonsmith.build.triton import commands, recipe, source
 from tritonsmith.build.triton.recipe import Inputs
+from tritonsmith.compiler.debugger_init import GDB, LLDB
 from tritonsmith.compiler.replay import pass_chain
 from tritonsmith.compiler.replay.pass_chain import PassSource
-from tritonsmith.compiler.replay.replayer import GDB, LLDB
 from tritonsmith.core import configs, untrusted
 from tritonsmith.core.command_line import command
 from tritonsmith.core.envs import receipts, settings

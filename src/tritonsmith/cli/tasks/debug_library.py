@@ -25,7 +25,7 @@ from tritonsmith.cli.tasks.options import (
     SOURCE,
 )
 from tritonsmith.cli.tasks.task import task
-from tritonsmith.compiler.replay.replayer import GDB
+from tritonsmith.compiler.debugger_init import GDB
 from tritonsmith.core.envs import receipts, settings
 from tritonsmith.core.errors import UsageError
 from tritonsmith.core.ui import console, tables

@@ -43,7 +43,7 @@ from tritonsmith.cli.tasks.options import (
 )
 from tritonsmith.cli.tasks.task import task
 from tritonsmith.compiler import capture as capture_run
-from tritonsmith.compiler import changed_program, manifest, report, run, targets, tritons
+from tritonsmith.compiler import manifest, report, run, targets, tritons, user_program
 from tritonsmith.compiler.interpreter import choose_interpreter
 from tritonsmith.compiler.resources import measure
 from tritonsmith.compiler.resources import measure as resources_table
@@ -184,7 +184,7 @@ def resources(
 def _compiled_before(folder: Path) -> Measured:
     compiled = manifest.read(folder)
     found = measure.of_manifest(compiled)
-    more = (*measure.without_text(compiled), *measure.unheard(compiled))
+    more = (*measure.without_disassembly(compiled), *measure.without_remarks(compiled))
     return replace(found, notes=(*found.notes, *more))
 
 
@@ -199,7 +199,7 @@ def _compiled_now(
     found = {}
     for wanted, made in zip(asked, run.execute_all(asked, where, out, silent=silent), strict=True):
         measured = measure.of_manifest(made.manifest)
-        notes = (*made.notes, *measured.notes, *measure.unheard(made.manifest))
+        notes = (*made.notes, *measured.notes, *measure.without_remarks(made.manifest))
         found[wanted.name] = replace(measured, notes=notes)
     return measure.of_all(found)
 
@@ -401,7 +401,7 @@ def profile(
     """Profile a program's kernels on a GPU, per line of Python."""
     _, program = command_line()
     space = workspace.default()
-    interpreter = changed_program.interpreter(env, python, space)
+    interpreter = user_program.interpreter(env, python, space)
     used = profilers.interpreter_of(program, interpreter)
     profiler = profilers.choose(by, used, gpus.read())
     prepared = profile_run.prepare(
@@ -442,7 +442,7 @@ def capture(
     space = workspace.default()
     target = targets.parse(device)
     to = (out or OutFile("captured.toml")).path("captured.toml")
-    interpreter = changed_program.interpreter(env, python, space)
+    interpreter = user_program.interpreter(env, python, space)
     prepared = capture_run.prepare(program, target, device, to, interpreter, space, stand_in)
     if dry_run:
         output.plan(prepared.plan)

@@ -30,7 +30,7 @@ from tritonsmith.cli.tasks.options import (
     WHEEL_ENV,
 )
 from tritonsmith.compiler import from_cache as cache
-from tritonsmith.compiler import report, run, source_tree, targets, tritons
+from tritonsmith.compiler import interpreter, run, source_tree, targets, tritons
 from tritonsmith.compiler import request as compiler_request
 from tritonsmith.compiler.interpreter import choose_interpreter
 from tritonsmith.compiler.kernels import kernels_file
@@ -154,7 +154,9 @@ class KernelOptions(BackendOptions):
             )
         flags = self.flags(stages)
         if from_cache:
-            entry = cache.asked(from_cache, flags.targets, flags.options, flags.sweeps, flags.stages)
+            entry = cache.request_of_entry(
+                from_cache, flags.targets, flags.options, flags.sweeps, flags.stages
+            )
             return (replace(entry, surgery=flags.surgery),)
         default = targets.parse_all((target,)) if target else targets.default()
         if listed := kernels_file.named(kernel):
@@ -164,7 +166,7 @@ class KernelOptions(BackendOptions):
             return asked
         module, name = compiler_request.module_of(kernel)
         if module and by:
-            file = report.module_file(module, by.toolchain().python)
+            file = interpreter.module_file(module, by.toolchain().python)
         else:
             file, name = compiler_request.kernel_of(kernel)
             file = source_tree.as_python(file)

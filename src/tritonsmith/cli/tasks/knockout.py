@@ -141,7 +141,7 @@ def _of_program(
 
     key, task_name = subject.key, "passes.knockout"
     with (
-        manifest.held(subject.out, space, task_name),
+        manifest.hold_output(subject.out, space, task_name),
         experiment.begun(
             subject.out, key, space, task_name, subject.baseline, tests.rules, silent=json
         ) as journal,

@@ -161,7 +161,7 @@ def unusual(env: str) -> str:
 
 def debuggers(build: Path) -> None:
     """Print how a debugger finds sources and split debug info after builds with a shared cache."""
-    from tritonsmith.compiler.replay.replayer import GDB
+    from tritonsmith.compiler.debugger_init import GDB
 
     init = build / GDB
     if init.is_file():

@@ -297,7 +297,7 @@ def dump(
         if dry_run:
             output.plan(prepared.plan)
             return
-        with import_log.full_disk_told(prepared.out):
+        with import_log.explaining_full_disk(prepared.out):
             index, code = run.dump_program(prepared, step, space)
         pass_runs.show_summary(index, json=json, aside=True)
         if code:
@@ -310,7 +310,7 @@ def dump(
     if dry_run:
         output.plan(made.prepared.plan)
         return
-    with import_log.full_disk_told(made.prepared.out):
+    with import_log.explaining_full_disk(made.prepared.out):
         index, manifest = run.dump_kernel(made)
     pass_runs.show_summary(index, json=json)
     bad = [point for point in manifest.points if point.status != "ok"]
@@ -334,7 +334,7 @@ def import_(
     json: bool = JSON,
 ) -> None:
     """Import a saved MLIR_ENABLE_DUMP log."""
-    index = import_log.shown(file, out or import_log.place(file), python=str(python or ""))
+    index = import_log.read_with_progress(file, out or import_log.place(file), python=str(python or ""))
     pass_runs.show_summary(index, json=json)
     import_log.check(index)
 

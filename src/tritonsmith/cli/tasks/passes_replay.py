@@ -27,9 +27,9 @@ from tritonsmith.cli.tasks.options import (
     ReplayerOptions,
 )
 from tritonsmith.cli.tasks.task import task
-from tritonsmith.compiler import changed_program
+from tritonsmith.compiler import user_program
 from tritonsmith.compiler.dump import index
-from tritonsmith.compiler.replay import debugger, pass_chain, replayer
+from tritonsmith.compiler.replay import pass_chain, replayer
 from tritonsmith.compiler.replay import run as replay_run
 from tritonsmith.compiler.request import options_of
 from tritonsmith.core.command_line import command
@@ -81,7 +81,7 @@ def replay(
     if len(groups) > 1 and (prints or gdb or lldb or out):
         what = "--all takes neither debug output nor a debugger nor --out"
         raise UsageError(what, hints=["name one pass, or a range"])
-    more = debugger.of(wanted, chosen, mlir, wanted=debug, only=debug_only, everything=debug_all)
+    more = replayer.debug_output(wanted, chosen, mlir, of_passes=debug, only=debug_only, everything=debug_all)
     prepared = replay_run.prepare(seen, groups, chosen, space, more)
     for text in (*seen.notes, *more.notes):
         console.note(text)
@@ -129,12 +129,16 @@ def _debug(prepared: PreparedReplay, name: str, pattern: str, *, dry_run: bool) 
         what = f"--{name} needs a build's triton-opt: a released wheel has no debug information"
         raise UsageError(what, hints=hints)
     opt = prepared.tool.opt
-    place = debugger.pattern(pattern, opt) if pattern else debugger.source(job.links[0], prepared.tool).place
-    argv = debugger.command(name, prepared.tool, job.argv, place)
+    place = (
+        replayer.pattern_breakpoint(pattern, opt)
+        if pattern
+        else replayer.source_of(job.links[0], prepared.tool).place
+    )
+    argv = replayer.debugger_command(name, prepared.tool, job.argv, place)
     if dry_run:
         console.write(shlex.join(argv))
         return
-    program = replayer.debugger(name)
+    program = replayer.debugger_path(name)
     files.make_folder(prepared.work)
     console.note(shlex.join(argv))
     sys.stdout.flush()
@@ -154,18 +158,20 @@ def run(
     surgery = what.surgery()
     if surgery is None:
         example = command("passes.replay", set_llvm="disable-lsr")
-        hints = [f"{example}{changed_program.EXAMPLE}"]
+        hints = [f"{example}{user_program.EXAMPLE}"]
         raise UsageError("no change to the compile is given", hints=hints)
     _, argv = command_line()
     space = workspace.default()
-    prepared = changed_program.prepare(argv, surgery, changed_program.interpreter(env, python, space), space)
+    prepared = user_program.prepare(argv, surgery, user_program.interpreter(env, python, space), space)
     if dry_run:
         output.plan(prepared.plan)
         return
-    made = changed_program.execute(prepared, space)
+    made = user_program.execute(prepared, space)
     for row in made.compiles:
         if row.passes:
-            console.note(f"{row.kernel}: {row.unmet or ', '.join(changed_program.changed(row, surgery))}")
+            console.note(
+                f"{row.kernel}: {row.unmet or ', '.join(user_program.describe_changes(row, surgery))}"
+            )
     if made.code:
         raise Exit(code=made.code)
-    changed_program.check(made)
+    user_program.check(made)

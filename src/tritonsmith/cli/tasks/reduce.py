@@ -323,7 +323,7 @@ def reduce_kernel(
     json: bool = JSON,
 ) -> None:
     """Reduce a kernel's Python source while a symptom persists."""
-    from tritonsmith.compiler import changed_program, request, source_tree
+    from tritonsmith.compiler import request, source_tree, user_program
     from tritonsmith.core.envs import workspace
     from tritonsmith.core.errors import InterruptedRunError, UsageError
     from tritonsmith.core.ui import console
@@ -343,7 +343,7 @@ def reduce_kernel(
             return
         reduced = reduce_kernel.by_command(
             tuple(argv),
-            changed_program.interpreter(env, python, space),
+            user_program.interpreter(env, python, space),
             source,
             name,
             file,

@@ -118,7 +118,7 @@ def as_exit(error: BaseException) -> BaseException:
 def _kept_outputs() -> AbstractContextManager[None]:
     from tritonsmith.compiler import manifest
 
-    return manifest.kept()
+    return manifest.keep_locks()
 
 
 def _widen(wide: bool) -> None:

@@ -77,7 +77,7 @@ def triage(
         told.add(text)  # each message once
 
     with (
-        manifest.held(subject.out, space, "triage"),
+        manifest.hold_output(subject.out, space, "triage"),
         experiment.begun(
             subject.out, subject.key, space, "triage", subject.baseline, tests.rules, silent=json
         ) as journal,
@@ -126,7 +126,7 @@ def command_subject(
     place: str,
 ) -> CommandSubject:
     """Return the command under test, with its check; without `--out` its folder is beside `place`."""
-    from tritonsmith.compiler import changed_program
+    from tritonsmith.compiler import user_program
     from tritonsmith.core.envs import workspace
     from tritonsmith.core.plan import digest
     from tritonsmith.lab.triage import check as result_check
@@ -136,7 +136,7 @@ def command_subject(
     if checked:
         result_check.script_of(argv)
     space = workspace.default()
-    interpreter = changed_program.interpreter(env, python, space)
+    interpreter = user_program.interpreter(env, python, space)
     # Another command, in a folder of its own, does not end what was stopped of this one.
     question = digest(argv, check, str(interpreter), timeout, str(Path.cwd()))[:8]
     folder = (out or space.root / f"{place}-{question}").absolute()

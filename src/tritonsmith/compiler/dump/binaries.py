@@ -31,7 +31,8 @@ FILE = "binaries.json"
 SCHEMA = 1
 TEXTS = ("ptx", "amdgcn", "sass", "gcnasm")
 _KEPT = (*measure.BINARIES, *TEXTS)
-_TRITON = b"tt.func"  # in every text of Triton's own dialects, which are all that is compared
+# It is in every text of Triton's own dialects. Texts of LLVM's dialect and below are never a kernel's TTGIR.
+_TRITON = b"tt.func"
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ def read(index: DumpIndex) -> dict[str, Binary]:
     try:
         content = untrusted.read_json(path, untrusted.OURS)
         if content["schema"] != SCHEMA:
-            raise ValueError("written by another version of tritonsmith")  # noqa: TRY301 - told like the others
+            raise ValueError("written by another version of tritonsmith")  # noqa: TRY301 - one error for all
         return {name: untrusted.shaped(Binary, row) for name, row in content["kernels"].items()}
     except FileNotFoundError:
         return {}
@@ -124,6 +125,7 @@ def of_cache(cache: Path, python: str, space: Workspace) -> list[Manifest]:
         space: the workspace, which may have disassemblers.
     """
     triton = installed_tritons.of_python(Path(python)) if python else None
+    # A folder that does not exist: then Triton's own disassemblers are not tried.
     origin = triton.where / "triton" if triton else Path("/nonexistent")
     entries = triton_cache.scan(Root("named", cache, "TRITON_CACHE_DIR")).entries
     manifests = []
@@ -145,6 +147,7 @@ def _point(entry: CacheEntry) -> Point:
         for stage, path in paths.items()
         if path.is_file()
     }
+    # Read as it is: only this run has written it, and resources need more of it than the cache's own fields.
     metadata = triton_cache.read_metadata(entry)
     about = json.loads((folder / f"{entry.kernel}.json").read_bytes())
     return Point(entry.name, metadata.target, {}, {}, {}, dict(metadata.options), "ok", 0.0, stages, about)
@@ -165,10 +168,11 @@ def _disassembled(point: Point, cache: Path, origin: Path, space: Workspace) -> 
 
 def _counted(manifest: Manifest, point: Point, files: Mapping[str, str]) -> Binary:
     alone = replace(manifest, points=(point,))
-    notes = list(measure.without_text(alone))
+    notes = list(measure.without_disassembly(alone))
     try:
         measured = measure.of_manifest(alone)
-    except FactError as error:  # of one kernel; the dump is whole without it
+    # The dump is whole without the numbers of one kernel.
+    except FactError as error:
         why = ": ".join(filter(None, (error.what, error.why)))
         return Binary(point.id, point.target, notes=notes, error=why, files=files)
     (row,) = measured.rows
@@ -202,4 +206,5 @@ def _texts(index: DumpIndex, kernel: str) -> set[bytes]:
 
 
 def _digest(text: bytes) -> bytes:
+    # Without locations, which a dump has and a stage of the cache may not have.
     return hashlib.sha256(ir_text.without_locations("mlir", text).strip()).digest()

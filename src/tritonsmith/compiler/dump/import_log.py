@@ -1,8 +1,7 @@
-"""`passes.dump --from-log`: split a saved log, without what a CI system or launcher put before each line.
+"""`passes.dump --from-log`: split a saved log into a dump, and empty the folder that it goes into.
 
-No parser recognises IR behind such a prefix: the time (GitHub Actions), a rank (torchrun), a colour. Its form
-is not documented anywhere: it is the text before the first banner, if the lines after that banner begin in
-the same way.
+A CI system or a launcher puts a prefix before each line: the time (GitHub Actions), a rank (torchrun), a
+colour. No parser recognises IR behind it, so it is removed.
 """
 
 from __future__ import annotations
@@ -33,9 +32,17 @@ from tritonsmith.ir import banners
 
 CHUNK = 1 << 20
 REPRODUCERS = "reproducers"
-# What is in the folders of a dump that are no kernel's; one that was killed has no index that tells.
+# The files in those folders of a dump that are no kernel's: a dump that was killed has no index that lists
+# them.
 _BESIDE = {COMPILED: re.compile(r"[^/]+\.\w+"), REPRODUCERS: re.compile(r"[^/]+\.mlir")}
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+# No tool documents the form of its prefix. It is the text before the first banner, if this many lines after
+# that banner begin in the same way.
+_ALIKE = 4
+_HELD = 4 * banners.LONGEST  # bytes without a line end that are waited for
+_PREFIXED = 16 << 20  # bytes of those lines
+_COLOUR = rb"\x1b\[[\d;]*[mK]"
+_DIGITS = re.compile(rb"\d+")
 
 
 def read(
@@ -72,11 +79,12 @@ def read(
         step = indexes.record_origin(name, python, space, "import")
         space.run(Plan("record", (step,)), "passes.import", quiet=True)
     empty(out)
-    with full_disk_told(out):
+    with explaining_full_disk(out):
         splitter = Splitter(out)
         try:
             for chunk in without_prefixes(_chunks(source, progress), _say):
                 splitter.feed(chunk)
+        # Half of a log that was cut off, or damaged in its compression, is still worth reading.
         except FactError as error:
             splitter.close(command=name, python=python)
             finish(out)
@@ -87,22 +95,20 @@ def read(
         return index
 
 
-@contextmanager
-def full_disk_told(out: Path) -> Iterator[None]:
-    """Report a full disk with the dump's folder: the error of a write names no file."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-            raise
-        hints = ["free some disk space there, or choose another folder: --out DIR"]
-        raise SmithError("cannot write the dump", where=out, why=error.strerror, hints=hints) from error
+def read_with_progress(source: str, out: Path, *, python: str = "") -> DumpIndex:
+    """Split a log into dumps as `read` does, and show the progress on the terminal."""
+    with PhaseProgress() as bars:
+        bars.begin("import")
+        began = time.monotonic()
+        index = read(source, out, python=python, progress=bars.update)
+        bars.end(time.monotonic() - began)
+    return index
 
 
-def _say(prefix: str) -> None:
-    console.note(
-        f"every line starts with a prefix such as {prefix!r}, which is not part of the IR and is removed"
-    )
+def place(source: str) -> Path:
+    """Return the default folder of an imported log, in the workspace."""
+    name = "stdin" if source == "-" else Path(source).name.partition(".")[0] or "log"
+    return workspace.default().root / "passes" / name
 
 
 def check(index: DumpIndex) -> None:
@@ -119,27 +125,68 @@ def check(index: DumpIndex) -> None:
         raise SmithError("this log contains no IR of a pass", where=index.command, hints=hints)
 
 
-def place(source: str) -> Path:
-    """Return the default folder of an imported log, in the workspace."""
-    name = "stdin" if source == "-" else Path(source).name.partition(".")[0] or "log"
-    return workspace.default().root / "passes" / name
+@contextmanager
+def explaining_full_disk(out: Path) -> Iterator[None]:
+    """Report a full disk with the dump's folder: the error of a write names no file."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        hints = ["free some disk space there, or choose another folder: --out DIR"]
+        raise SmithError("cannot write the dump", where=out, why=error.strerror, hints=hints) from error
 
 
-def shown(source: str, out: Path, *, python: str = "") -> DumpIndex:
-    """Do the same as `read`, and show its progress on the terminal."""
-    with PhaseProgress() as bars:
-        bars.begin("import")
-        began = time.monotonic()
-        index = read(source, out, python=python, progress=bars.update)
-        bars.end(time.monotonic() - began)
-    return index
+def _say(prefix: str) -> None:
+    console.note(
+        f"every line starts with a prefix such as {prefix!r}, which is not part of the IR and is removed"
+    )
 
 
-def _is_folder_of(out: Path, name: str) -> bool:
-    """Report whether a folder named by an index lies directly in `out`."""
-    # An untrusted index may name `../../elsewhere`, or a link to it, and these folders are deleted.
-    place = out / name
-    return place.parent == out and name not in ("", ".", "..") and not place.is_symlink()
+def _chunks(source: str, progress: Callable[[int, int | None], None]) -> Iterator[bytes]:
+    try:
+        with _opened(source) as (file, total):
+            done = 0
+            while chunk := file.read(CHUNK):
+                yield chunk
+                done += len(chunk)
+                progress(done, total)
+    except OSError as error:
+        raise FactError("cannot read this log", where=source, why=str(error)) from error
+    except UnreadableError as error:
+        raise FactError("cannot read this log", where=source, why=str(error), hints=error.hints) from error
+
+
+@contextmanager
+def _opened(source: str) -> Iterator[tuple[BinaryIO, int | None]]:
+    """Yield the uncompressed log, and its size if known."""
+    if source == "-":
+        yield cast("BinaryIO", sys.stdin.buffer), None
+        return
+    path = Path(source).expanduser()
+    with untrusted.opened(path) as begin:
+        packed = begin.read(4).startswith((_GZIP, _ZSTD))
+    with untrusted.opened(path) as file:
+        if packed:
+            yield cast("BinaryIO", Decompressed(file, limits())), None
+        else:
+            yield file, path.stat().st_size
+
+
+def empty(out: Path) -> None:
+    """Create the folder, and delete the files of an older dump in it.
+
+    Raises:
+        SmithError: the folder cannot be created.
+        UsageError: it holds something else.
+    """
+    old = older(out)
+    try:
+        files.make_folder(out)
+        files.write_atomically(out / UNFINISHED, list_files(out, old[0]))
+    except OSError as error:
+        raise SmithError("cannot create the output folder", where=out, why=str(error)) from error
+    files.remove(*old)
 
 
 def older(out: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
@@ -159,9 +206,10 @@ def older(out: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
     names = dict.fromkeys((*(entry.name for entry in old.kernels), COMPILED))
     folders = tuple(out / name for name in names if _is_folder_of(out, name) and (out / name).is_dir())
     written = (*(dump.path for dump in old.dumps), *binaries.names(old), *old.reproducers, old.output)
+    # The index last: as long as it is there, it tells of the others.
     paths = tuple(
         out / name
-        for name in dict.fromkeys((*written, KEPT, FILE))  # the index last, which tells of the others
+        for name in dict.fromkeys((*written, KEPT, FILE))
         if (out / name).parent.resolve().is_relative_to(out.resolve())
     )
     foreign = [folder for folder in folders if set(folder.iterdir()) - set(paths)]
@@ -198,74 +246,28 @@ def _unfinished(out: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
     return (*paths, out / FILE), tuple(folders)
 
 
+def _is_folder_of(out: Path, name: str) -> bool:
+    """Report whether a folder named by an index lies directly in `out`."""
+    # An untrusted index may name `../../elsewhere`, or a link to it, and these folders are deleted.
+    place = out / name
+    return place.parent == out and name not in ("", ".", "..") and not place.is_symlink()
+
+
 def _foreign(path: Path) -> UsageError:
     what = "this folder contains files that do not belong to the dump"
     return UsageError(what, where=path, hints=["move these files away"])
 
 
-def noted(out: Path, written: Iterable[Path]) -> str:
+def list_files(out: Path, written: Iterable[Path]) -> str:
     """Return the list of an older dump's files that a run notes before it deletes them."""
-    # The run may be killed while it deletes, too.
+    # The run may be killed while it deletes, too. A name with a line end could name another file here.
     names = (str(path.relative_to(out)) for path in written)
     return "".join(f"{name}\n" for name in names if name.isprintable())
-
-
-def empty(out: Path) -> None:
-    """Create the folder, and delete the files of an older dump in it.
-
-    Raises:
-        SmithError: the folder cannot be created.
-        UsageError: it holds something else.
-    """
-    old = older(out)
-    try:
-        files.make_folder(out)
-        files.write_atomically(out / UNFINISHED, noted(out, old[0]))
-    except OSError as error:
-        raise SmithError("cannot create the output folder", where=out, why=str(error)) from error
-    files.remove(*old)
 
 
 def finish(out: Path) -> None:
     """Mark the dump as complete."""
     files.remove([out / UNFINISHED])
-
-
-def _chunks(source: str, progress: Callable[[int, int | None], None]) -> Iterator[bytes]:
-    try:
-        with _opened(source) as (file, total):
-            done = 0
-            while chunk := file.read(CHUNK):
-                yield chunk
-                done += len(chunk)
-                progress(done, total)
-    except OSError as error:
-        raise FactError("cannot read this log", where=source, why=str(error)) from error
-    except UnreadableError as error:
-        raise FactError("cannot read this log", where=source, why=str(error), hints=error.hints) from error
-
-
-@contextmanager
-def _opened(source: str) -> Iterator[tuple[BinaryIO, int | None]]:
-    """Yield the uncompressed log, and its size if known."""
-    if source == "-":
-        yield cast("BinaryIO", sys.stdin.buffer), None
-        return
-    path = Path(source).expanduser()
-    with untrusted.opened(path) as begin:
-        packed = begin.read(4).startswith((_GZIP, _ZSTD))
-    with untrusted.opened(path) as file:
-        if packed:
-            yield cast("BinaryIO", Decompressed(file, limits())), None
-        else:
-            yield file, path.stat().st_size
-
-
-_ALIKE = 4  # lines after a banner that begin as it does: then each line of the log does
-_HELD = 4 * banners.LONGEST  # bytes without a line end that are waited for
-_PREFIXED = 16 << 20  # bytes of those lines
-_COLOUR = rb"\x1b\[[\d;]*[mK]"
-_DIGITS = re.compile(rb"\d+")
 
 
 def without_prefixes(chunks: Iterable[bytes], say: Callable[[str], object]) -> Iterator[bytes]:
@@ -280,7 +282,8 @@ def without_prefixes(chunks: Iterable[bytes], say: Callable[[str], object]) -> I
     for chunk in rest:
         held += chunk
         begin = _first_banner(held)
-        if begin is None:  # no banner yet: all but the last line is known to be none
+        # No banner yet: all lines but the last, which may be half of one, are known to be none.
+        if begin is None:
             cut = held.rfind(b"\n") + 1 or (len(held) if len(held) > _HELD else 0)
             yield held[:cut]
             held = held[cut:]
@@ -322,7 +325,8 @@ def _prefix_pattern(data: bytes, begin: int, prefix: bytes) -> re.Pattern[bytes]
     solid = prefix.rstrip(b" ") or prefix
     # Times and counters differ from line to line, in their digits only.
     alike = rb"\d+".join(map(re.escape, _DIGITS.split(solid)))
-    alike += rb" {0,%d}" % (len(prefix) - len(solid))  # editors take blanks at the ends of lines away
+    # Editors take blanks at the ends of lines away, and an empty line of IR is all prefix.
+    alike += rb" {0,%d}" % (len(prefix) - len(solid))
     following = data[begin:].split(b"\n", _ALIKE + 1)[1 : _ALIKE + 1]
     if not all(re.match(alike, line) for line in following):
         return None

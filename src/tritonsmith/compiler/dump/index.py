@@ -3,15 +3,11 @@
 OUT/index.json
 OUT/<kernel>/012-tritongpu-coalesce.mlir    the input of a pass
 OUT/output.log                              everything else that was printed
-OUT/compiled/                               the binary of each kernel, if this run made it: see `binaries`
+OUT/compiled/                               the binary of each kernel, if this run compiled it: see `binaries`
 
-Each banner with the IR below it, in the order of the index, and the pieces of output.log in the gaps that the
-offsets leave, give the original stream again: see `pieces`.
-
-A dump equal to the one before it is a hard link to the same file.
-
-An index may be foreign, and it names an interpreter and a kernel's file. Only a dump that was made here names
-something that may be run: those are recorded in the workspace, outside of the dump.
+A dump that equals the one before it is a hard link to the same file. Each banner with the IR below it, in
+the order of the index, and the pieces of output.log in the gaps that the offsets leave, give the original
+stream again: see `DumpIndex.pieces`.
 """
 
 from __future__ import annotations
@@ -33,8 +29,8 @@ FILE = "index.json"
 OUTPUT = "output.log"
 COMPILED = "compiled"  # folder of what the compiles left
 KEPT = "list.json"  # what `passes.list` counted
-UNFINISHED = ".unfinished"  # there from before the first change of a folder until its index is written
-# Names in the folder that are no kernel's.
+UNFINISHED = ".unfinished"  # exists from before the first change of a folder until its index is written
+# Names in the folder that are no kernel's: a kernel of this name gets a number.
 BESIDE = (FILE, OUTPUT, KEPT, "report.html", "reproducers", COMPILED)
 SCHEMA = 1
 
@@ -183,7 +179,8 @@ class DumpIndex:
         content: dict[str, Any] = {"schema": SCHEMA, **vars(self)}
         del content["folder"]
         content["kernels"] = [vars(kernel) for kernel in self.kernels]
-        content["dumps"] = [vars(dump) for dump in self.dumps]  # `asdict` would copy each of 20000
+        # `asdict` would copy each of 20000 dumps deeply.
+        content["dumps"] = [vars(dump) for dump in self.dumps]
         return json.dumps(content, default=dict) + "\n"
 
     def pieces(self) -> Iterator[bytes]:
@@ -209,9 +206,9 @@ def read(folder: Path) -> DumpIndex:
     try:
         content: Any = untrusted.read_json(path, untrusted.OURS)
         if not isinstance(content, dict):
-            raise ValueError("not a JSON object")  # noqa: TRY301, TRY004 - told like the others
+            raise ValueError("not a JSON object")  # noqa: TRY301, TRY004 - one error for all
         if content.pop("schema") != SCHEMA:
-            raise ValueError("written by another version of tritonsmith")  # noqa: TRY301 - told like the others
+            raise ValueError("written by another version of tritonsmith")  # noqa: TRY301 - one error for all
         kernels = tuple(untrusted.shaped(DumpedKernel, row) for row in content.pop("kernels"))
         dumps = tuple(untrusted.shaped(Dump, row) for row in content.pop("dumps"))
         index = untrusted.shaped(DumpIndex, content, folder=folder, kernels=kernels, dumps=dumps)
@@ -289,6 +286,8 @@ def choose_dump(index: DumpIndex, name: str, word: str) -> Dump:
 
 def record_origin(made_by: str, python: str, space: Workspace, phase: str) -> Step:
     """Return a step that records a dump as made here, by the command and the interpreter of its index."""
+    # An index may be a stranger's, and it names an interpreter and a kernel's file. Only a dump that was made
+    # here names what may be run, so the record is in the workspace, outside of the dump.
     return Write(_origin_record(made_by, python, space), f"{python}\n{made_by}\n", phase=phase)
 
 
@@ -312,10 +311,10 @@ def own_interpreter(index: DumpIndex, space: Workspace) -> Path | None:
 
     Only an interpreter of an environment may be run, or the one of a dump that was made here.
     """
-    named = Path(index.python)
-    ours = named.is_relative_to(space.root / "envs") and ".." not in named.parts
+    python = Path(index.python)
+    ours = python.is_relative_to(space.root / "envs") and ".." not in python.parts
     known = index.python and (ours or _origin_record(index.command, index.python, space).is_file())
-    return named if known else None
+    return python if known else None
 
 
 def no_interpreter(index: DumpIndex) -> FactError:

@@ -25,20 +25,20 @@ from tritonsmith.core.plan import files
 from tritonsmith.ir import banners, ir_text
 from tritonsmith.ir.banners import Banner
 
-# How far to search after a dump for the compiler's error message.
-_SAID = 1 << 16  # bytes after a dump in which the compiler's last words are looked for
+_AFTER = 1 << 16  # bytes after a dump that are searched for the compiler's error message
 _ERROR = 20_000  # characters
-MODULE, FUNCTION = "builtin.module", "func.func"  # where a banner does not tell
+MODULE, FUNCTION = "builtin.module", "func.func"  # for banners that do not tell the operation
 _TOGETHER = 8  # runs that go on at the same time
 _FAILED = re.compile(rb"Pipeline failed while executing \[`([^`]+)`")
-_PIPELINE_FAILED = b"PassManager::run failed"  # which reports on time as well: python/src/ir.cc at 63068fcc27
+# A failed pipeline prints a timing report as well: python/src/ir.cc at 63068fcc27.
+_PIPELINE_FAILED = b"PassManager::run failed"
 _TRACE = b"Traceback (most recent call last)"
 _RUNNING = re.compile(rb"(?m:^)Running pass: (\S+) on |Running pass '([^'\n]+)' on function")
 
 
 @dataclass(slots=True)
 class PendingDump:
-    """A dump before its successor is known: the fields of `Dump`, and the level of `pipeline_runs.look`."""
+    """A dump before its successor is known: the fields of `Dump`, and the level of `pass_runs.look`."""
 
     run: PipelineRun
     banner: Banner
@@ -92,7 +92,7 @@ class IndexWriter:
         self._compare(row, body, before)
         self._latest = (len(self._rows) - 1, body)
 
-    def open(
+    def add_in_pieces(
         self, banner: Banner, raw: bytes, offset: int, start: bytes
     ) -> tuple[Path, Callable[[int, int, str, bool], None]]:
         """Add a dump that arrives in pieces.
@@ -109,7 +109,7 @@ class IndexWriter:
         self._latest = (-1, b"")
         return self._out / row.path, close
 
-    def said(self, data: bytes) -> None:
+    def add_output(self, data: bytes) -> None:
         """Take printed text that is not IR."""
         run = self._runs.current
         if run is None:
@@ -118,8 +118,8 @@ class IndexWriter:
             data = self._reproducer(run, data)
         # A terminal or a CI system has put carriage returns in, and the patterns of reports have none.
         data = data.replace(b"\r\n", b"\n")
-        if len(run.output) < _SAID:
-            run.output += data[: _SAID - len(run.output)]
+        if len(run.output) < _AFTER:
+            run.output += data[: _AFTER - len(run.output)]
         if b"ime report ..." in data or b"timing report" in data:
             for report in pass_runs.reports(data.decode("utf-8", "replace")):
                 self._time(self._timed(run, report), report)
@@ -140,8 +140,6 @@ class IndexWriter:
         )
         files.write_atomically(self._out / FILE, index.render())
         return index
-
-    # ------------------------------------------------------------ one dump
 
     def _row(
         self, banner: Banner, raw: bytes, offset: int, body: bytes, text: DumpText, digest: str
@@ -216,14 +214,13 @@ class IndexWriter:
             text = (self._out / old.path).read_bytes()
         return not ir_text.same_without_locations(row.banner.kind, text, body)
 
-    # ------------------------------------------------------------ what was printed beside it
-
     def _reproducer(self, run: PipelineRun, data: bytes) -> bytes:
         """Move a crash reproducer into its own file, and return the rest of the text."""
         end = data.rfind(b"#-}")
         end = end + 3 if end >= 0 else len(data)
         begin = data.rfind(b"\nmodule", 0, data.find(b"{-#")) + 1
-        while begin > 0 and data[: begin - 1].rpartition(b"\n")[2].startswith(b"#"):  # aliases
+        # Aliases of attributes stand above the module, and belong to it.
+        while begin > 0 and data[: begin - 1].rpartition(b"\n")[2].startswith(b"#"):
             begin = data.rfind(b"\n", 0, begin - 1) + 1
         number = len(self._reproducers)
         path = f"{run.name}/reproducer{f'-{number + 1}' if number else ''}.mlir"
@@ -264,8 +261,6 @@ class IndexWriter:
             if chosen[place].seconds is None:
                 chosen[place].seconds = seconds
 
-    # ------------------------------------------------------------ all of it
-
     def _kernel(self, run: PipelineRun, died: str) -> DumpedKernel:
         last = self._rows[run.places[-1]]
         text = pass_runs.without(run.output)
@@ -277,7 +272,8 @@ class IndexWriter:
             running = [first or second for first, second in _RUNNING.findall(text)]
             if last.banner.kind == "mlir" or not last.whole:
                 failed = f"after {last.banner.name}" if self._over(run) else last.banner.name
-            else:  # of LLVM's passes nothing is printed before they run, but for this log
+            # Nothing is printed before LLVM's passes run, but for this log.
+            else:
                 failed = _text(running[-1]) if running else f"after {last.banner.name}"
         error = ""
         if failed:

@@ -1,12 +1,9 @@
-"""Find the kernel of each dump, when the pipelines of several follow each other or are interleaved.
+"""The runs of a dump: which dumps are one run of a pass, which are one run of the pipelines, and their times.
 
-Pair dumps into passes: the one definition for `passes.dump`, `passes.list` and `passes.show`.
-
-A dump is one text that was printed. A pass is one run of a pass: on three functions it runs three times.
-Texts printed before and after it are two dumps of one pass; texts that a pass prints while it runs, and
-assembly, are dumps of no pass.
-
-Parse the timing reports of MLIR and LLVM, and match them with dumps.
+A dump is one text that was printed. A pass run is one run of a pass: on three functions it runs three
+times. Texts printed before and after it are two dumps of it; texts that a pass prints while it runs, and
+assembly, are dumps of no pass. A pipeline run is one kernel's way through all stages; those of several
+kernels follow each other, or are interleaved. Timing reports of MLIR and LLVM are matched with the passes.
 """
 
 from __future__ import annotations
@@ -24,19 +21,149 @@ from tritonsmith.ir.banners import Banner
 from tritonsmith.ir.normalize import diff
 
 TTIR, TTGIR, LLIR, LLVM, ASSEMBLY = range(5)
-# What no name of a file should have; a letter beyond ASCII is up to four bytes.
+# Characters that no name of a file should have: a letter beyond ASCII is up to four bytes.
 UNUSUAL = r"[^A-Za-z0-9_.\-]+"
 STAGES = ("ttir", "ttgir", "llir", "llvm")
-
 _NAME = rb'@("(?:[^"\\]|\\.)*"|[\w$.\-]+)'
 _KERNEL = re.compile(rb"(?:tt\.func public |define (?:ptx_kernel|amdgpu_kernel) [^\n@]*)" + _NAME)
 _DEFINED = re.compile(rb"(?m:^) *(?:(?:tt|llvm|func|gpu)\.func |define )[^\n@]*" + _NAME + rb"[^\n]*\{")
 _FUNCTION = re.compile(rb"(?m:^)[\w.]+ (?:public |private )?" + _NAME + rb"\(")
 _MACHINE = re.compile(rb"# Machine code for function ([^:\n]+):")
 _ENTRY = re.compile(rb"\.entry ([\w$]+)\(|\.globl\t([\w$.]+)")
-_TOLD = re.compile(rb'(?:ttg|triton_gpu)\.(?:num-ctas|num-warps|threads-per-warp|target)"? = (?:"[^"]*"|\w+)')
+_ATTRIBUTES = re.compile(
+    rb'(?:ttg|triton_gpu)\.(?:num-ctas|num-warps|threads-per-warp|target)"? = (?:"[^"]*"|\w+)'
+)
 _TARGET = re.compile(rb'(?:ttg|triton_gpu)\.target = "([^"]+)"')
-_KNOWN = 64  # functions that are looked for in IR that does not define a kernel
+# Functions that are looked for in IR that does not define a kernel: each one costs a search of the whole
+# text.
+_KNOWN = 64
+# As mlir/lib/Support/Timing.cpp (DisplayMode::Tree) and llvm/lib/Support/Timer.cpp print them.
+_MLIR = re.compile(
+    r"===-+===\n *\.\.\. Execution time report \.\.\.\n===-+===\n"
+    r" *Total Execution Time: [^\n]*\n\n *(?:----User Time---- +)?----Wall Time----[^\n]*\n"
+    r"(?P<rows>(?:  [^\n]*\n)*)"
+)
+_LLVM = re.compile(
+    r"===-+===\n *Pass execution timing report\n===-+===\n"
+    r" *Total Execution Time: [^\n]*\n\n[^\n]*--- ?Name ?---\n(?P<rows>(?: +[^\n]*\n)*)"
+)
+_CELL = r"[\d.]+ \( *[\d.]+%\)"
+_MLIR_ROW = re.compile(rf" *(?:{_CELL} +)?(?P<wall>[\d.]+) \( *[\d.]+%\)  (?P<indent> *)(?P<name>[^\n]+)")
+_LLVM_ROW = re.compile(rf" *(?:{_CELL} +)*(?P<wall>[\d.]+) \( *[\d.]+%\)  (?P<name>[^\n]+)")
+_SUMS = ("Rest", "Total", "root")
+
+
+@dataclass(frozen=True)
+class PassRun:
+    """A row of the pipeline.
+
+    Attributes:
+        dump: the dump that represents it; if IR was printed before and after it, the first.
+        before: the pass's input; None if it was not printed.
+        after: the pass's output; None if it was not printed.
+    """
+
+    dump: Dump
+    before: Dump | None
+    after: Dump | None
+
+    @property
+    def counts(self) -> bool:
+        """True for a pass; False for text that the previous pass printed while it ran, and for assembly."""
+        return not self.dump.inside and self.dump.kind not in ("ptx", "amdgcn")
+
+
+@dataclass(frozen=True)
+class PassTotals:
+    """The counts of one kernel.
+
+    Attributes:
+        passes: passes that ran.
+        changed: passes that changed their IR, locations aside.
+        unknown: passes of which this is unknown: no later dump was printed, or other passes ran in between.
+        dumps: texts that were printed.
+    """
+
+    passes: int
+    changed: int
+    unknown: int
+    dumps: int
+
+    def __str__(self) -> str:
+        """Return the counts in words, as every report of a dump shows them."""
+        unknown = f" ({self.unknown} may have)" if self.unknown else ""
+        return (
+            f"{_many(self.passes, 'pass', 'passes')}, {self.changed} changed something{unknown}; "
+            f"{_many(self.dumps, 'dump', 'dumps')}"
+        )
+
+
+def of(index: DumpIndex, kernel: str) -> Iterator[PassRun]:
+    """Yield the pass runs of one kernel, in order."""
+    for dump in index.of(kernel):
+        other = None if dump.against is None else index.dumps[dump.against]
+        if dump.when == "before":
+            yield PassRun(dump, dump, other)
+        elif other is None or not _same_pass(index, other, dump):
+            yield PassRun(dump, other, dump)
+
+
+def totals(index: DumpIndex, kernel: str) -> PassTotals:
+    """Count the passes and dumps of one kernel."""
+    passes = [row.dump for row in of(index, kernel) if row.counts]
+    return PassTotals(
+        passes=len(passes),
+        changed=sum(dump.changed is True for dump in passes),
+        unknown=sum(dump.changed is None for dump in passes),
+        dumps=len(index.of(kernel)),
+    )
+
+
+def _same_pass(index: DumpIndex, before: Dump, after: Dump) -> bool:
+    """Report whether both dumps show one pass, so that one row is enough."""
+    followed = None if before.against is None else index.dumps[before.against]
+    return before.when == "before" and followed == after and before.name == after.name
+
+
+def _many(count: int, singular: str, plural: str) -> str:
+    return f"{count} {singular if count == 1 else plural}"
+
+
+def summary_table(index: DumpIndex) -> Grid:
+    """Return a table with one row per kernel."""
+    failed = any(kernel.failed for kernel in index.kernels)
+    rows = []
+    for kernel in index.kernels:
+        mine = index.of(kernel.name)
+        counted = totals(index, kernel.name)
+        size = byte_size(sum(dump.size for dump in mine))
+        seconds = sum(dump.seconds or 0.0 for dump in mine)
+        took = duration(seconds) if seconds else ""
+        counts = [str(counted.passes), str(counted.changed), str(counted.dumps)]
+        rows.append([kernel.name, kernel.target, *counts, size, took, *([kernel.failed] if failed else [])])
+    right = ["passes", "changed", "dumps", "size"]
+    heads = ["kernel", "target", *right, "in passes", *(["failed"] if failed else [])]
+    by = f" by Triton {index.triton}" if index.triton else ""
+    title = f"{len(index.dumps)} dumps{by}, {byte_size(index.size)}"
+    return tables.plain(title, heads, rows, right=right)
+
+
+def show_summary(index: DumpIndex, *, json: bool = False, aside: bool = False) -> None:
+    """Print the table, or the index as JSON; `aside` prints to standard error."""
+    # Standard output may belong to the program that was run.
+    to = console.err() if aside else console.out()
+    if json:
+        text = index.render()
+        to.print(text, markup=False, end="") if aside else console.write(text, end="")
+        return
+    if index.kernels:
+        to.print(summary_table(index))
+    to.print(f"{index.folder}", markup=False)
+    if index.dumps:
+        to.print(console.typed(f"next: {command('passes.list', index.folder)}"), markup=False)
+    if torn := sum(not dump.whole for dump in index.dumps[:-1]):
+        why = "threads or processes printed at the same time; use only one"
+        console.warn(f"{torn} dumps are interleaved: {why}")
 
 
 @dataclass(eq=False)
@@ -105,7 +232,7 @@ def look(banner: Banner, body: bytes) -> DumpText:
     begin = 0 if at_once else body.find(b"\nmodule") + 1
     module = begin > 0 or at_once
     head = body[begin : body.find(b"\n", begin)] if module else b""
-    attributes = _TOLD.findall(head)
+    attributes = _ATTRIBUTES.findall(head)
     level = LLIR if b"llvm.func" in body else TTGIR if attributes else TTIR
     match = None if module else _FUNCTION.search(body)
     return DumpText(module, level, b", ".join(attributes), _plain(match[1]) if match else "")
@@ -167,7 +294,8 @@ class PipelineRuns:
     def _open(self, function: str, banner: Banner, text: DumpText, digest: str) -> PipelineRun | None:
         """Return the run of this function that the dump continues; None if a new one begins."""
         runs = self._of.get(function, [])
-        if not text.module:  # of a part of a module it is not known how far it got
+        # A part of a module does not tell how far the module got.
+        if not text.module:
             return runs[-1] if runs else self.current
         # IR is only lowered: a dump of an earlier stage than a run has reached belongs to another run.
         going = [run for run in runs if run.level <= text.level and not _begins(run, banner, text)]
@@ -182,7 +310,8 @@ class PipelineRuns:
     def _name(self, function: str) -> str:
         base = re.sub(UNUSUAL, "-", function).strip("-.")[:100] or "kernel"
         name, number = base, 1
-        while name.lower() in self._names:  # `Add` is `add` on file systems of macOS
+        # File systems of macOS do not distinguish `Add` from `add`.
+        while name.lower() in self._names:
             number += 1
             name = f"{base}-{number}"
         self._names.add(name.lower())
@@ -217,135 +346,6 @@ def stages(run: PipelineRun, levels: list[int]) -> Iterator[str]:
         after[begin:end] = [produced] * (end - begin)
     for level, later in zip(levels, after, strict=True):
         yield STAGES[later if later <= LLIR else min(level, LLVM)]
-
-
-@dataclass(frozen=True)
-class PassRun:
-    """A row of the pipeline.
-
-    Attributes:
-        dump: the dump that represents it; if IR was printed before and after it, the first.
-        before: the pass's input; None if it was not printed.
-        after: the pass's output; None if it was not printed.
-    """
-
-    dump: Dump
-    before: Dump | None
-    after: Dump | None
-
-    @property
-    def counts(self) -> bool:
-        """True for a pass; False for text that the previous pass printed while it ran, and for assembly."""
-        return not self.dump.inside and self.dump.kind not in ("ptx", "amdgcn")
-
-
-@dataclass(frozen=True)
-class PassTotals:
-    """The counts of one kernel.
-
-    Attributes:
-        passes: passes that ran.
-        changed: passes that changed their IR, locations aside.
-        unknown: passes of which this is unknown: no later dump was printed, or other passes ran in between.
-        dumps: texts that were printed.
-    """
-
-    passes: int
-    changed: int
-    unknown: int
-    dumps: int
-
-    def __str__(self) -> str:
-        """Return the counts in words, as every report of a dump shows them."""
-        unknown = f" ({self.unknown} may have)" if self.unknown else ""
-        return (
-            f"{_many(self.passes, 'pass', 'passes')}, {self.changed} changed something{unknown}; "
-            f"{_many(self.dumps, 'dump', 'dumps')}"
-        )
-
-
-def of(index: DumpIndex, kernel: str) -> Iterator[PassRun]:
-    """Yield the rows of one kernel, in order."""
-    for dump in index.of(kernel):
-        other = None if dump.against is None else index.dumps[dump.against]
-        if dump.when == "before":
-            yield PassRun(dump, dump, other)
-        elif other is None or not _same_pass(index, other, dump):
-            yield PassRun(dump, other, dump)
-
-
-def totals(index: DumpIndex, kernel: str) -> PassTotals:
-    """Count the passes and dumps of one kernel."""
-    passes = [row.dump for row in of(index, kernel) if row.counts]
-    return PassTotals(
-        passes=len(passes),
-        changed=sum(dump.changed is True for dump in passes),
-        unknown=sum(dump.changed is None for dump in passes),
-        dumps=len(index.of(kernel)),
-    )
-
-
-def _same_pass(index: DumpIndex, before: Dump, after: Dump) -> bool:
-    """Report whether both dumps show one pass, so that one row is enough."""
-    followed = None if before.against is None else index.dumps[before.against]
-    return before.when == "before" and followed == after and before.name == after.name
-
-
-def _many(count: int, singular: str, plural: str) -> str:
-    return f"{count} {singular if count == 1 else plural}"
-
-
-def summary_table(index: DumpIndex) -> Grid:
-    """Return a table with one row per kernel."""
-    failed = any(kernel.failed for kernel in index.kernels)
-    rows = []
-    for kernel in index.kernels:
-        mine = index.of(kernel.name)
-        counted = totals(index, kernel.name)
-        size = byte_size(sum(dump.size for dump in mine))
-        seconds = sum(dump.seconds or 0.0 for dump in mine)
-        took = duration(seconds) if seconds else ""
-        counts = [str(counted.passes), str(counted.changed), str(counted.dumps)]
-        rows.append([kernel.name, kernel.target, *counts, size, took, *([kernel.failed] if failed else [])])
-    right = ["passes", "changed", "dumps", "size"]
-    heads = ["kernel", "target", *right, "in passes", *(["failed"] if failed else [])]
-    by = f" by Triton {index.triton}" if index.triton else ""
-    title = f"{len(index.dumps)} dumps{by}, {byte_size(index.size)}"
-    return tables.plain(title, heads, rows, right=right)
-
-
-def show_summary(index: DumpIndex, *, json: bool = False, aside: bool = False) -> None:
-    """Print the table, or the index as JSON; `aside` prints to standard error."""
-    # Standard output may belong to the program that was run.
-    to = console.err() if aside else console.out()
-    if json:
-        text = index.render()
-        to.print(text, markup=False, end="") if aside else console.write(text, end="")
-        return
-    if index.kernels:
-        to.print(summary_table(index))
-    to.print(f"{index.folder}", markup=False)
-    if index.dumps:
-        to.print(console.typed(f"next: {command('passes.list', index.folder)}"), markup=False)
-    if torn := sum(not dump.whole for dump in index.dumps[:-1]):
-        why = "threads or processes printed at the same time; use only one"
-        console.warn(f"{torn} dumps are interleaved: {why}")
-
-
-# mlir/lib/Support/Timing.cpp (DisplayMode::Tree), llvm/lib/Support/Timer.cpp
-_MLIR = re.compile(
-    r"===-+===\n *\.\.\. Execution time report \.\.\.\n===-+===\n"
-    r" *Total Execution Time: [^\n]*\n\n *(?:----User Time---- +)?----Wall Time----[^\n]*\n"
-    r"(?P<rows>(?:  [^\n]*\n)*)"
-)
-_LLVM = re.compile(
-    r"===-+===\n *Pass execution timing report\n===-+===\n"
-    r" *Total Execution Time: [^\n]*\n\n[^\n]*--- ?Name ?---\n(?P<rows>(?: +[^\n]*\n)*)"
-)
-_CELL = r"[\d.]+ \( *[\d.]+%\)"
-_MLIR_ROW = re.compile(rf" *(?:{_CELL} +)?(?P<wall>[\d.]+) \( *[\d.]+%\)  (?P<indent> *)(?P<name>[^\n]+)")
-_LLVM_ROW = re.compile(rf" *(?:{_CELL} +)*(?P<wall>[\d.]+) \( *[\d.]+%\)  (?P<name>[^\n]+)")
-_SUMS = ("Rest", "Total", "root")
 
 
 @dataclass(frozen=True)
@@ -438,7 +438,7 @@ def matched(
 
 
 def nth(report: TimingReport, names: Sequence[str]) -> dict[int, float]:
-    """Do the same as `matched` for LLVM: `Global Value Numbering #2` is the second pass of this name."""
+    """Match an LLVM report with passes: `Global Value Numbering #2` is the second of this name."""
     # A single row for several passes of one name is their sum, so it is skipped.
     seconds = {row.name: row.seconds for row in report.rows}
     places: dict[str, list[int]] = {}

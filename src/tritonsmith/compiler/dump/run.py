@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import sys
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +11,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from tritonsmith.compiler import run as compile_run
+from tritonsmith.compiler import user_program
 from tritonsmith.compiler.dump import binaries, import_log
 from tritonsmith.compiler.dump.index import UNFINISHED, DumpIndex, record_origin
 from tritonsmith.compiler.dump.splitter import Splitter
@@ -61,282 +61,6 @@ class PreparedDump:
         return self.before + self.run + self.after
 
 
-def _work(space: Workspace) -> Path:
-    return space.root / "passes" / ".work" / str(os.getpid())
-
-
-# ---------------------------------------------------------------- a kernel
-
-
-@dataclass(frozen=True)
-class DumpOfKernel:
-    """A dump of a kernel: the plan, its compile, and the interpreter that runs it."""
-
-    prepared: PreparedDump
-    compile: compile_run.PreparedCompile
-    interpreter: Interpreter
-
-
-def of_kernel(
-    request: CompileRequest, interpreter: Interpreter, choices: Choices, out: Path | None
-) -> DumpOfKernel:
-    """Find the kernel and make the plan; without `out`, the dump goes into a folder of the workspace.
-
-    Raises:
-        SmithError: the file, the kernel or the signature is wrong.
-    """
-    work = _work(interpreter.space)
-    alone = replace(interpreter, jobs=1)  # so that one point's output comes after the other's
-    compiling = compile_run.prepare(request, alone, work / "compiled")
-    to = (out or interpreter.space.root / "passes" / f"{request.file.stem}.{compiling.kernel}").absolute()
-    compiling = compiling.under(_set(choices, to))
-    logs = [str(compiling.out / point.id / "log") for point in compiling.points]
-    title = compiling.plan.title.replace("compile", "dump")
-    record = record_origin(compiling.request.flags(), str(interpreter.python), interpreter.space, "prepare")
-    prepared = _prepared(
-        title, compiling.plan.steps, logs, to, work, choices, interpreter.space, record, own=out is None
-    )
-    return DumpOfKernel(prepared, compiling, alone)
-
-
-def dump_kernel(what: DumpOfKernel, *, silent: bool = False) -> tuple[DumpIndex, Manifest]:
-    """Compile, and split the output.
-
-    Raises:
-        SmithError: nothing could be compiled.
-    """
-    prepared, interpreter = what.prepared, what.interpreter
-    _begin(prepared, interpreter.space)
-    splitter = Splitter(prepared.out)
-    logs = [what.compile.out / point.id / "log" for point in what.compile.points]
-    over = threading.Event()
-    reader = _Reader(logs, splitter, over)
-    try:
-        reader.start()
-        manifest: Manifest | None = None
-        try:
-            manifest = compile_run.execute(what.compile, interpreter, silent=silent).manifest
-        finally:  # ^C too: what came until then is a dump, and its folder can be used again
-            over.set()
-            reader.join()
-            if reader.error:
-                raise reader.error
-            points = manifest.points if manifest else ()
-            index = splitter.close(
-                command=what.compile.request.flags(),
-                triton=manifest.triton if manifest else "",
-                python=str(interpreter.python),
-                environ=prepared.environ,
-                reproducers=_reproducers(prepared.out),
-                died=next((point.error for point in points if point.status in ("crashed", "timeout")), ""),
-            )
-            if manifest is not None:
-                binaries.keep(index, [manifest])
-            elif index.dumps:
-                console.note(f"the passes recorded so far are in {index.folder}")
-            import_log.finish(prepared.out)
-    finally:
-        splitter.stop()
-        _end(prepared, interpreter.space)
-    return index, manifest
-
-
-class _Reader(threading.Thread):
-    """A thread that reads the points' logs while they are written, one after the other."""
-
-    def __init__(self, logs: Sequence[Path], splitter: Splitter, over: threading.Event) -> None:
-        super().__init__(name="dump", daemon=True)
-        self._logs, self._splitter, self._over = logs, splitter, over
-        self.error: Exception | None = None
-
-    def run(self) -> None:
-        """Read until all logs are complete."""
-        try:
-            for log, later in zip_longest(self._logs, self._logs[1:]):
-                self._read(log, later)
-        except Exception as error:  # noqa: BLE001 - told in the thread that waits
-            self.error = error
-
-    def _read(self, log: Path, later: Path | None) -> None:
-        while not log.exists():
-            if self._over.wait(0.005) and not log.exists():
-                return
-        with log.open("rb", buffering=0) as file:
-            base.follow(
-                file,
-                lambda: self._over.is_set() or bool(later and later.exists()),
-                self._splitter.feed,
-                self._splitter.idle,
-            )
-
-
-# ---------------------------------------------------------------- any program
-
-
-def of_program(
-    argv: Sequence[str], space: Workspace, choices: Choices, out: Path | None
-) -> tuple[PreparedDump, AttachedRun]:
-    """Make the plan for a command; without `out`, the dump goes into a folder of the workspace.
-
-    Raises:
-        FactError: the program does not exist.
-    """
-    if process.which(argv[0]) is None:
-        hints = ["give a path, or a name on PATH: -- python script.py"]
-        raise FactError(f"no program {argv[0]}", hints=hints)
-    work = _work(space)
-    name = next((Path(word).stem for word in argv[1:] if word.endswith(".py")), Path(argv[0]).name)
-    to = (out or space.root / "passes" / name).absolute()
-    cache = ("TRITON_CACHE_DIR", str(work / "cache"))
-    change = (*choices.environ(to).items(), cache)
-    step = AttachedRun(tuple(argv), change, work / "stream", both=choices.backend, phase="run")
-    steps = (MakeDir(work / "cache", phase="prepare"), step)
-    record = record_origin(_command(step), _python(step.argv[0]), space, "prepare")
-    logs = [str(step.errors)]
-    prepared = _prepared(f"dump {name}", steps, logs, to, work, choices, space, record, own=out is None)
-    return prepared, step
-
-
-def dump_program(prepared: PreparedDump, step: AttachedRun, space: Workspace) -> tuple[DumpIndex, int]:
-    """Run the program with its output on the terminal, and split what the compiler prints.
-
-    Returns:
-        The index, and the program's exit code, as a shell would report it.
-
-    Raises:
-        SmithError: it could not be run.
-    """
-    _begin(prepared, space)
-    splitter = Splitter(prepared.out, _show)
-    code = 0
-    try:
-        tap = Tap(import_log.full_disk_told(prepared.out)(splitter.feed), splitter.idle)
-        try:
-            space.run(prepared.run, _TASK, quiet=True, log=prepared.log, tap=tap)
-        except CommandFailedError as failure:
-            code = failure.code
-        splitter.idle()
-        index = splitter.close(
-            command=_command(step),
-            triton=_version(prepared.work / "cache", step.argv[0]),
-            python=_python(step.argv[0]),
-            environ=prepared.environ,
-            reproducers=_reproducers(prepared.out),
-            died=f"the program died: signal {-code}" if code < 0 else "",
-        )
-        binaries.keep(index, binaries.of_cache(prepared.work / "cache", index.python, space))
-        import_log.finish(prepared.out)
-    finally:
-        splitter.stop()
-        _end(prepared, space)
-    return index, code if code >= 0 else 128 - code
-
-
-def _show(data: bytes) -> None:
-    sys.stderr.buffer.write(data)
-    sys.stderr.buffer.flush()
-
-
-def _command(step: AttachedRun) -> str:
-    """Return the command for the index, with secrets hidden."""
-    return redact.hidden(shlex.join(step.argv))
-
-
-def _python(program: str) -> str:
-    """Return the absolute path of a Python interpreter; empty for any other program."""
-    path = process.which(program) or program
-    return str(Path(path).absolute()) if Path(path).name.startswith("python") else ""
-
-
-def _version(cache: Path, program: str) -> str:
-    """Return Triton's version, from its compile results (since 3.3) or else from the interpreter."""
-    for path in cache.glob("*/*.json"):
-        if not path.name.startswith("__grp__"):
-            try:
-                version = untrusted.read_json(path).get("triton_version")
-            except (OSError, ValueError):
-                continue
-            if version:
-                return str(version)
-    python = _python(program)
-    triton = installed_tritons.of_python(Path(python)) if python else None
-    return triton.version if triton else ""
-
-
-# ---------------------------------------------------------------- both
-
-
-def _prepared(
-    title: str,
-    steps: tuple[Step, ...],
-    streams: Sequence[str],
-    out: Path,
-    work: Path,
-    choices: Choices,
-    space: Workspace,
-    record: Step,
-    *,
-    own: bool,
-) -> PreparedDump:
-    """Make the plan: prepare the folder, run the steps, clear up. A note shows how the stream is split."""
-    old, folders = ((), ()) if own else import_log.older(out)
-    before: list[Step] = [Remove((out, work) if own else (work,), space.root, phase="prepare")]
-    before += [
-        MakeDir(out, phase="prepare"),
-        Write(out / UNFINISHED, import_log.noted(out, old), phase="prepare"),
-    ]
-    before += [RemoveWritten(old, folders, phase="prepare")] if old else []
-    before += [MakeDir(out / import_log.REPRODUCERS, phase="prepare")] if choices.reproducers else []
-    before += [record]
-    joined = " ".join(map(shlex.quote, streams))
-    note = f"while the command runs: cat {joined} | {command('passes.dump --from-log', '-', out=out)}"
-    clear = (Remove((work,), space.root, phase="clear"),)
-    plans = (Plan(title, tuple(before)), Plan(title, steps), Plan(title, clear, (note,)))
-    return PreparedDump(*plans, out, work, _set(choices, out), space.log(_TASK))
-
-
-def _begin(prepared: PreparedDump, space: Workspace) -> None:
-    space.claim()
-    space.run(prepared.before, _TASK, quiet=True, log=prepared.log)
-
-
-def _end(prepared: PreparedDump, space: Workspace) -> None:
-    space.run(prepared.after, _TASK, quiet=True, log=prepared.log)
-
-
-def _set(choices: Choices, out: Path) -> dict[str, str]:
-    return {name: value for name, value in choices.environ(out).items() if value is not None}
-
-
-def _reproducers(out: Path) -> tuple[str, ...]:
-    paths = (path for path in (out / import_log.REPRODUCERS).glob("*") if path.is_file())
-    return tuple(sorted(str(path.relative_to(out)) for path in paths))
-
-
-def failures(index: DumpIndex) -> tuple[str, ...]:
-    """Return the failure of each kernel: the compiler's message, without Python's stack."""
-    messages = []
-    for kernel in index.kernels:
-        if kernel.failed:
-            lines = kernel.error.partition(_TRACE)[0].splitlines() or kernel.error.splitlines()[-1:]
-            messages.append("\n  ".join([f"{kernel.name}: {kernel.failed}", *lines[:_LINES]]))
-    return tuple(messages)
-
-
-def check(index: DumpIndex) -> None:
-    """Check that a pass printed its IR.
-
-    Raises:
-        SmithError: there is no dump in the stream.
-    """
-    if not index.dumps:
-        hints = [
-            "check that the program compiles a kernel",
-            "check that the program does not override Triton's dump variables",
-        ]
-        raise SmithError("no pass printed its IR", where=index.folder / index.output, hints=hints)
-
-
 @dataclass(frozen=True)
 class Choices:
     """A choice of what is printed.
@@ -367,3 +91,274 @@ class Choices:
         for name in filter(enabled.get, enabled):
             chosen |= {key: value.format(out=out) for key, value in table[name].items()}
         return chosen
+
+
+@dataclass(frozen=True)
+class DumpOfKernel:
+    """A dump of a kernel: the plan, its compile, and the interpreter that runs it."""
+
+    prepared: PreparedDump
+    compile: compile_run.PreparedCompile
+    interpreter: Interpreter
+
+
+def of_kernel(
+    request: CompileRequest, interpreter: Interpreter, choices: Choices, out: Path | None
+) -> DumpOfKernel:
+    """Find the kernel and make the plan; without `out`, the dump goes into a folder of the workspace.
+
+    Raises:
+        SmithError: the file, the kernel or the signature is wrong.
+    """
+    work = _work(interpreter.space)
+    # One at a time, so that one point's output comes after the other's.
+    alone = replace(interpreter, jobs=1)
+    compiling = compile_run.prepare(request, alone, work / "compiled")
+    to = (out or interpreter.space.root / "passes" / f"{request.file.stem}.{compiling.kernel}").absolute()
+    compiling = compiling.under(_set(choices, to))
+    logs = [str(compiling.out / point.id / "log") for point in compiling.points]
+    title = compiling.plan.title.replace("compile", "dump")
+    record = record_origin(compiling.request.flags(), str(interpreter.python), interpreter.space, "prepare")
+    prepared = _prepared(
+        title, compiling.plan.steps, logs, to, work, choices, interpreter.space, record, own=out is None
+    )
+    return DumpOfKernel(prepared, compiling, alone)
+
+
+def dump_kernel(what: DumpOfKernel, *, silent: bool = False) -> tuple[DumpIndex, Manifest]:
+    """Compile, and split the output.
+
+    Raises:
+        SmithError: nothing could be compiled.
+    """
+    prepared, interpreter = what.prepared, what.interpreter
+    _begin(prepared, interpreter.space)
+    splitter = Splitter(prepared.out)
+    logs = [what.compile.out / point.id / "log" for point in what.compile.points]
+    over = threading.Event()
+    reader = _Reader(logs, splitter, over)
+    try:
+        reader.start()
+        manifest: Manifest | None = None
+        try:
+            manifest = compile_run.execute(what.compile, interpreter, silent=silent).manifest
+        # After ^C, too: what came until then is a dump, and its folder can be used again.
+        finally:
+            over.set()
+            reader.join()
+            if reader.error:
+                raise reader.error
+            points = manifest.points if manifest else ()
+            index = splitter.close(
+                command=what.compile.request.flags(),
+                triton=manifest.triton if manifest else "",
+                python=str(interpreter.python),
+                environ=prepared.environ,
+                reproducers=_reproducers(prepared.out),
+                died=next((point.error for point in points if point.status in ("crashed", "timeout")), ""),
+            )
+            if manifest is not None:
+                binaries.keep(index, [manifest])
+            elif index.dumps:
+                console.note(f"the passes recorded so far are in {index.folder}")
+            import_log.finish(prepared.out)
+    finally:
+        splitter.stop()
+        _end(prepared, interpreter.space)
+    return index, manifest
+
+
+def of_program(
+    argv: Sequence[str], space: Workspace, choices: Choices, out: Path | None
+) -> tuple[PreparedDump, AttachedRun]:
+    """Make the plan for a command; without `out`, the dump goes into a folder of the workspace.
+
+    Raises:
+        FactError: the program does not exist.
+    """
+    if process.which(argv[0]) is None:
+        hints = ["give a path, or a name on PATH: -- python script.py"]
+        raise FactError(f"no program {argv[0]}", hints=hints)
+    work = _work(space)
+    name = next((Path(word).stem for word in argv[1:] if word.endswith(".py")), Path(argv[0]).name)
+    to = (out or space.root / "passes" / name).absolute()
+    # A cache of this run alone: a kernel that comes from the user's own would not be compiled, and print
+    # nothing.
+    cache = ("TRITON_CACHE_DIR", str(work / "cache"))
+    change = (*choices.environ(to).items(), cache)
+    step = AttachedRun(tuple(argv), change, work / "stream", both=choices.backend, phase="run")
+    steps = (MakeDir(work / "cache", phase="prepare"), step)
+    record = record_origin(_command(step), _python(step.argv[0]), space, "prepare")
+    logs = [str(step.errors)]
+    prepared = _prepared(f"dump {name}", steps, logs, to, work, choices, space, record, own=out is None)
+    return prepared, step
+
+
+def dump_program(prepared: PreparedDump, step: AttachedRun, space: Workspace) -> tuple[DumpIndex, int]:
+    """Run the program with its output on the terminal, and split what the compiler prints.
+
+    Returns:
+        The index, and the program's exit code, as a shell would report it.
+
+    Raises:
+        SmithError: it could not be run.
+    """
+    _begin(prepared, space)
+    splitter = Splitter(prepared.out, user_program.pass_on)
+    code = 0
+    try:
+        tap = Tap(import_log.explaining_full_disk(prepared.out)(splitter.feed), splitter.idle)
+        try:
+            space.run(prepared.run, _TASK, quiet=True, log=prepared.log, tap=tap)
+        except CommandFailedError as failure:
+            code = failure.code
+        splitter.idle()
+        index = splitter.close(
+            command=_command(step),
+            triton=_version(prepared.work / "cache", step.argv[0]),
+            python=_python(step.argv[0]),
+            environ=prepared.environ,
+            reproducers=_reproducers(prepared.out),
+            died=f"the program died: signal {-code}" if code < 0 else "",
+        )
+        binaries.keep(index, binaries.of_cache(prepared.work / "cache", index.python, space))
+        import_log.finish(prepared.out)
+    finally:
+        splitter.stop()
+        _end(prepared, space)
+    return index, code if code >= 0 else 128 - code
+
+
+def failures(index: DumpIndex) -> tuple[str, ...]:
+    """Return the failure of each kernel: the compiler's message, without Python's stack."""
+    messages = []
+    for kernel in index.kernels:
+        if kernel.failed:
+            lines = kernel.error.partition(_TRACE)[0].splitlines() or kernel.error.splitlines()[-1:]
+            messages.append("\n  ".join([f"{kernel.name}: {kernel.failed}", *lines[:_LINES]]))
+    return tuple(messages)
+
+
+def check(index: DumpIndex) -> None:
+    """Check that a pass printed its IR.
+
+    Raises:
+        SmithError: there is no dump in the stream.
+    """
+    if not index.dumps:
+        hints = [
+            "check that the program compiles a kernel",
+            "check that the program does not override Triton's dump variables",
+        ]
+        raise SmithError("no pass printed its IR", where=index.folder / index.output, hints=hints)
+
+
+class _Reader(threading.Thread):
+    """A thread that reads the points' logs while they are written, one after the other."""
+
+    # A log may have gigabytes: what is split already when the compile ends need not be waited for.
+
+    def __init__(self, logs: Sequence[Path], splitter: Splitter, over: threading.Event) -> None:
+        super().__init__(name="dump", daemon=True)
+        self._logs, self._splitter, self._over = logs, splitter, over
+        self.error: Exception | None = None
+
+    def run(self) -> None:
+        """Read until all logs are complete."""
+        try:
+            for log, later in zip_longest(self._logs, self._logs[1:]):
+                self._read(log, later)
+        except Exception as error:  # noqa: BLE001 - the thread that waits raises it
+            self.error = error
+
+    def _read(self, log: Path, later: Path | None) -> None:
+        # The next log exists only when this one is complete, since points are compiled one after the other.
+        while not log.exists():
+            if self._over.wait(0.005) and not log.exists():
+                return
+        with log.open("rb", buffering=0) as file:
+            base.follow(
+                file,
+                lambda: self._over.is_set() or bool(later and later.exists()),
+                self._splitter.feed,
+                self._splitter.idle,
+            )
+
+
+def _command(step: AttachedRun) -> str:
+    """Return the command for the index, with secrets hidden."""
+    return redact.hidden(shlex.join(step.argv))
+
+
+def _python(program: str) -> str:
+    """Return the absolute path of a Python interpreter; empty for any other program."""
+    path = process.which(program) or program
+    return str(Path(path).absolute()) if Path(path).name.startswith("python") else ""
+
+
+def _version(cache: Path, program: str) -> str:
+    """Return Triton's version, from its compile results (since 3.3) or else from the interpreter."""
+    for path in cache.glob("*/*.json"):
+        # Groups name the files of an entry, and have no metadata.
+        if not path.name.startswith("__grp__"):
+            try:
+                version = untrusted.read_json(path).get("triton_version")
+            except (OSError, ValueError):
+                continue
+            if version:
+                return str(version)
+    python = _python(program)
+    triton = installed_tritons.of_python(Path(python)) if python else None
+    return triton.version if triton else ""
+
+
+def _prepared(
+    title: str,
+    steps: tuple[Step, ...],
+    streams: Sequence[str],
+    out: Path,
+    work: Path,
+    choices: Choices,
+    space: Workspace,
+    record: Step,
+    *,
+    own: bool,
+) -> PreparedDump:
+    """Make the plan: prepare the folder, run the steps, clear up. A note shows how the stream is split."""
+    old, folders = ((), ()) if own else import_log.older(out)
+    before: list[Step] = [Remove((out, work) if own else (work,), space.root, phase="prepare")]
+    before += [
+        MakeDir(out, phase="prepare"),
+        Write(out / UNFINISHED, import_log.list_files(out, old), phase="prepare"),
+    ]
+    before += [RemoveWritten(old, folders, phase="prepare")] if old else []
+    before += [MakeDir(out / import_log.REPRODUCERS, phase="prepare")] if choices.reproducers else []
+    before += [record]
+    joined = " ".join(map(shlex.quote, streams))
+    note = f"while the command runs: cat {joined} | {command('passes.dump --from-log', '-', out=out)}"
+    clear = (Remove((work,), space.root, phase="clear"),)
+    plans = (Plan(title, tuple(before)), Plan(title, steps), Plan(title, clear, (note,)))
+    return PreparedDump(*plans, out, work, _set(choices, out), space.log(_TASK))
+
+
+def _begin(prepared: PreparedDump, space: Workspace) -> None:
+    space.claim()
+    space.run(prepared.before, _TASK, quiet=True, log=prepared.log)
+
+
+def _end(prepared: PreparedDump, space: Workspace) -> None:
+    space.run(prepared.after, _TASK, quiet=True, log=prepared.log)
+
+
+def _work(space: Workspace) -> Path:
+    return space.root / "passes" / ".work" / str(os.getpid())
+
+
+def _set(choices: Choices, out: Path) -> dict[str, str]:
+    """Return the variables that are set, without those that are removed."""
+    return {name: value for name, value in choices.environ(out).items() if value is not None}
+
+
+def _reproducers(out: Path) -> tuple[str, ...]:
+    paths = (path for path in (out / import_log.REPRODUCERS).glob("*") if path.is_file())
+    return tuple(sorted(str(path.relative_to(out)) for path in paths))

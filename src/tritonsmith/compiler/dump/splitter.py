@@ -19,7 +19,9 @@ from tritonsmith.core.plan import files
 from tritonsmith.ir import banners
 from tritonsmith.ir.banners import Banner
 
-KEPT = 16 << 20  # bytes of one dump that are held; of a longer one the end is wherever the next banner is
+# Bytes of one dump that are held in memory. A longer one goes to its file as it arrives, and ends at the next
+# banner.
+KEPT = 16 << 20
 _LONGEST_LINE = 4 * banners.LONGEST
 
 
@@ -32,7 +34,7 @@ class Splitter:
     """
 
     def __init__(self, out: Path, echo: Callable[[bytes], object] | None = None) -> None:
-        self._book = IndexWriter(out)
+        self._writer = IndexWriter(out)
         self._output: BinaryIO = files.create(out / OUTPUT)
         self._echo = echo
         self._echoed = 0  # bytes at the front of what is not in a file yet
@@ -50,7 +52,8 @@ class Splitter:
     def feed(self, chunk: bytes) -> None:
         """Take the next piece of the stream."""
         cut = chunk.rfind(b"\n") + 1
-        if not cut and self._length + len(chunk) < _LONGEST_LINE:  # no banner is that long
+        # No banner is that long: a longer line can be passed on before its end.
+        if not cut and self._length + len(chunk) < _LONGEST_LINE:
             self._line.append(chunk)
             self._length += len(chunk)
             return
@@ -62,6 +65,7 @@ class Splitter:
 
     def idle(self) -> None:
         """Pass on text that is known to be the program's own output; called while nothing arrives."""
+        # A prompt or a progress bar has no line end, and the user waits for it.
         if self._echo is None or self._spilled:
             return
         data = b"".join(self._segment)
@@ -69,7 +73,8 @@ class Splitter:
         if not whole:
             return
         line = b"".join(self._line)
-        if b"-----//" not in line and b"***" not in line:  # half a banner
+        # It may be half a banner, whose rest is still to come.
+        if b"-----//" not in line and b"***" not in line:
             data += line
         self._say(data[max(stop, self._echoed) :])
         self._echoed = max(len(data), self._echoed)
@@ -85,7 +90,7 @@ class Splitter:
         self._lines(rest, len(rest))
         self._finish(last=True)
         self._output.close()
-        return self._book.close(died, size=self._size, **about)
+        return self._writer.close(died, size=self._size, **about)
 
     def stop(self) -> None:
         """Close the files, if `close` was not called."""
@@ -134,7 +139,7 @@ class Splitter:
             self._finish()
             self._banner = None
             return
-        self._spilled = _Spilled(self._book, self._banner, data, self._raw, self._begin)
+        self._spilled = _Spilled(self._writer, self._banner, data, self._raw, self._begin)
         self._segment, self._held = [], 0
 
     def _finish(self, *, last: bool = False) -> None:
@@ -147,7 +152,7 @@ class Splitter:
         else:
             data = self._segment[0] if len(self._segment) == 1 else b"".join(self._segment)
             stop, whole = self._stop(data)
-            self._book.add(self._banner, self._raw, self._begin, data[:stop], whole=whole)
+            self._writer.add(self._banner, self._raw, self._begin, data[:stop], whole=whole)
             self._print(data[stop:], max(self._echoed - stop, 0))
         self._segment, self._held, self._echoed = [], 0, 0
         self._banner = None
@@ -156,8 +161,8 @@ class Splitter:
         """Return the offset where the IR ends, and True if the IR is complete there."""
         assert self._banner is not None  # noqa: S101 - for the type checker
         kind, known, end = self._same
-        # Finding the end is a look at the whole text.
-        if kind != self._banner.kind or data != known:  # most passes change nothing
+        # Finding the end is a look at the whole text, and most passes change nothing.
+        if kind != self._banner.kind or data != known:
             stop = banners.end(self._banner.kind, data)
             end = (banners.crash_offset(data), False) if stop is None else (stop, True)
             self._same = (self._banner.kind, data, end)
@@ -166,7 +171,7 @@ class Splitter:
     def _print(self, data: bytes, echoed: int = 0) -> None:
         if data:
             self._output.write(data)
-            self._book.said(data)
+            self._writer.add_output(data)
             self._say(data[echoed:])
 
     def _say(self, data: bytes) -> None:
@@ -180,8 +185,8 @@ class Splitter:
 class _Spilled:
     """A dump that is too long to hold in memory."""
 
-    def __init__(self, book: IndexWriter, banner: Banner, data: bytes, raw: bytes, begin: int) -> None:
-        self._path, self._close = book.open(banner, raw, begin, data)
+    def __init__(self, writer: IndexWriter, banner: Banner, data: bytes, raw: bytes, begin: int) -> None:
+        self._path, self._close = writer.add_in_pieces(banner, raw, begin, data)
         self._file = files.create(self._path)
         self._digest = hashlib.sha256()
         self._size = self._lines = 0

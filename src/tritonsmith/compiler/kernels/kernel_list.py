@@ -5,12 +5,12 @@
 
 [[kernel]]
 file = "matmul.py"                # beside this file; or in a repository, where --source names one
-kernel = "matmul"                 # may be left out where the file has only one
-signature = "*fp16:16,*fp16:16"   # or arguments: what each parameter is, found by its name
+kernel = "matmul"                 # optional if the file has only one
+signature = "*fp16:16,*fp16:16"   # or arguments: the entry of each parameter, by a pattern of its name
 arguments = { BLOCK = "128", "*_ptr" = "*fp16:16" }
-targets = ["h100", "mi300x"]      # may be left out: those of the flags
+targets = ["h100", "mi300x"]      # optional: the default is those of the flags
 options = { num_warps = 8 }
-versions = ">=3.4"                # by which Tritons; all of them if left out
+versions = ">=3.4"                # optional: the Tritons that the kernel is for; the default is all
 
 `kernel.capture` writes such a file, with more keys.
 """
@@ -37,6 +37,7 @@ from tritonsmith.core import configs, untrusted
 from tritonsmith.core.errors import ConfigError, UsageError, did_you_mean
 
 SUFFIX = ".toml"
+# An unknown key is refused, with the key that was meant: a misspelled `option` would compile something else.
 _TOP: Mapping[str, type] = {"schema": int, "arguments": dict, "kernel": list, "captured": dict}
 _KEYS: Mapping[str, type] = {
     "file": str,
@@ -56,6 +57,8 @@ _KEYS: Mapping[str, type] = {
 }
 _KINDS = {int: "a number", str: "a text", dict: "a table", list: "a list"}
 _PLURALS: Mapping[type, str] = {str: "texts", dict: "tables", list: "lists"}
+# Keys whose list gets one line for each part: a line of thirty configs would be hard to read and to diff.
+_SPLIT_KEYS = ("configs", "notes")
 
 
 @dataclass(frozen=True)
@@ -99,6 +102,7 @@ class ListedKernel:
 
     def fits(self, version: str) -> bool:
         """Report whether the kernel is for this Triton; an unknown version (empty) fits every kernel."""
+        # A build of main has the version of the next release, as a prerelease.
         return not version or self.versions.contains(version, prereleases=True)
 
     def changed(self, folder: Path) -> bool:
@@ -112,7 +116,7 @@ class ListedKernel:
             return False
         return source_tree.sum_of(file) != self.sha256
 
-    def asked(
+    def request(
         self,
         folder: Path,
         default_targets: tuple[Target, ...],
@@ -136,6 +140,7 @@ class ListedKernel:
             file = source_tree.as_python(file)
             text = source.read(file)
         name = source.choose(text, self.kernel, file)
+        # The configs override what the entry itself sets, which is the first config's.
         tuned = {key for table in self.configs for key in table} if autotune else set()
         entries = self.signature
         if not entries:
@@ -187,6 +192,7 @@ def read(path: Path) -> tuple[ListedKernel, ...]:
         hints = did_you_mean(path.name, near) if near else ["docs/kernels.md describes the format"]
         raise UsageError("no such file", where=path, hints=hints) from None
     except OSError as error:
+        # `untrusted` refuses a file above the limit with this number.
         hints = ["split it into several files"] if error.errno == errno.EFBIG else []
         raise ConfigError("cannot read this file", where=path, why=error.strerror, hints=hints) from error
     except ValueError as error:
@@ -198,6 +204,7 @@ def read(path: Path) -> tuple[ListedKernel, ...]:
         raise ConfigError(
             "this file lists no kernels", where=path, hints=["list each kernel as a table: [[kernel]]"]
         )
+    # One kernel may have an entry for each range of Tritons: its options differ from release to release.
     names = Counter((entry.name, str(entry.versions)) for entry in entries)
     twice = [name for name, count in names.items() if count > 1]
     if twice:
@@ -233,7 +240,8 @@ def _entry(row: Any, number: int, common: dict[str, Any], path: Path) -> ListedK
         kernel=kernel,
         name=row.get("name") or kernel or Path(file).stem,
         signature=row.get("signature", ""),
-        arguments=dict(_texts(own | common | own, where)),  # an entry's own come first, and win
+        # The first match counts, so an entry's own patterns come first; the last `own` makes its values win.
+        arguments=dict(_texts(own | common | own, where)),
         targets=_targets(row.get("targets", []), where),
         options=_options(row.get("options", {}), "options", where),
         versions=_versions(row.get("versions", ""), where),
@@ -256,6 +264,7 @@ def _options(table: dict[str, Any], key: str, where: str) -> dict[str, Any]:
 
 
 def _grid(sizes: list[Any], where: str) -> tuple[int, ...]:
+    # Not `isinstance`: True is an int, too.
     for size in sizes:
         if type(size) is not int:
             raise ConfigError(f"grid must list numbers, not {size!r}", where=where)
@@ -311,7 +320,7 @@ def row(kernel: ListedKernel) -> dict[str, Any]:
         "module": kernel.module,
         "signature": kernel.signature,
         "arguments": None if kernel.signature else kernel.arguments,
-        "targets": [target.asked_again() for target in kernel.targets],
+        "targets": [target.spelling() for target in kernel.targets],
         "options": kernel.options,
         "versions": str(kernel.versions),
         "configs": kernel.configs,
@@ -322,9 +331,6 @@ def row(kernel: ListedKernel) -> dict[str, Any]:
     }
     required = ("signature",) if not kernel.arguments else ()
     return {key: value for key, value in keys.items() if value or key in required}
-
-
-_SPLIT_KEYS = ("configs", "notes")  # one line for each part
 
 
 def render_kernels(
@@ -343,10 +349,10 @@ def render_kernels(
     document.add("schema", tomlkit.item(1))
     if captured is not None:
         document.add("captured", _table(captured))
-    every = tomlkit.aot()
+    kernels = tomlkit.aot()
     for row in rows:
-        every.append(_table(row))
-    document.add("kernel", every)
+        kernels.append(_table(row))
+    document.add("kernel", kernels)
     return tomlkit.dumps(document)
 
 

@@ -1,10 +1,9 @@
 """Select kernels of a kernels file by a command line: `captured.toml`, `captured.toml:layer_norm`.
 
-Read traces of tritonparse (ndjson, plain or compressed) as kernels files.
-
-Each line is a JSON object. The `payload` of a `compilation` has Triton's metadata, the IR (`file_content`),
-and the text of the kernel or of its whole file (`python_source`); a `launch` has the grid, and the hash of
-the compilation.
+A trace of tritonparse (ndjson, plain or compressed) is read as a kernels file, too. Each of its lines is a
+JSON object. The `payload` of a `compilation` has Triton's metadata, the IR (`file_content`), and the text
+of the kernel or of its whole file (`python_source`); a `launch` has the grid, and the hash of the
+compilation.
 """
 
 from __future__ import annotations
@@ -36,14 +35,145 @@ from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, SmithError, UsageError, did_you_mean
 from tritonsmith.core.plan import Plan, Write
 
+_NAMED = re.compile(r"(.+?\.(?:toml|ndjson(?:\.gz)?))(?::(.+))?")
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
-_LARGEST = 4 << 30  # bytes of all lines, unpacked
+# Bytes of all lines, unpacked: a gzip bomb of a few megabytes would fill the machine.
+_LARGEST = 4 << 30
 _HEAD = "import triton\nimport triton.language as tl\n\n\n"
 _ARGUMENT = re.compile(r"%[\w$.-]+: (\S+?)(?=[ ,)])")
 _INDEX = re.compile(r"\(?(\d+),?\)?", re.ASCII)
 _DTYPE = re.compile(r"triton\.language\.core\.dtype\('(\w+)'\)", re.ASCII)
+# Types of MLIR as signatures spell them; all others, such as i32 and bf16, are spelled alike.
 _MLIR = {"f16": "fp16", "f32": "fp32", "f64": "fp64", "f8E4M3FN": "fp8e4nv", "f8E5M2": "fp8e5"}
+# dtypes print themselves by their short names, and `tl` has them under the long ones.
 _LONG = {"fp16": "float16", "fp32": "float32", "fp64": "float64", "bf16": "bfloat16", "fp8e4nv": "float8e4nv"}
+
+
+def named(text: str) -> tuple[Path, str] | None:
+    """Split a text into a kernels file and a kernel's name, empty for all kernels; None for other texts."""
+    # By its suffix alone: a file that does not exist is reported as a kernels file, not as a kernel.
+    match = _NAMED.fullmatch(text)
+    return (Path(match[1]).expanduser().absolute(), match[2] or "") if match else None
+
+
+def read(path: Path) -> tuple[tuple[ListedKernel, ...], tuple[str, ...]]:
+    """Read the kernels of a file, and notes; sources that only a trace holds are written to the workspace.
+
+    Raises:
+        SmithError: as `kernel_list.read` and `read_trace`.
+    """
+    if ".ndjson" not in path.suffixes:
+        return kernel_list.read(path), ()
+    space = workspace.default()
+    trace = read_trace(path, space.root / "kernels" / "sources")
+    if trace.texts:
+        space.claim()
+        steps = (Write(place, text, phase="sources") for place, text in trace.texts.items())
+        space.run(Plan("sources", tuple(steps)), "kernels", quiet=True)
+    return trace.entries, trace.notes
+
+
+def choose(entries: Sequence[ListedKernel], path: Path, name: str) -> tuple[ListedKernel, ...]:
+    """Return the entries with a name, or else with this function; all if the name is empty.
+
+    Raises:
+        UsageError: there is none, or it is a function of several differently named entries.
+    """
+    if not name:
+        return tuple(entries)
+    matches = [entry for entry in entries if entry.name == name]
+    # A name comes first: an entry may have the name of another one's function.
+    matches = matches or [entry for entry in entries if entry.kernel == name]
+    names = list(dict.fromkeys(entry.name for entry in entries))
+    if not matches:
+        hints = did_you_mean(name, names) or [f"this file lists {', '.join(names)}"]
+        raise UsageError(f"this file lists no kernel {name!r}", where=path, hints=hints)
+    if len({entry.name for entry in matches}) > 1:
+        raise several(path, [entry.name for entry in matches])
+    return tuple(matches)
+
+
+def requests(
+    entries: Sequence[ListedKernel], path: Path, flags: CompileRequest, default: tuple[Target, ...]
+) -> tuple[CompileRequest, ...]:
+    """Return one compile request per entry.
+
+    Args:
+        entries: of the file.
+        path: the file.
+        flags: the request of the flags; it overrides the file.
+        default: targets for entries without any, if the flags have none either.
+
+    Raises:
+        SmithError: a request cannot be made, or a flag does not apply to several kernels.
+    """
+    many = len(entries) > 1
+    hint = f"choose one: {path}:{entries[0].name}"
+    if many and flags.signature:
+        what = "--signature applies to one kernel, but a TOML file lists many"
+        raise UsageError(what, where=path, hints=["omit it", hint])
+    if many and flags.autotune and not any(entry.configs for entry in entries):
+        what = f"--sweep {AUTOTUNE} applies to one kernel, or to configs that a kernels file has recorded"
+        raise UsageError(what, where=path, hints=["omit it", hint])
+    return tuple(
+        _request(entry, path, flags, default, autotune=flags.autotune and (bool(entry.configs) or not many))
+        for entry in entries
+    )
+
+
+def _request(
+    entry: ListedKernel, path: Path, flags: CompileRequest, default: tuple[Target, ...], *, autotune: bool
+) -> CompileRequest:
+    effective = replace(entry, signature=flags.signature) if flags.signature else entry
+    request = effective.request(path.parent, default, autotune=autotune)
+    return replace(
+        request,
+        # `request` has left out what the configs set; what a flag sets must not give way to them.
+        signature=flags.signature or request.signature,
+        targets=flags.targets or request.targets,
+        options={**request.options, **flags.options},
+        sweeps=flags.sweeps,
+        stages=flags.stages,
+        surgery=flags.surgery,
+        name=entry.name,
+        listed=path,
+    )
+
+
+def changes(entries: Sequence[ListedKernel], path: Path) -> Iterator[str]:
+    """Yield notes on files that have changed since they were captured."""
+    for file in dict.fromkeys(entry.file for entry in entries if entry.changed(path.parent)):
+        yield f"{file} has changed since it was captured"
+
+
+def own_targets(entries: Sequence[ListedKernel], flag_targets: Sequence[object]) -> Iterator[str]:
+    """Yield a note if `--target` does not apply to kernels that have targets of their own."""
+    count = sum(bool(entry.targets) for entry in entries)
+    if flag_targets and count:
+        yield f"--target applies to kernels without targets; {count} of {len(entries)} have their own"
+
+
+def check_folders(requests: Sequence[CompileRequest]) -> None:
+    """Check that each kernel gets its own output folder.
+
+    Raises:
+        UsageError: two names give the same folder on some file system, or one entry is for several Tritons.
+    """
+    folders = [folder_name(request.name) for request in requests]
+    times = Counter(folders)
+    twice = [request for request, folder in zip(requests, folders, strict=True) if times[folder] > 1]
+    if twice:
+        names = " and ".join(dict.fromkeys(request.name for request in twice))
+        hints = ['give one of them another name: name = "..."', f"or choose one: {twice[0].listed}:NAME"]
+        raise UsageError(
+            f"two kernels would use the same folder: {names}", where=twice[0].listed, hints=hints
+        )
+
+
+def several(path: Path, names: Sequence[str]) -> UsageError:
+    """Return the error for a command that takes one kernel, when the file lists several."""
+    what = f"this file lists {len(names)} kernels, and one must be chosen"
+    return UsageError(what, where=path, hints=[f"choose one: {path}:{name}" for name in names])
 
 
 @dataclass(frozen=True)
@@ -59,6 +189,66 @@ class Trace:
     entries: tuple[ListedKernel, ...]
     texts: Mapping[Path, str]
     notes: tuple[str, ...]
+
+
+def read_trace(path: Path, folder: Path) -> Trace:
+    """Read the kernels of a trace.
+
+    Args:
+        path: the trace.
+        folder: folder for sources that only the trace has.
+
+    Raises:
+        FactError: it cannot be read, or has no kernel that can be compiled again.
+        UsageError: there is no such file.
+    """
+    notes: dict[str, None] = {}
+    groups: dict[str, list[_Compile]] = {}
+    for compilation in _compiles(path, notes):
+        groups.setdefault(compilation.kind, []).append(compilation)
+    if not groups:
+        what = "this trace has no kernel that can be compiled again"
+        raise FactError(what, where=path, why="\n".join(notes) or "it has no compilation with a Python text")
+    names = Counter(group[0].kernel for group in groups.values())
+    numbers: Counter[str] = Counter()
+    entries: list[ListedKernel] = []
+    texts: dict[Path, str] = {}
+    for group in groups.values():
+        first = group[0]
+        numbers[first.kernel] += 1
+        suffix = f"-{numbers[first.kernel]}" if names[first.kernel] > 1 else ""
+        entry = _entry(group, f"{first.kernel}{suffix}", path)
+        here = Path(first.file)
+        if untrusted.is_file(here):
+            # Of an edited file the digest cannot match: `changes` then tells the user so.
+            same = first.code in source.read(here)
+            sha256 = source_tree.sum_of(here) if same else hashlib.sha256(first.code.encode()).hexdigest()
+            entries.append(replace(entry, file=first.file, sha256=sha256))
+            continue
+        text = first.code if first.whole else _alone(first)
+        place = folder / hashlib.sha256(text.encode()).hexdigest()[:16] / f"{first.kernel}.py"
+        texts[place] = text
+        entries.append(replace(entry, file=str(place)))
+        notes[f"{here.name} is not on this machine: {first.kernel} is compiled from the trace's text"] = None
+    return Trace(tuple(entries), texts, tuple(notes))
+
+
+def _entry(group: Sequence[_Compile], name: str, path: Path) -> ListedKernel:
+    # The autotuner compiles all of its configs, and then launches the best one ever after.
+    used = max(group, key=lambda compilation: compilation.grids.total())
+    grids = sum((compilation.grids for compilation in group), Counter[tuple[int, ...]]())
+    return ListedKernel(
+        where=f"{path}, {name}",
+        file="",
+        kernel=used.kernel,
+        name=name,
+        signature=used.signature,
+        targets=(used.target,),
+        options=used.options,
+        count=grids.total(),
+        grids=tuple(grid for grid, _ in grids.most_common()),
+        configs=tuple(compilation.config for compilation in group) if len(group) > 1 else (),
+    )
 
 
 @dataclass(frozen=True)
@@ -107,64 +297,6 @@ class _Compile:
         return ",".join(f"{name}={texts[name]}" for name in _parameters(self.function) if name in texts)
 
 
-def read_trace(path: Path, folder: Path) -> Trace:
-    """Read the kernels of a trace.
-
-    Args:
-        path: the trace.
-        folder: folder for sources that only the trace has.
-
-    Raises:
-        FactError: it cannot be read, or has no kernel that can be compiled again.
-        UsageError: there is no such file.
-    """
-    notes: dict[str, None] = {}
-    groups: dict[str, list[_Compile]] = {}
-    for compilation in _compiles(path, notes):
-        groups.setdefault(compilation.kind, []).append(compilation)
-    if not groups:
-        what = "this trace has no kernel that can be compiled again"
-        raise FactError(what, where=path, why="\n".join(notes) or "it has no compilation with a Python text")
-    names = Counter(group[0].kernel for group in groups.values())
-    numbers: Counter[str] = Counter()
-    entries: list[ListedKernel] = []
-    texts: dict[Path, str] = {}
-    for group in groups.values():
-        first = group[0]
-        numbers[first.kernel] += 1
-        suffix = f"-{numbers[first.kernel]}" if names[first.kernel] > 1 else ""
-        entry = _entry(group, f"{first.kernel}{suffix}", path)
-        here = Path(first.file)
-        if untrusted.is_file(here):
-            same = first.code in source.read(here)
-            sha256 = source_tree.sum_of(here) if same else hashlib.sha256(first.code.encode()).hexdigest()
-            entries.append(replace(entry, file=first.file, sha256=sha256))
-            continue
-        text = first.code if first.whole else _alone(first)
-        place = folder / hashlib.sha256(text.encode()).hexdigest()[:16] / f"{first.kernel}.py"
-        texts[place] = text
-        entries.append(replace(entry, file=str(place)))
-        notes[f"{here.name} is not on this machine: {first.kernel} is compiled from the trace's text"] = None
-    return Trace(tuple(entries), texts, tuple(notes))
-
-
-def _entry(group: Sequence[_Compile], name: str, path: Path) -> ListedKernel:
-    used = max(group, key=lambda compilation: compilation.grids.total())
-    grids = sum((compilation.grids for compilation in group), Counter[tuple[int, ...]]())
-    return ListedKernel(
-        where=f"{path}, {name}",
-        file="",
-        kernel=used.kernel,
-        name=name,
-        signature=used.signature,
-        targets=(used.target,),
-        options=used.options,
-        count=grids.total(),
-        grids=tuple(grid for grid, _ in grids.most_common()),
-        configs=tuple(compilation.config for compilation in group) if len(group) > 1 else (),
-    )
-
-
 def _compiles(path: Path, notes: dict[str, None]) -> list[_Compile]:
     """Return the compilations, each once, with the grids of its launches."""
     compilations: dict[str, _Compile] = {}
@@ -175,6 +307,7 @@ def _compiles(path: Path, notes: dict[str, None]) -> list[_Compile]:
             kind = event.get("event_type")
             if kind == "compilation" and event["payload"].get("python_source"):
                 digest = event["payload"]["metadata"]["hash"]
+                # Each process of a program writes an event, and all of them may share one cache.
                 if digest not in compilations:
                     compilations[digest] = _compile(event["payload"])
             elif kind == "launch":
@@ -183,6 +316,7 @@ def _compiles(path: Path, notes: dict[str, None]) -> list[_Compile]:
                 grids.setdefault(digest, Counter())[grid] += 1
         except _LeftOutError as error:
             notes[f"line {number}: {error} is left out"] = None
+        # The last: a target or an option that this tool does not know.
         except (KeyError, TypeError, AttributeError, ValueError, SmithError) as error:
             why = f"line {number}: {error.what if isinstance(error, SmithError) else repr(error)}"
             raise FactError("this is not a trace of tritonparse", where=path, why=why) from None
@@ -213,18 +347,20 @@ def _compile(payload: Mapping[str, Any]) -> _Compile:
         raise _LeftOutError(f"{name}, which has a tuple among its parameters,") from None
     if any(isinstance(value, dict) for value in constants.values()):
         raise _LeftOutError(f"{name}, one of whose constants is an object,")
+    # The ttir has no argument for a constant, and names of arguments only in some releases: their order
+    # tells.
     rest = [parameter for parameter in parameters if parameter not in constants]
     kinds = _types(payload["file_content"])
     if len(kinds) != len(rest):
         raise _LeftOutError(f"{name}, whose parameters are not those of its ttir,")
+    # Triton specializes on one divisor only, which is 16.
     types = {
-        parameter: f"{kind}:16"
-        if hints.get(parameter, {}).get("tt.divisibility")
-        else kind  # the only divisor
+        parameter: f"{kind}:16" if hints.get(parameter, {}).get("tt.divisibility") else kind
         for parameter, kind in zip(rest, kinds, strict=True)
     }
     options = from_cache.options_of(metadata, target.backend)
-    if "num_warps_base" in metadata:  # those of the launch; warp specialization adds some
+    # Warp specialization adds warps to those of the launch, and would add them again to its own result.
+    if "num_warps_base" in metadata:
         options["num_warps"] = metadata["num_warps_base"]
     return _Compile(
         kernel=name,
@@ -304,6 +440,7 @@ def _lines(path: Path) -> Iterator[bytes]:
     try:
         with untrusted.opened(path) as file, _unpacked(file) as stream:
             left = _LARGEST
+            # By lines, since a trace of a training run does not fit into memory; one line must.
             while line := stream.readline(untrusted.LIMIT + 1):
                 left -= len(line)
                 if len(line) > untrusted.LIMIT or left < 0:
@@ -315,6 +452,7 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 
 def _unpacked(file: BinaryIO) -> BinaryIO | io.BufferedIOBase:
+    # By content, not by name: tritonparse itself writes `.ndjson` compressed.
     begin = file.read(len(_ZSTD))
     file.seek(0)
     if begin.startswith(_GZIP):
@@ -322,130 +460,3 @@ def _unpacked(file: BinaryIO) -> BinaryIO | io.BufferedIOBase:
     if begin == _ZSTD:
         return io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True))
     return file
-
-
-_NAMED = re.compile(r"(.+?\.(?:toml|ndjson(?:\.gz)?))(?::(.+))?")
-
-
-def named(text: str) -> tuple[Path, str] | None:
-    """Split a text into a kernels file and a kernel's name, empty for all kernels; None for other texts."""
-    match = _NAMED.fullmatch(text)
-    return (Path(match[1]).expanduser().absolute(), match[2] or "") if match else None
-
-
-def read(path: Path) -> tuple[tuple[ListedKernel, ...], tuple[str, ...]]:
-    """Read the kernels of a file, and notes; sources that only a trace holds are written to the workspace.
-
-    Raises:
-        SmithError: as `kernel_list.read` and `tritonparse_trace.read`.
-    """
-    if ".ndjson" not in path.suffixes:
-        return kernel_list.read(path), ()
-    space = workspace.default()
-    trace = read_trace(path, space.root / "kernels" / "sources")
-    if trace.texts:
-        space.claim()
-        steps = (Write(place, text, phase="sources") for place, text in trace.texts.items())
-        space.run(Plan("sources", tuple(steps)), "kernels", quiet=True)
-    return trace.entries, trace.notes
-
-
-def choose(entries: Sequence[ListedKernel], path: Path, name: str) -> tuple[ListedKernel, ...]:
-    """Return the entries with a name, or else with this function; all if the name is empty.
-
-    Raises:
-        UsageError: there is none, or it is a function of several differently named entries.
-    """
-    if not name:
-        return tuple(entries)
-    matches = [entry for entry in entries if entry.name == name]
-    matches = matches or [entry for entry in entries if entry.kernel == name]
-    names = list(dict.fromkeys(entry.name for entry in entries))
-    if not matches:
-        hints = did_you_mean(name, names) or [f"this file lists {', '.join(names)}"]
-        raise UsageError(f"this file lists no kernel {name!r}", where=path, hints=hints)
-    if len({entry.name for entry in matches}) > 1:
-        raise several(path, [entry.name for entry in matches])
-    return tuple(matches)
-
-
-def changes(entries: Sequence[ListedKernel], path: Path) -> Iterator[str]:
-    """Yield notes on files that have changed since they were captured."""
-    for file in dict.fromkeys(entry.file for entry in entries if entry.changed(path.parent)):
-        yield f"{file} has changed since it was captured"
-
-
-def own_targets(entries: Sequence[ListedKernel], flag_targets: Sequence[object]) -> Iterator[str]:
-    """Yield a note if `--target` does not apply to kernels that have targets of their own."""
-    count = sum(bool(entry.targets) for entry in entries)
-    if flag_targets and count:
-        yield f"--target applies to kernels without targets; {count} of {len(entries)} have their own"
-
-
-def requests(
-    entries: Sequence[ListedKernel], path: Path, flags: CompileRequest, default: tuple[Target, ...]
-) -> tuple[CompileRequest, ...]:
-    """Return one compile request per entry.
-
-    Args:
-        entries: of the file.
-        path: the file.
-        flags: the request of the flags; it overrides the file.
-        default: targets for entries without any, if the flags have none either.
-
-    Raises:
-        SmithError: a request cannot be made, or a flag does not apply to several kernels.
-    """
-    many = len(entries) > 1
-    hint = f"choose one: {path}:{entries[0].name}"
-    if many and flags.signature:
-        what = "--signature applies to one kernel, but a TOML file lists many"
-        raise UsageError(what, where=path, hints=["omit it", hint])
-    if many and flags.autotune and not any(entry.configs for entry in entries):
-        what = f"--sweep {AUTOTUNE} applies to one kernel, or to configs that a kernels file has recorded"
-        raise UsageError(what, where=path, hints=["omit it", hint])
-    return tuple(
-        _request(entry, path, flags, default, autotune=flags.autotune and (bool(entry.configs) or not many))
-        for entry in entries
-    )
-
-
-def _request(
-    entry: ListedKernel, path: Path, flags: CompileRequest, default: tuple[Target, ...], *, autotune: bool
-) -> CompileRequest:
-    effective = replace(entry, signature=flags.signature) if flags.signature else entry
-    request = effective.asked(path.parent, default, autotune=autotune)
-    return replace(
-        request,
-        signature=flags.signature or request.signature,  # what a flag sets does not give way to the configs
-        targets=flags.targets or request.targets,
-        options={**request.options, **flags.options},
-        sweeps=flags.sweeps,
-        stages=flags.stages,
-        surgery=flags.surgery,
-        name=entry.name,
-        listed=path,
-    )
-
-
-def check_folders(requests: Sequence[CompileRequest]) -> None:
-    """Check that each kernel gets its own output folder.
-
-    Raises:
-        UsageError: two names give the same folder on some file system, or one entry is for several Tritons.
-    """
-    folders = [folder_name(request.name) for request in requests]
-    times = Counter(folders)
-    twice = [request for request, folder in zip(requests, folders, strict=True) if times[folder] > 1]
-    if twice:
-        names = " and ".join(dict.fromkeys(request.name for request in twice))
-        hints = ['give one of them another name: name = "..."', f"or choose one: {twice[0].listed}:NAME"]
-        raise UsageError(
-            f"two kernels would use the same folder: {names}", where=twice[0].listed, hints=hints
-        )
-
-
-def several(path: Path, names: Sequence[str]) -> UsageError:
-    """Return the error for a command that takes one kernel, when the file lists several."""
-    what = f"this file lists {len(names)} kernels, and one must be chosen"
-    return UsageError(what, where=path, hints=[f"choose one: {path}:{name}" for name in names])

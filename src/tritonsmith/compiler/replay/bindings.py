@@ -1,9 +1,6 @@
 """Inspect an interpreter's libtriton: the bindings that add passes, and the calls that a backend makes.
 
 Both are cached in the workspace, by the library's path, size and time.
-
-The table of passes and their bindings is not hard-coded. Each binding is called on a pass manager of its own,
-whose content is then read; then again with one argument changed, to see which option changes with it.
 """
 
 from __future__ import annotations
@@ -18,8 +15,8 @@ from typing import Any, TypeVar
 from tritonsmith.compiler import call, targets
 from tritonsmith.compiler.call import UnansweredError, WorkerRequest
 from tritonsmith.compiler.dump.index import Dump, DumpedKernel, DumpIndex
-from tritonsmith.compiler.replay import pass_chain, pipeline, replayer
-from tritonsmith.compiler.replay.pipeline import PipelineForm
+from tritonsmith.compiler.replay import pass_chain, replayer
+from tritonsmith.compiler.replay.pass_chain import PipelineForm
 from tritonsmith.compiler.targets import Target
 from tritonsmith.core import configs
 from tritonsmith.core.envs.workspace import Workspace
@@ -33,6 +30,12 @@ from tritonsmith.worker.messages import (
     RehearsedRow,
     RehearseRequest,
 )
+
+Row = TypeVar("Row")
+# Attributes of a module that name options of the compile; `triton_gpu.` up to 3.2.
+_ATTRIBUTE = re.compile(r'"(?:ttg|triton_gpu)\.(num-warps|num-ctas)" = (\d+)')
+# Bytes of a dump that are searched for them: the aliases of locations come first, and may be long.
+_HEAD = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -108,72 +111,12 @@ class Binding:
             elif not isinstance(value, Mapping):
                 return f"argument {position + 1} of {self.path} does not appear in the pass's options"
         mine = {**dict(base.options), **{shown[at]: options.get(shown[at], "") for at in shown}}
+        # An option that no argument sets has the value that this release compiled in.
         different = sorted(name for name in {*mine, *options} if mine.get(name) != options.get(name))
         if different:
             name = different[0]
             return f"{self.path} adds the pass with {name}={mine.get(name, '')}, not {options.get(name, '')}"
         return Call(self.path, tuple(arguments))
-
-
-def read_bindings(rows: Iterable[BindingRow]) -> tuple[Binding, ...]:
-    """Parse the worker's report on bindings."""
-    return tuple(
-        Binding(
-            row.binding,
-            tuple((each.arguments, pipeline.parse(each.form)) for each in row.forms),
-            row.error,
-        )
-        for row in rows
-    )
-
-
-def resolve(
-    known: Sequence[Binding], argument: str, form: PipelineForm | None, rehearsed: Call | None = None
-) -> Call | str:
-    """Return the call that adds a pass, or the reason why there is none.
-
-    Args:
-        known: all bindings.
-        argument: name of the pass on a command line.
-        form: the pass with its options; None if the dump does not contain them.
-        rehearsed: the call by which this Triton's own backend adds it.
-    """
-    same = [binding for binding in known if binding.argument == argument]
-    if not same:
-        return f"no binding adds {argument}"
-    if form is None:
-        if rehearsed:
-            return rehearsed
-        plain = [binding for binding in same if not binding.tries[0][0]]
-        if plain:
-            return Call(plain[0].path)
-        return f"the dump does not contain the options of {argument}, which {same[0].path} needs"
-    reasons = []
-    for binding in same:
-        call = binding.call(form, rehearsed)
-        if isinstance(call, Call):
-            return call
-        reasons.append(call)
-    return "; ".join(reasons)
-
-
-def _spelled(value: Any) -> str:
-    """Return a value as a pass option spells it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _value(text: str, like: Any) -> Any:
-    """Parse the text of an option; the inverse of `_spelled`. `like` has the type of the result."""
-    if isinstance(like, bool):
-        return text == "true"
-    return int(text) if isinstance(like, int) else text
-
-
-Row = TypeVar("Row")
-
-# Attributes of a module that name options of the compile; `triton_gpu.` up to 3.2.
-_ATTRIBUTE = re.compile(r'"(?:ttg|triton_gpu)\.(num-warps|num-ctas)" = (\d+)')
-_HEAD = 1 << 20  # bytes of a dump in which they stand: after the locations
 
 
 @dataclass(frozen=True)
@@ -221,7 +164,63 @@ def known_bindings(python: Path, space: Workspace) -> tuple[Binding, ...]:
     Raises:
         FactError: the interpreter has no Triton, or one without such bindings.
     """
+    # No table could list them for all releases. The worker calls each one on a pass manager of its own and
+    # reads what that holds; then again with one argument changed, to see which option changes with it.
     return read_bindings(_cached_answer(python, space, BindingsRequest(), BindingRow))
+
+
+def read_bindings(rows: Iterable[BindingRow]) -> tuple[Binding, ...]:
+    """Parse the worker's report on bindings."""
+    return tuple(
+        Binding(
+            row.binding,
+            tuple((each.arguments, pass_chain.parse_form(each.form)) for each in row.forms),
+            row.error,
+        )
+        for row in rows
+    )
+
+
+def resolve(
+    known: Sequence[Binding], argument: str, form: PipelineForm | None, rehearsed: Call | None = None
+) -> Call | str:
+    """Return the call that adds a pass, or the reason why there is none.
+
+    Args:
+        known: all bindings.
+        argument: name of the pass on a command line.
+        form: the pass with its options; None if the dump does not contain them.
+        rehearsed: the call by which this Triton's own backend adds it.
+    """
+    same = [binding for binding in known if binding.argument == argument]
+    if not same:
+        return f"no binding adds {argument}"
+    if form is None:
+        if rehearsed:
+            return rehearsed
+        plain = [binding for binding in same if not binding.tries[0][0]]
+        if plain:
+            return Call(plain[0].path)
+        return f"the dump does not contain the options of {argument}, which {same[0].path} needs"
+    reasons = []
+    for binding in same:
+        call = binding.call(form, rehearsed)
+        if isinstance(call, Call):
+            return call
+        reasons.append(call)
+    return "; ".join(reasons)
+
+
+def _spelled(value: Any) -> str:
+    """Return a value as a pass option spells it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _value(text: str, like: Any) -> Any:
+    """Parse the text of an option; the inverse of `_spelled`. `like` has the type of the result."""
+    if isinstance(like, bool):
+        return text == "true"
+    return int(text) if isinstance(like, int) else text
 
 
 def rehearse(
@@ -288,8 +287,9 @@ def align(dumps: Sequence[Dump], traced_calls: Sequence[TracedCall]) -> Rehearsa
     inside = {link.dump.number for link in pass_chain.of(dumps) if link.inside}
     outer = [dump for dump in dumps if dump.number not in inside]
     mine = [dump.argument for dump in outer]
-    theirs = [pipeline.parse(traced.printed).argument for traced in traced_calls]
+    theirs = [pass_chain.parse_form(traced.printed).argument for traced in traced_calls]
     calls, matched = {}, 0
+    # Not one by one: a backend decides some passes by the IR, which the rehearsal has at the first pass only.
     for block in difflib.SequenceMatcher(None, mine, theirs, autojunk=False).get_matching_blocks():
         for offset in range(block.size):
             calls[outer[block.a + offset].number] = traced_calls[block.b + offset]
@@ -315,6 +315,7 @@ def _cached_answer(
     key: WorkerRequest | None = None,
 ) -> list[Row]:
     """Return the worker's answer, cached by `key`: the part of the request that the answer depends on."""
+    # Not by the version: a build keeps its version while its sources change.
     library = replayer.library(python)
     about = library.stat()
     name = digest(str(library), about.st_size, about.st_mtime_ns, call.source_text(), text_of(key or request))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tritonsmith.compiler.dump.index import DumpIndex
-from tritonsmith.compiler.replay import bindings, pipeline
+from tritonsmith.compiler.replay import bindings, pass_chain
 from tritonsmith.compiler.replay.bindings import Binding, Call, TracedCall
 from tritonsmith.compiler.replay.pass_chain import PassLink
 
@@ -77,6 +77,7 @@ def empty(index: DumpIndex, links: Sequence[PassLink], out: Path) -> ReplayJob:
 
 def tells_options(links: Sequence[PassLink]) -> bool:
     """Report whether this compiler's banners contain pass options, as those of LLVM 22 and later do."""
+    # Of all passes, at least one has options: a dump without any brace is by an older compiler.
     return any("{" in link.dump.pipeline for link in links)
 
 
@@ -101,8 +102,10 @@ def by_bindings(
     calls: list[Call] = []
     notes = []
     for dump in (link.dump for link in links):
+        # A dump that has the options is the truth; the rehearsal is by the Triton that replays, perhaps
+        # another one.
         mine = rehearsed.get(dump.number)
-        form = pipeline.parse(dump.pipeline) if has_options else None
+        form = pass_chain.parse_form(dump.pipeline) if has_options else None
         call = bindings.resolve(known, dump.argument, form, mine.call if mine else None)
         if isinstance(call, str):
             return (), call, ()
@@ -124,15 +127,16 @@ def pipeline_of(
             notes.append(
                 f"{dump.argument}: the dump does not contain its options, so the pass runs with its defaults"
             )
-        text, changes = pipeline.parsable(printed, dump.operation)
+        text, changes = pass_chain.parsable_form(printed, dump.operation)
         parts.append(text)
         notes += changes
-    return f"{pipeline.MODULE}({','.join(parts)})", tuple(dict.fromkeys(notes))
+    return f"{pass_chain.MODULE}({','.join(parts)})", tuple(dict.fromkeys(notes))
 
 
 def by_opt(job: ReplayJob, opt: Path, passes: str, debug: Sequence[str] = ()) -> tuple[str, ...]:
     """Return the command of `triton-opt` that runs a pipeline for a job, with flags for debug output."""
     argv = [str(opt), str(job.input), f"--pass-pipeline={passes}", *_AS_DUMPED]
+    # Debug output of several threads would be interleaved line by line.
     if debug:
         argv += [*debug, "--mlir-disable-threading"]
     return (*argv, "-o", str(job.out))

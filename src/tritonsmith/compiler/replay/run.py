@@ -14,10 +14,9 @@ from tritonsmith.compiler.dump.index import DumpedKernel, DumpIndex
 from tritonsmith.compiler.replay import bindings, pass_chain
 from tritonsmith.compiler.replay import job as replay_job
 from tritonsmith.compiler.replay.bindings import Rehearsal
-from tritonsmith.compiler.replay.debugger import Debug
 from tritonsmith.compiler.replay.job import ReplayJob, tells_options
 from tritonsmith.compiler.replay.pass_chain import PassLink
-from tritonsmith.compiler.replay.replayer import Replayer
+from tritonsmith.compiler.replay.replayer import Debug, Replayer
 from tritonsmith.core import configs
 from tritonsmith.core.command_line import command
 from tritonsmith.core.envs import workspace
@@ -33,7 +32,7 @@ from tritonsmith.ir import normalize
 from tritonsmith.worker.messages import ReplayedRow, ReplayJobRequest, ReplayRequest
 
 _RESULTS = "results.jsonl"
-_SIGNALLED = 128  # a shell's exit code for a signal
+_SIGNALLED = 128  # a shell adds the signal to it for an exit code
 
 
 @dataclass(frozen=True)
@@ -103,12 +102,14 @@ def look(
     """
     for dump in index.of(kernel.name):
         if not index.path(dump).is_file():
-            index.content(dump)  # raises an error with hints
+            # It raises, with hints. Now, since a replay would find out after minutes.
+            index.content(dump)
     rehearsal, notes = bindings.NOTHING, []
     if tool.python:
         try:
             rehearsal = bindings.rehearse(tool.python, space, index, kernel, options)
-        except FactError as error:  # the dump itself may tell enough
+        # Banners of LLVM 22 and later have all options, and then the dump itself tells enough.
+        except FactError as error:
             notes.append(f"cannot determine what the backend would run: {error.why or error.what}")
         own = installed_tritons.of_python(tool.python)
         if not tool.opt and own and index.triton and own.version != index.triton:
@@ -168,13 +169,15 @@ def _steps(planned: Sequence[ReplayJob], tool: Replayer, work: Path, debug: Debu
     )
     timeout = configs.load("passes-replay")["limits"]["pass"]
     request = ReplayRequest(str(work / _RESULTS), timeout, jobs)
+    # Under the user's own TRITON_REPRODUCER_PATH, each pass manager would write a reproducer there.
     change = (("TRITON_INTERPRET", None), ("TRITON_REPRODUCER_PATH", None), *debug.environ())
     yield from call.steps(tool.python, request, work / "request.json", env=change, phase="replay")
 
 
 def _opt_step(job: ReplayJob, work: Path, debug: Debug) -> Run:
     argv = job.argv
-    if debug:  # the output is what is asked for
+    # The debug output is the result here, so it goes to the job's log and not through the progress display.
+    if debug:
         argv = ("sh", "-c", 'exec "$@" > "$0" 2>&1', str(job.log), *argv)
     return Run(argv, cwd=work, phase="replay")
 
@@ -188,7 +191,8 @@ def execute(prepared: PreparedReplay, space: Workspace) -> tuple[ReplayResult, .
     """
     space.claim()
     files.make_folder(prepared.work)
-    for job in prepared.jobs:  # results of an earlier replay would pass for this one's
+    # Results of an earlier replay would pass for this one's.
+    for job in prepared.jobs:
         files.remove((job.out, job.log))
     return tuple((_by_opt if prepared.tool.opt else _by_bindings)(prepared, space))
 
@@ -206,7 +210,7 @@ def _by_opt(prepared: PreparedReplay, space: Workspace) -> Iterator[ReplayResult
             space.run(plan, "passes.replay", quiet=True, log=log)
         except CommandFailedError as failure:
             died = failure.code < 0 or failure.code > _SIGNALLED
-            why = _said(failure.output) or f"exit code {failure.code}"
+            why = _error_line(failure.output) or f"exit code {failure.code}"
             yield ReplayResult(job, "crashed" if died else "failed", why, time.monotonic() - began)
         else:
             yield _ran(job, time.monotonic() - began)
@@ -235,7 +239,9 @@ def _by_bindings(prepared: PreparedReplay, space: Workspace) -> Iterator[ReplayR
             yield _ran(job, row.seconds)
         else:
             log = job.log.read_text(encoding="utf-8", errors="replace").splitlines()
-            yield ReplayResult(job, cast("ReplayStatus", row.status), _said(log) or row.error, row.seconds)
+            yield ReplayResult(
+                job, cast("ReplayStatus", row.status), _error_line(log) or row.error, row.seconds
+            )
 
 
 def _ran(job: ReplayJob, seconds: float) -> ReplayResult:
@@ -246,7 +252,7 @@ def _ran(job: ReplayJob, seconds: float) -> ReplayResult:
     return ReplayResult(job, compare_with_dump(job.out, job.after), "", seconds)
 
 
-def _said(lines: Sequence[str]) -> str:
+def _error_line(lines: Sequence[str]) -> str:
     """Return the first line that names an error; empty if there is none."""
     signs = ("error:", "Assertion", "ERROR", "does not refer to", "LLVM ERROR")
     errors = [line.strip() for line in lines if any(sign in line for sign in signs)]
@@ -260,7 +266,7 @@ def keep(result: Path, out: Path) -> Path:
     return out
 
 
-# exact: byte by byte. same: but for locations and names of values. alone: the dump ends here.
+# exact: equal byte by byte. same: equal except for locations and names of values. alone: the dump ends here.
 ReplayStatus = Literal[
     "exact", "same", "differs", "alone", "no binding", "inside", "failed", "crashed", "timeout"
 ]
@@ -274,6 +280,7 @@ def compare_with_dump(result: Path, after: Path | None) -> ReplayStatus:
     mine, theirs = (path.read_text(encoding="utf-8", errors="replace").strip() for path in (result, after))
     if mine == theirs:
         return "exact"
+    # Only now: normalizing takes a thousand times as long as comparing, and most passes replay exactly.
     return "same" if normalize.text(mine, "mlir") == normalize.text(theirs, "mlir") else "differs"
 
 

@@ -1,8 +1,7 @@
-"""Measure the resources of compiled kernels from the files of a compile.
+"""Measure the resources of compiled kernels from the files of a compile: one table row for each.
 
-Run `ptxas -v`, which distinguishes spills from arrays in local memory; the machine code does not.
-
-A table row for one compiled kernel, and the columns with their units.
+Numbers come from the binary. Spills of NVIDIA's kernels may need ptxas: only `ptxas -v` distinguishes them
+from arrays in local memory.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tritonsmith.compiler.manifest import Manifest, Point, package
+from tritonsmith.compiler.manifest import Manifest, Point, trusted_package
 from tritonsmith.compiler.resources import occupancy
 from tritonsmith.core import configs, untrusted
 from tritonsmith.core.envs import workspace
@@ -25,89 +24,17 @@ from tritonsmith.ir import gpu_binary
 from tritonsmith.ir.gpu_binary import Cubin
 from tritonsmith.ir.normalize.assembly import count
 
+Value = int | float | str | None
 _ARRAY = re.compile(r"^\s*\.local\s", re.MULTILINE)
 _TARGET = re.compile(r"^\.target\s+(sm_\w+)", re.MULTILINE)
 _FRAME = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 _REGISTERS = re.compile(r"Used (\d+) registers")
 _VALUE = re.compile(r"\w[\w,.]*", re.ASCII)  # of an option that stands before it
-
-
-@dataclass(frozen=True)
-class Said:
-    """The report of ptxas about a kernel.
-
-    Attributes:
-        registers: per thread.
-        frame: bytes of stack.
-        stores: bytes of spill stores.
-        loads: bytes of spill loads.
-    """
-
-    registers: int
-    frame: int
-    stores: int
-    loads: int
-
-
-def parse(text: str) -> Said:
-    """Parse the output of `ptxas -v` for one kernel.
-
-    Raises:
-        FactError: it contains no report.
-    """
-    frame, registers = _FRAME.search(text), _REGISTERS.search(text)
-    if frame is None or registers is None:
-        raise FactError("the output of ptxas -v has no kernel", why=text.strip()[-500:] or None)
-    return Said(int(registers[1]), *map(int, frame.groups()))
-
-
-def has_arrays(ptx: str) -> bool:
-    """Report whether the PTX itself uses local memory, as libdevice's sin and cos do."""
-    return bool(_ARRAY.search(ptx))
-
-
-def again(ptx: Path, cubin: Cubin, origin: Path | None, metadata: Mapping[str, Any]) -> Said | None:
-    """Assemble the PTX as Triton did, and parse the report.
-
-    Args:
-        ptx: the file.
-        cubin: the result of Triton's ptxas.
-        origin: Triton's package; None if its programs may not be run.
-        metadata: Triton's metadata of the kernel; it may be foreign.
-
-    Returns:
-        The report; None if no ptxas reproduces the cubin, or if an option in the metadata is not allowed.
-    """
-    table = configs.load("kernel-resources")["ptxas"]
-    target = _TARGET.search(untrusted.read_text(ptx, untrusted.OURS))
-    if target is None:
-        return None
-    options = [] if metadata.get("enable_fp_fusion", True) else [table["no-fusion"]]
-    options += str(metadata.get(table["options"]) or "").split()
-    if any(word.partition("=")[0] not in table["allowed"] and not _VALUE.fullmatch(word) for word in options):
-        return None
-    for program in _programs(origin, table):
-        for flags in table["flags"]:
-            files = (f"--gpu-name={target[1]}", str(ptx), "-o", os.devnull)
-            argv = (str(program), "-v", *flags, *options, *files)
-            answer = query(argv, timeout=table["timeout"])
-            if answer is None or answer.code:
-                break  # other flags do not help it
-            report = parse(answer.err + answer.out)
-            if (report.registers, report.frame) == (cubin.registers, cubin.frame):
-                return report
-    return None
-
-
-def _programs(origin: Path | None, table: Mapping[str, Any]) -> Iterator[Path]:
-    if named := os.environ.get(table["variable"]):
-        yield Path(named)
-    if origin:
-        yield from (origin / name for name in table["programs"] if (origin / name).is_file())
-
-
 _IN_LINE = re.compile(r" in line \d+$")  # of PTX: it tells two points apart that have one remark
-Value = int | float | str | None
+_OCCUPANCY = re.compile(r"^; Occupancy: (\d+)", re.MULTILINE)
+_STACK = "stack_bytes"
+_NAMED = 5  # points that a note names
+BINARIES = {"cubin": "sass", "hsaco": "amd"}  # stage to the language of its disassembly
 
 
 @dataclass(frozen=True)
@@ -159,7 +86,6 @@ COLUMNS = (
 WORDS = ("limiter", "launch")  # columns with text values
 LAUNCH, CAN_LAUNCH = "launch", "yes"
 SPILLS = ("spill_store_bytes", "spill_load_bytes", "sgpr_spills", "vgpr_spills")
-_STACK = "stack_bytes"
 
 
 @dataclass(frozen=True)
@@ -211,28 +137,6 @@ class ResourceRow:
         return sum(numbers) if numbers else stack if isinstance(stack, int) else 0
 
 
-def spilling(rows: Iterable[ResourceRow]) -> tuple[ResourceRow, ...]:
-    """Return the rows that spill, the worst first."""
-    spilled = [row for row in rows if row.spilled]
-    return tuple(sorted(spilled, key=lambda row: (-row.spilled, row.kernel, row.target, row.point)))
-
-
-def columns(rows: Sequence[ResourceRow]) -> tuple[ResourceColumn, ...]:
-    """Return the columns that at least one row has a value for."""
-    return tuple(column for column in COLUMNS if any(row.values.get(column.key) is not None for row in rows))
-
-
-def classes(rows: Sequence[ResourceRow], known: Sequence[str]) -> tuple[str, ...]:
-    """Return the known instruction classes, in their order, that at least one row has."""
-    here = {name for row in rows for name in row.instructions}
-    return tuple(name for name in dict.fromkeys(known) if name in here)
-
-
-BINARIES = {"cubin": "sass", "hsaco": "amd"}  # stage to the language of its disassembly
-_NAMED = 5  # points that a note names
-_SAYS = re.compile(r"^; Occupancy: (\d+)", re.MULTILINE)
-
-
 @dataclass(frozen=True)
 class Measured:
     """The resources of one or more kernels.
@@ -263,7 +167,7 @@ def of_manifest(manifest: Manifest) -> Measured:
         row, point_notes = _of_point(manifest, point, axes)
         rows.append(row)
         notes += point_notes
-    return Measured(tuple(rows), tuple(dict.fromkeys([*notes, *told(rows)])))
+    return Measured(tuple(rows), tuple(dict.fromkeys([*notes, *row_notes(rows)])))
 
 
 def of_all(results: Mapping[str, Measured]) -> Measured:
@@ -282,7 +186,7 @@ def of_all(results: Mapping[str, Measured]) -> Measured:
     return Measured(tuple(rows), tuple(f"{', '.join(names)}: {text}" for text, names in about.items()))
 
 
-def told(rows: Sequence[ResourceRow]) -> Iterator[str]:
+def row_notes(rows: Sequence[ResourceRow]) -> Iterator[str]:
     """Yield the notes of rows, each once, with the points that it is about."""
     return _grouped((row.point, row.notes) for row in rows)
 
@@ -300,7 +204,7 @@ def _some(points: Sequence[str]) -> str:
     return ", ".join(points) if len(points) <= _NAMED else f"{len(points)} points"
 
 
-def unseen(metadata: Mapping[str, Any]) -> tuple[str, ...]:
+def ignored_by_occupancy(metadata: Mapping[str, Any]) -> tuple[str, ...]:
     """Describe uses that occupancy ignores: `num_ctas` and `tmem_size` of Triton's metadata."""
     blocks, columns = metadata.get("num_ctas"), metadata.get("tmem_size")
     texts = []
@@ -311,7 +215,7 @@ def unseen(metadata: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(texts)
 
 
-def without_text(manifest: Manifest) -> Iterator[str]:
+def without_disassembly(manifest: Manifest) -> Iterator[str]:
     """Yield a note for each kind of binary without disassembly: its instructions are not counted."""
     for binary, row in configs.load("kernels")["disassemblers"].items():
         stage = row["stage"]
@@ -323,36 +227,28 @@ def without_text(manifest: Manifest) -> Iterator[str]:
             )
 
 
-def unheard(manifest: Manifest) -> Iterator[str]:
+def without_remarks(manifest: Manifest) -> Iterator[str]:
     """Yield a note about cubins without recorded ptxas remarks (compiled by an older tritonsmith)."""
     ids = [point.id for point in manifest.points if "cubin" in point.stages and point.remarks is None]
     if ids:
         yield f"{_some(ids)}: the remarks of ptxas were not recorded; compile again to get them"
 
 
-def values(binary: Path, arch: str, metadata: Mapping[str, Any], ptx: Path | None) -> dict[str, Value]:
-    """Return the resources of a cubin or a code object.
+def spilling(rows: Iterable[ResourceRow]) -> tuple[ResourceRow, ...]:
+    """Return the rows that spill, the worst first."""
+    spilled = [row for row in rows if row.spilled]
+    return tuple(sorted(spilled, key=lambda row: (-row.spilled, row.kernel, row.target, row.point)))
 
-    Args:
-        binary: the file.
-        arch: `90`, `gfx942`.
-        metadata: Triton's metadata of the kernel.
-        ptx: its PTX.
 
-    Raises:
-        FactError: it cannot be read.
-    """
-    dynamic = metadata.get("shared")
-    shared = dynamic if isinstance(dynamic, int) else 0
-    try:
-        content = gpu_binary.load(binary)
-        # Machine code does not distinguish spills from arrays that the PTX keeps in local memory, so with
-        # such arrays the spills are None.
-        if content.backend == "cuda":
-            return _nvidia(gpu_binary.read_cubin(content), arch, shared, metadata, ptx)
-        return _amd(gpu_binary.read_code_object(content), arch, shared, metadata)
-    except FactError as error:
-        raise FactError(error.what, where=binary, why=error.why, hints=error.hints) from error
+def columns(rows: Sequence[ResourceRow]) -> tuple[ResourceColumn, ...]:
+    """Return the columns that at least one row has a value for."""
+    return tuple(column for column in COLUMNS if any(row.values.get(column.key) is not None for row in rows))
+
+
+def classes(rows: Sequence[ResourceRow], known: Sequence[str]) -> tuple[str, ...]:
+    """Return the known instruction classes, in their order, that at least one row has."""
+    here = {name for row in rows for name in row.instructions}
+    return tuple(name for name in dict.fromkeys(known) if name in here)
 
 
 def _of_point(manifest: Manifest, point: Point, axes: tuple[str, ...]) -> tuple[ResourceRow, list[str]]:
@@ -371,8 +267,8 @@ def _of_point(manifest: Manifest, point: Point, axes: tuple[str, ...]) -> tuple[
     notes = []
     # Only ptxas tells spills and arrays apart, in its -v output, which was not kept: it runs once more.
     if stage == "cubin" and measured["spill_store_bytes"] is None and ptx:
-        origin = package(manifest, workspace.default())
-        spills = again(ptx, gpu_binary.read_cubin(gpu_binary.load(binary)), origin, point.metadata)
+        origin = trusted_package(manifest, workspace.default())
+        spills = assemble_again(ptx, gpu_binary.read_cubin(gpu_binary.load(binary)), origin, point.metadata)
         if spills:
             measured |= {"spill_store_bytes": spills.stores, "spill_load_bytes": spills.loads}
         else:
@@ -381,22 +277,53 @@ def _of_point(manifest: Manifest, point: Point, axes: tuple[str, ...]) -> tuple[
                 why = "it was not compiled here, so the ptxas that it names is not run"
             notes = [f"{point.id}: its spills are unknown: {why}"]
     assembly = _text(manifest.path(point, "amdgcn"))
-    if says := _SAYS.search(assembly):
-        measured["compiler_waves_per_simd"] = int(says[1])
+    # LLVM counts all registers as the allocator will; it does not know the shared memory of the launch.
+    if occupancy_ := _OCCUPANCY.search(assembly):
+        measured["compiler_waves_per_simd"] = int(occupancy_[1])
     text = _text(manifest.path(point, "sass" if stage == "cubin" else "gcnasm"))
     counted = count(text, BINARIES[stage]) if text else {}
     row = replace(
-        row, values=measured, instructions=counted, notes=unseen(point.metadata), remarks=point.remarks
+        row,
+        values=measured,
+        instructions=counted,
+        notes=ignored_by_occupancy(point.metadata),
+        remarks=point.remarks,
     )
+    # Not an empty cell alone: it would pass for a kernel that can be launched.
     if measured["launch"] is None:
         text = "the limits of this GPU are unknown: launchability is not checked"
         row = replace(row, notes=(*row.notes, text))
     return row, notes
 
 
+def values(binary: Path, arch: str, metadata: Mapping[str, Any], ptx: Path | None) -> dict[str, Value]:
+    """Return the resources of a cubin or a code object.
+
+    Args:
+        binary: the file.
+        arch: `90`, `gfx942`.
+        metadata: Triton's metadata of the kernel.
+        ptx: its PTX.
+
+    Raises:
+        FactError: it cannot be read.
+    """
+    dynamic = metadata.get("shared")
+    shared = dynamic if isinstance(dynamic, int) else 0
+    try:
+        content = gpu_binary.load(binary)
+        if content.backend == "cuda":
+            return _nvidia(gpu_binary.read_cubin(content), arch, shared, metadata, ptx)
+        return _amd(gpu_binary.read_code_object(content), arch, shared, metadata)
+    except FactError as error:
+        raise FactError(error.what, where=binary, why=error.why, hints=error.hints) from error
+
+
 def _nvidia(
     kernel: gpu_binary.Cubin, arch: str, dynamic: int, metadata: Mapping[str, Any], ptx: Path | None
 ) -> dict[str, Value]:
+    # Machine code does not distinguish spills from arrays that the PTX keeps in local memory, so with such
+    # arrays the spills are None.
     arrays = bool(kernel.frame) and ptx is not None and has_arrays(_text(ptx))
     fits = occupancy.nvidia(
         arch,
@@ -428,8 +355,10 @@ def _nvidia(
 def _amd(
     kernel: gpu_binary.CodeObject, arch: str, shared: int, metadata: Mapping[str, Any]
 ) -> dict[str, Value]:
+    # Triton's own shared memory is dynamic: the code object has only what LLVM allocated besides.
     lds = kernel.lds + shared
-    warps = metadata.get("num_warps")  # the code object's number is at most 1024, whatever is launched
+    # The code object's number of threads is at most 1024, whatever is launched.
+    warps = metadata.get("num_warps")
     threads = max(kernel.threads, warps * kernel.wave) if isinstance(warps, int) else kernel.threads
     fits = occupancy.amd(
         arch, wave=kernel.wave, vgprs=kernel.vgprs, sgprs=kernel.sgprs, threads=threads, lds=lds
@@ -474,3 +403,82 @@ def _text(path: Path | None) -> str:
         return untrusted.read_text(path, untrusted.OURS)
     except OSError:
         return ""
+
+
+@dataclass(frozen=True)
+class PtxasReport:
+    """The report of ptxas about a kernel.
+
+    Attributes:
+        registers: per thread.
+        frame: bytes of stack.
+        stores: bytes of spill stores.
+        loads: bytes of spill loads.
+    """
+
+    registers: int
+    frame: int
+    stores: int
+    loads: int
+
+
+def assemble_again(
+    ptx: Path, cubin: Cubin, origin: Path | None, metadata: Mapping[str, Any]
+) -> PtxasReport | None:
+    """Assemble the PTX as Triton did, and parse the report of ptxas.
+
+    Args:
+        ptx: the file.
+        cubin: the result of Triton's ptxas.
+        origin: Triton's package; None if its programs may not be run.
+        metadata: Triton's metadata of the kernel; it may be foreign.
+
+    Returns:
+        The report; None if no ptxas reproduces the cubin, or if an option in the metadata is not allowed.
+    """
+    table = configs.load("kernel-resources")["ptxas"]
+    target = _TARGET.search(untrusted.read_text(ptx, untrusted.OURS))
+    if target is None:
+        return None
+    options = [] if metadata.get("enable_fp_fusion", True) else [table["no-fusion"]]
+    options += str(metadata.get(table["options"]) or "").split()
+    # The metadata may be a stranger's, and an option of ptxas may name a file to write.
+    if any(word.partition("=")[0] not in table["allowed"] and not _VALUE.fullmatch(word) for word in options):
+        return None
+    for program in _programs(origin, table):
+        for flags in table["flags"]:
+            files = (f"--gpu-name={target[1]}", str(ptx), "-o", os.devnull)
+            argv = (str(program), "-v", *flags, *options, *files)
+            answer = query(argv, timeout=table["timeout"])
+            if answer is None or answer.code:
+                # A ptxas that does not know the GPU, or the PTX version: other flags do not help it.
+                break
+            report = parse_report(answer.err + answer.out)
+            # Another ptxas, or other flags, would report the spills of another kernel.
+            if (report.registers, report.frame) == (cubin.registers, cubin.frame):
+                return report
+    return None
+
+
+def parse_report(text: str) -> PtxasReport:
+    """Parse the output of `ptxas -v` for one kernel.
+
+    Raises:
+        FactError: it contains no report.
+    """
+    frame, registers = _FRAME.search(text), _REGISTERS.search(text)
+    if frame is None or registers is None:
+        raise FactError("the output of ptxas -v has no kernel", why=text.strip()[-500:] or None)
+    return PtxasReport(int(registers[1]), *map(int, frame.groups()))
+
+
+def has_arrays(ptx: str) -> bool:
+    """Report whether the PTX itself uses local memory, as libdevice's sin and cos do."""
+    return bool(_ARRAY.search(ptx))
+
+
+def _programs(origin: Path | None, table: Mapping[str, Any]) -> Iterator[Path]:
+    if named := os.environ.get(table["variable"]):
+        yield Path(named)
+    if origin:
+        yield from (origin / name for name in table["programs"] if (origin / name).is_file())

@@ -76,6 +76,7 @@ def nvidia(
     inside = row.get("reserved-in-cubin", False) and static >= row["reserved"]
     own = static + dynamic - (row["reserved"] if inside else 0)
     shared = own + row["reserved"]
+    # The hardware launches whole warps, and a granule of registers belongs to a warp.
     warps = -(-threads // 32)
     allocated = warps * 32 * _rounded(registers, table["granule"])
     return _least(
@@ -119,7 +120,8 @@ def amd(arch: str, *, wave: int, vgprs: int, sgprs: int, threads: int, lds: int)
         "waves": most // waves,
         "VGPRs": min(most, _by_registers(row["simds"], registers, granule, vgprs)) // waves,
         "LDS": _by_shared(row, lds),
-        "work-groups": row["barriers"] if waves > 1 else most,  # one wave needs no barrier
+        # Each work-group takes one of the hardware's barriers, but for one of a single wave.
+        "work-groups": row["barriers"] if waves > 1 else most,
     }
     if "sgprs" in row:
         groups["SGPRs"] = _by_registers(row["simds"], row["sgprs"], row["sgpr-granule"], sgprs) // waves
@@ -162,6 +164,7 @@ def _least(warps: int, most: int, blocks: Mapping[str, int], needs: Iterable[_Ne
     if over := [need for need in needs if need.used > need.most]:
         refused = ", ".join(f"{each.name} {each.used} > {each.most}{each.unit}" for each in over)
         return Occupancy(0, 0, 0.0, over[0].limiter, refused)
+    # `min` takes the first of equal ones, so the order of the table is the order of the advice.
     limiter = min(blocks, key=lambda name: blocks[name])
     held = blocks[limiter] * warps
     refused = "" if held else f"not one block fits: {limiter}"

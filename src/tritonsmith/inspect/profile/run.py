@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.text import Text
 
-from tritonsmith.compiler import call, changed_program, from_cache, run
+from tritonsmith.compiler import call, from_cache, run, user_program
 from tritonsmith.compiler.interpreter import choose_interpreter
 from tritonsmith.core import configs, untrusted
 from tritonsmith.core.command_line import command
@@ -111,7 +111,7 @@ def prepare(
     work = space.root / "kernels" / ".profile" / str(os.getpid())
     results = work / "results"
     request = ProfileRequest(str(results), tuple(profiler.sessions(times=times)))
-    step, site = changed_program.prepare_watched(argv, python, request, work, command(TASK))
+    step, site = user_program.watched_step(argv, python, request, work, command(TASK))
     if profiler.name == "ncu" and profiler.program:
         tool = profilers.nsight_argv(profiler.program, results / "report", kernels)
         step = replace(step, argv=(*tool, *step.argv))
@@ -140,7 +140,7 @@ def execute(prepared: PreparedProfile, space: Workspace, *, silent: bool = False
     log = space.log(TASK)
     space.run(prepared.before, TASK, quiet=True, log=log)
     try:
-        code = changed_program.run(prepared.step, space, TASK, log)
+        code = user_program.run_step(prepared.step, space, TASK, log)
         session, refused = _started(prepared)
         kernels = profilers.by_time(_read(prepared))
         # Proton and rocprofv3 measure everything; only ncu, which is slow, is told the names.
@@ -213,7 +213,7 @@ def _findings(
         of_it = [entry for entry in entries if entry.kernel == name]
         if len(of_it) > most:
             notes.append(f"{name}: findings are those of {most} of its {len(of_it)} compiles")
-        requests += [from_cache.asked(entry.path, (), {}) for entry in of_it[:most]]
+        requests += [from_cache.request_of_entry(entry.path, (), {}) for entry in of_it[:most]]
     if not requests:
         return nothing, notes
     try:

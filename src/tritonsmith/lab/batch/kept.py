@@ -299,7 +299,7 @@ def measured_now(manifest: Manifest) -> FolderMetrics:
         point.id: metrics.measure(manifest, point, row) if point.status == "ok" else {}
         for point, row in zip(manifest.points, table.rows, strict=True)
     }
-    notes = (*manifest.warnings, *table.warnings, *table.notes, *measure.without_text(manifest))
+    notes = (*manifest.warnings, *table.warnings, *table.notes, *measure.without_disassembly(manifest))
     return FolderMetrics(points, tuple(dict.fromkeys(notes)))
 
 
@@ -347,7 +347,7 @@ def held(folders: Sequence[Path], space: Workspace, purpose: str) -> Iterator[No
     with ExitStack() as stack:
         # Sorted: two commands that take the same locks in another order would wait for each other.
         for folder in sorted(set(folders)):
-            place = manifest.scratch(folder, space)
+            place = manifest.scratch_folder(folder, space)
             files.make_folder(place)
             busy, hints = f"in the results of {folder.name}", ["wait for it to end"]
             stack.enter_context(locks.hold(place / "lock", purpose=purpose, busy=busy, hints=hints))

@@ -172,7 +172,7 @@ def execute(
     """
     space = workspace.default()
     space.claim()
-    with manifest.held(request.out, space, PHASE):
+    with manifest.hold_output(request.out, space, PHASE):
         # Both are compiled anew in each run: their code says whether a journal still holds.
         ends = tuple(job.out for job in request.jobs)
         steps = (Remove((*ends, *request.out.glob("*-ptx-*")), space.root, phase=PHASE),)

@@ -353,6 +353,6 @@ def _figures_of_ptx(ptx: Path, program: Path, flags: Sequence[str], out: Path, p
         raise FactError("ptxas rejects this PTX", where=program, why=why)
     values = measure.values(out, point.arch, point.metadata, ptx)
     if values["spill_store_bytes"] is None:  # of a cubin without that note, ptxas itself tells
-        report = measure.parse(answer.err + answer.out)
+        report = measure.parse_report(answer.err + answer.out)
         values |= {"spill_store_bytes": report.stores, "spill_load_bytes": report.loads}
     return summary(values, "cuda")

@@ -209,7 +209,7 @@ def held(sides: ComparisonInputs) -> AbstractContextManager[None]:
         return nullcontext()
     space = workspace.default()
     space.claim()
-    return manifest.held(sides.out, space, TASK)
+    return manifest.hold_output(sides.out, space, TASK)
 
 
 def execute(

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Protocol
 
 from tritonsmith.compiler import call
-from tritonsmith.compiler.replay import pipeline
+from tritonsmith.compiler.replay import pass_chain
 from tritonsmith.compiler.replay.bindings import Binding, Call
-from tritonsmith.compiler.replay.pipeline import PipelineForm
+from tritonsmith.compiler.replay.pass_chain import PipelineForm
 from tritonsmith.core import process
 from tritonsmith.core.errors import FactError, UsageError, did_you_mean
 from tritonsmith.core.plan import files
@@ -283,9 +283,9 @@ def forms(text: str) -> tuple[PipelineForm, ...]:
         UsageError: it names no pass.
     """
     inner = text.strip()
-    while inner.startswith((f"{pipeline.MODULE}(", "any(")) and len(pipeline.split(inner, ",")) == 1:
+    while inner.startswith((f"{pass_chain.MODULE}(", "any(")) and len(pass_chain.split_form(inner, ",")) == 1:
         inner = inner.partition("(")[2].removesuffix(")").strip()
-    parsed = tuple(pipeline.parse(part) for part in pipeline.split(inner, ","))
+    parsed = tuple(pass_chain.parse_form(part) for part in pass_chain.split_form(inner, ","))
     if not parsed or not all(form.argument for form in parsed):
         raise UsageError(
             f"--pass cannot be {text!r}", hints=[f"give one or more passes: --pass '{_NAME},cse'"]
@@ -299,11 +299,11 @@ def spelled(text: str) -> str:
     for form in forms(text):
         inside = form.render()
         for operation in reversed(
-            [operation_name for operation_name in form.nest if operation_name != pipeline.MODULE]
+            [operation_name for operation_name in form.nest if operation_name != pass_chain.MODULE]
         ):
             inside = f"{operation}({inside})"
         parts.append(inside)
-    return f"{pipeline.MODULE}({','.join(parts)})"
+    return f"{pass_chain.MODULE}({','.join(parts)})"
 
 
 def calls(text: str, known: Sequence[Binding], python: Path) -> tuple[Call, ...]:

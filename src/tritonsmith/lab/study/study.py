@@ -171,7 +171,7 @@ def prepare(
             try:
                 text = history.content(triton.triton, entry.file) if history else None
                 base = out / "sources" / name if history else folder
-                request = entry.asked(base, targets, text)
+                request = entry.request(base, targets, text)
             except SmithError as error:
                 if not history and not (folder / entry.file).exists():
                     hints = [*error.hints, "kernels of a repository: --source CLONE"]
@@ -241,7 +241,7 @@ def execute(
     space.claim()
     rows = _Rows()
     subject = CompiledKernels(rows, options)
-    with manifest.held(plan.out, space, TASK):
+    with manifest.hold_output(plan.out, space, TASK):
         # Before the journal, whose key has the content of these files.
         space.run(Plan("sources", plan.files), TASK, quiet=True)
         with product.recorded(plan.out, TASK, plan.cells, plan.question, rules) as (journal, earlier):

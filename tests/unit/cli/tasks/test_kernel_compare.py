@@ -127,7 +127,7 @@ def test_one_comparison_at_a_time_writes_to_a_folder(
     a, b = (str(written(tmp_path / name, [point()]).folder) for name in "ab")
     out, other = tmp_path / "out", Workspace(tmp_path / "another home")
     other.claim()
-    with manifest.held(out, other, "kernel.compare"):
+    with manifest.hold_output(out, other, "kernel.compare"):
         with pytest.raises(Exit) as caught:
             compare_(Context(), side_a=a, side_b=b, out=str(out))
         assert caught.value.code == 1

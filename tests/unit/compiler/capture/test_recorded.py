@@ -74,7 +74,7 @@ def test_the_records_of_processes_are_merged(tmp_path: Path) -> None:
     (tmp_path / "1-10.jsonl").write_text(f"{whole}{text_of(CaptureRow(end=True))}\n", encoding="utf-8")
     second = "".join(text_of(row) + "\n" for row in rows[:2])
     (tmp_path / "2-20.jsonl").write_text(second + '{"note": "of the sec', encoding="utf-8")
-    recording = capture.read(tmp_path)
+    recording = capture.read_records(tmp_path)
     [launches] = recording.kernels
     assert (launches.kernel, launches.count) == (add, 3)
     assert (launches.grids, launches.sites) == ({"4,1,1": 3}, {"p.py:3": 3})

@@ -33,7 +33,7 @@ def test_an_entry(tmp_path: Path) -> None:
         versions = ">=3.4,<3.6"
     """)  # fmt: skip
     (entry,) = kernel_list.read(path)
-    asked = entry.asked(tmp_path, A100)
+    asked = entry.request(tmp_path, A100)
     assert (asked.file, asked.kernel, asked.signature, asked.options) == (
         file,
         "add",
@@ -75,10 +75,10 @@ def test_arguments_by_name(tmp_path: Path) -> None:
         arguments = { b_ptr = "*fp32", "*_ptr" = "*fp16:16", N = "64" }
     """)  # fmt: skip
     (entry,) = kernel_list.read(path)
-    asked = entry.asked(tmp_path, A100, text)
+    asked = entry.request(tmp_path, A100, text)
     assert asked.signature == "a_ptr=*fp16:16,b_ptr=*fp32,stride_am=i32:16,n=i32,N=64"
     with pytest.raises(ConfigError, match="no type or value for x of k"):
-        entry.asked(tmp_path, A100, text.replace("n,", "x,"))
+        entry.request(tmp_path, A100, text.replace("n,", "x,"))
 
 
 @pytest.mark.parametrize(

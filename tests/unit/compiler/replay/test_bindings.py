@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.unit.compiler.replay.dumps import dump
-from tritonsmith.compiler.replay import bindings, pipeline
+from tritonsmith.compiler.replay import bindings, pass_chain
 from tritonsmith.compiler.replay.bindings import Call, TracedCall
 from tritonsmith.worker.messages import BindingRow, FormRow
 
@@ -33,7 +33,7 @@ KNOWN = bindings.read_bindings(
 
 
 def resolved(printed: str, rehearsed: Call | None = None) -> Call | str:
-    form = pipeline.parse(printed)
+    form = pass_chain.parse_form(printed)
     return bindings.resolve(KNOWN, form.argument, form, rehearsed)
 
 

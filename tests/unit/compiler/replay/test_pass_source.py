@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.compiler.replay.dumps import dump
-from tritonsmith.compiler.replay import debugger, pass_chain
+from tritonsmith.compiler.replay import pass_chain, replayer
 from tritonsmith.compiler.replay import replayer as tools
 from tritonsmith.compiler.replay.pass_chain import PassLink
 from tritonsmith.compiler.replay.replayer import Replayer
@@ -101,7 +101,7 @@ LINK = PassLink(dump(3, "tritongpu-coalesce"), None)
 
 
 def test_types_of_the_pass_and_of_mlir(tmp_path: Path, checkout: Path) -> None:
-    made = debugger.of([LINK], tool(tmp_path, checkout), ["greedy-rewriter"], wanted=True)
+    made = replayer.debug_output([LINK], tool(tmp_path, checkout), ["greedy-rewriter"], of_passes=True)
     assert made.types == ("memory-access", "greedy-rewriter")
     assert dict(made.environ())["TRITON_LLVM_DEBUG_ONLY"] == "memory-access,greedy-rewriter"
     assert "Memory.cpp" in made.notes[0]
@@ -110,22 +110,22 @@ def test_types_of_the_pass_and_of_mlir(tmp_path: Path, checkout: Path) -> None:
 def test_debug_output_that_cannot_be_had(tmp_path: Path, checkout: Path) -> None:
     good = tool(tmp_path / "a", checkout)
     with pytest.raises(UsageError, match="greedy") as caught:
-        debugger.of([LINK], good, ["greedy"], wanted=False)
+        replayer.debug_output([LINK], good, ["greedy"], of_passes=False)
     assert caught.value.hints[0] == "did you mean 'greedy-rewriter'?"
     with pytest.raises(FactError, match="without assertions"):
-        debugger.of([LINK], tool(tmp_path / "b", checkout, asserts=False), [], wanted=True)
+        replayer.debug_output([LINK], tool(tmp_path / "b", checkout, asserts=False), [], of_passes=True)
     (tmp_path / "b" / "build" / "CMakeCache.txt").write_text(
         "CMAKE_BUILD_TYPE:STRING=Debug\nLLVM_DIR:STRING=/llvm/lib/cmake/llvm\n"
     )
     of_llvm = Replayer(None, tmp_path / "b/build/bin/triton-opt", tmp_path / "b/build", checkout)
     with pytest.raises(FactError, match="no option that shows it") as lacks:
-        debugger.of([LINK], of_llvm, [], wanted=True)
+        replayer.debug_output([LINK], of_llvm, [], of_passes=True)
     assert lacks.value.why == "-debug-only is an option of LLVM, and /llvm was built without assertions"
     assert "llvm::DebugFlag" in lacks.value.hints[0]
     with pytest.raises(FactError, match="sources of tritongpu-coalesce are required"):
-        debugger.of([LINK], tool(tmp_path / "c", None), [], wanted=True)
+        replayer.debug_output([LINK], tool(tmp_path / "c", None), [], of_passes=True)
     with pytest.raises(FactError, match="cse is not in this checkout"):
-        debugger.of([PassLink(dump(0, "cse"), None)], good, [], wanted=True)
+        replayer.debug_output([PassLink(dump(0, "cse"), None)], good, [], of_passes=True)
 
 
 def test_any_type_that_the_program_has(tmp_path: Path, checkout: Path) -> None:
@@ -133,13 +133,13 @@ def test_any_type_that_the_program_has(tmp_path: Path, checkout: Path) -> None:
     assert mine.opt
     with mine.opt.open("a") as program:
         program.write("# \0isel\0 prefix-licm\0\n")
-    made = debugger.of([LINK], mine, only=["isel", "licm"])
+    made = replayer.debug_output([LINK], mine, only=["isel", "licm"])
     assert made.flags() == ("-debug-only=isel,licm",)
     assert not made.notes
     with pytest.raises(FactError, match="no debug type 'memory-acces'") as caught:
-        debugger.of([LINK], mine, only=["memory-acces"])
+        replayer.debug_output([LINK], mine, only=["memory-acces"])
     assert caught.value.hints[0] == "did you mean 'memory-access'?"
-    everything = debugger.of([LINK], mine, everything=True)
+    everything = replayer.debug_output([LINK], mine, everything=True)
     assert everything.flags() == ("-debug",)
     assert dict(everything.environ()) == {"TRITON_ENABLE_LLVM_DEBUG": "1", "TRITON_LLVM_DEBUG_ONLY": None}
 
@@ -152,24 +152,29 @@ def test_a_breakpoint_in_a_pattern_of_the_program(tmp_path: Path) -> None:
         b"_ZNK4mlir6triton7OtherOp6verifyEv\0_Z0IE15matchAndRewriteE\0"
     )
     assert list(libtriton.classes_with(opt, "matchAndRewrite")) == ["CombineBroadcastConstant", "OpPattern"]
-    assert debugger.pattern("OpPattern", opt) == "OpPattern::matchAndRewrite"
+    assert replayer.pattern_breakpoint("OpPattern", opt) == "OpPattern::matchAndRewrite"
     with pytest.raises(FactError, match="no rewrite pattern 'CombineBroadcast'") as caught:
-        debugger.pattern("CombineBroadcast", opt)
+        replayer.pattern_breakpoint("CombineBroadcast", opt)
     assert caught.value.hints[0] == "did you mean 'CombineBroadcastConstant'?"
     assert "OpPattern" not in "".join(caught.value.hints)
 
 
 def test_nothing_asked_for_asks_for_nothing(tmp_path: Path) -> None:
-    assert debugger.of([LINK], Replayer(None, tmp_path / "gone", None, None), [], wanted=False).types == ()
+    assert (
+        replayer.debug_output(
+            [LINK], Replayer(None, tmp_path / "gone", None, None), [], of_passes=False
+        ).types
+        == ()
+    )
 
 
 def test_the_commands_of_the_debuggers(tmp_path: Path, checkout: Path) -> None:
     mine = tool(tmp_path, checkout)
-    gdb = debugger.command("gdb", mine, ("opt", "in.mlir"), "lib/a/B.cpp:7")
+    gdb = replayer.debugger_command("gdb", mine, ("opt", "in.mlir"), "lib/a/B.cpp:7")
     assert gdb[:3] == ("gdb", "-ix", str(mine.build and mine.build / "gdbinit"))
     assert gdb[-3:] == ("--args", "opt", "in.mlir")
     assert "break lib/a/B.cpp:7" in gdb
-    lldb = debugger.command("lldb", mine, ("opt", "in.mlir"), "lib/a/B.cpp:7")
+    lldb = replayer.debugger_command("lldb", mine, ("opt", "in.mlir"), "lib/a/B.cpp:7")
     assert lldb == ("lldb", "-o", "breakpoint set -f B.cpp -l 7", "-o", "run", "--", "opt", "in.mlir")
 
 
@@ -180,6 +185,6 @@ def test_a_debugger_under_a_distributions_name_is_found(
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert tools.debugger("lldb") == str(program)
+    assert tools.debugger_path("lldb") == str(program)
     with pytest.raises(FactError, match="gdb is not installed"):
-        tools.debugger("gdb")
+        tools.debugger_path("gdb")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tritonsmith.compiler.replay import pipeline
-from tritonsmith.compiler.replay.pipeline import PipelineForm
+from tritonsmith.compiler.replay import pass_chain
+from tritonsmith.compiler.replay.pass_chain import PipelineForm
 
 CANONICALIZE = (
     "canonicalize{cse-between-iterations=false    max-iterations=10 max-num-rewrites=-1 "
@@ -14,24 +14,24 @@ CANONICALIZE = (
 
 
 def test_options_with_doubled_blanks() -> None:
-    form = pipeline.parse(CANONICALIZE)
+    form = pass_chain.parse_form(CANONICALIZE)
     assert form.argument == "canonicalize"
     assert dict(form.options)["max-num-rewrites"] == "-1"
     assert len(form.options) == 6
 
 
 def test_the_nesting_of_a_pass_manager_and_of_a_reproducer() -> None:
-    assert pipeline.parse("any(cse)") == PipelineForm("cse")
-    assert pipeline.parse("any(llvm.func(canonicalize-llvm-ir))") == PipelineForm(
+    assert pass_chain.parse_form("any(cse)") == PipelineForm("cse")
+    assert pass_chain.parse_form("any(llvm.func(canonicalize-llvm-ir))") == PipelineForm(
         "canonicalize-llvm-ir", (), ("llvm.func",)
     )
-    assert pipeline.parse("builtin.module(any(tritongpu-pipeline{num-stages=3}))") == PipelineForm(
+    assert pass_chain.parse_form("builtin.module(any(tritongpu-pipeline{num-stages=3}))") == PipelineForm(
         "tritongpu-pipeline", (("num-stages", "3"),), ("builtin.module",)
     )
 
 
 def test_of_several_passes_the_first() -> None:
-    assert pipeline.parse("any(a{x=1,2 y=b},c)") == PipelineForm("a", (("x", "1,2"), ("y", "b")))
+    assert pass_chain.parse_form("any(a{x=1,2 y=b},c)") == PipelineForm("a", (("x", "1,2"), ("y", "b")))
 
 
 @pytest.mark.parametrize(
@@ -48,11 +48,11 @@ def test_of_several_passes_the_first() -> None:
     ],
 )
 def test_what_parses_again(printed: str, operation: str, text: str) -> None:
-    assert pipeline.parsable(printed, operation) == (text, ())
+    assert pass_chain.parsable_form(printed, operation) == (text, ())
 
 
 def test_a_pipeline_as_a_value_gets_braces() -> None:
-    text, changes = pipeline.parsable(
+    text, changes = pass_chain.parsable_form(
         "inline{default-pipeline=canonicalize{top-down=true} max-iterations=4}", "builtin.module"
     )
     assert text == "inline{default-pipeline={canonicalize{top-down=true}} max-iterations=4}"

@@ -16,7 +16,7 @@ from rich.console import Console
 from tests.unit.compiler.resources import elf_maker
 from tests.unit.compiler.resources.test_ptxas_report import PTX
 from tests.unit.ir.test_instructions import AMD, SASS
-from tritonsmith.compiler.manifest import Manifest, Point, Stage, record
+from tritonsmith.compiler.manifest import Manifest, Point, Stage, record_triton
 from tritonsmith.compiler.resources import measure
 from tritonsmith.compiler.resources import measure as resources_table
 from tritonsmith.core.envs import workspace
@@ -88,7 +88,7 @@ def test_rows(mixed: Manifest) -> None:
     assert (failed.error, failed.values) == ("failed: PTXASError: no", {})
     assert (amd.values["compiler_waves_per_simd"], amd.values["waves_per_simd"]) == (7, 8.0)
     assert (amd.values["lds_bytes"], amd.spilled) == (4096, 3)
-    notes = list(measure.without_text(mixed))
+    notes = list(measure.without_disassembly(mixed))
     assert [note.split(" for ")[0] for note in notes] == ["no sass", "no gcnasm"]
     assert "pip install nvidia-cuda-nvdisasm" in notes[0]
 
@@ -112,7 +112,7 @@ def test_arrays_in_local_memory_are_no_spills(tmp_path: Path, monkeypatch: pytes
     assert found.rows[0].spilled == 32, "it may spill: --spills keeps it"
     space = workspace.default()
     space.claim()
-    space.run(Plan("record", (record(made, space),)), "test", quiet=True)
+    space.run(Plan("record", (record_triton(made, space),)), "test", quiet=True)
     with pytest.raises(FactError, match="has no kernel"):  # of a program that says nothing
         measure.of_manifest(made)
     assert (tmp_path / "ran").exists()
@@ -243,7 +243,7 @@ def test_what_cannot_be_launched_and_what_ptxas_says_are_warnings(tmp_path: Path
         ("yes", ""),
         ("no: shared 262144 > 232448 B", f"{LOST} in line 3"),
     ]
-    assert list(measure.unheard(manifest(tmp_path, *points))) == []
+    assert list(measure.without_remarks(manifest(tmp_path, *points))) == []
 
 
 def test_what_is_not_known_of_a_launch_is_said(tmp_path: Path) -> None:
@@ -251,7 +251,7 @@ def test_what_is_not_known_of_a_launch_is_said(tmp_path: Path) -> None:
     found = measure.of_manifest(manifest(tmp_path, one))
     assert found.rows[0].values["launch"] is None
     assert "launchability is not checked" in found.notes[0]
-    (text,) = measure.unheard(manifest(tmp_path, one))
+    (text,) = measure.without_remarks(manifest(tmp_path, one))
     assert text.startswith(f"{one.id}: the remarks of ptxas were not recorded")
 
 

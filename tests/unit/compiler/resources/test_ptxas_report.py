@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.compiler.resources import elf_maker
 from tritonsmith.compiler.resources import measure
-from tritonsmith.compiler.resources.measure import Said
+from tritonsmith.compiler.resources.measure import PtxasReport
 from tritonsmith.core.errors import FactError
 from tritonsmith.ir import gpu_binary
 
@@ -23,9 +23,9 @@ PTX = ".target sm_90a\n.visible .entry kern()\n{\n\t.local .align 4 .b8 \t__loca
 
 
 def test_parse() -> None:
-    assert measure.parse(SAID) == Said(registers=40, frame=64, stores=24, loads=32)
+    assert measure.parse_report(SAID) == PtxasReport(registers=40, frame=64, stores=24, loads=32)
     with pytest.raises(FactError, match="has no kernel"):
-        measure.parse("ptxas fatal   : no such file")
+        measure.parse_report("ptxas fatal   : no such file")
 
 
 def test_arrays() -> None:
@@ -51,16 +51,16 @@ cat >&2 <<END
     return tmp_path / "triton"
 
 
-def ask(tmp_path: Path, origin: Path, frame: int, **metadata: object) -> tuple[Said | None, list[str]]:
+def ask(tmp_path: Path, origin: Path, frame: int, **metadata: object) -> tuple[PtxasReport | None, list[str]]:
     kernel = gpu_binary.read_cubin(gpu_binary.parse(elf_maker.cubin(registers=40, frame=frame)))
-    said = measure.again(tmp_path / "kern.ptx", kernel, origin, metadata)
+    said = measure.assemble_again(tmp_path / "kern.ptx", kernel, origin, metadata)
     calls = tmp_path / "calls"
     return said, calls.read_text(encoding="utf-8").splitlines() if calls.exists() else []
 
 
 def test_the_run_that_makes_the_same_kernel_is_believed(tmp_path: Path, origin: Path) -> None:
     said, calls = ask(tmp_path, origin, 72, enable_fp_fusion=False, ptx_options="--opt-level 1")
-    assert said == Said(40, 72, 24, 32)
+    assert said == PtxasReport(40, 72, 24, 32)
     rest = f"--fmad=false --opt-level 1 --gpu-name=sm_90a {tmp_path / 'kern.ptx'} -o /dev/null"
     assert calls == [f"-v -lineinfo {rest}", f"-v -lineinfo --regAllocOptLevel=2 {rest}"]
 
@@ -86,7 +86,7 @@ def test_an_option_of_a_stranger_names_no_file(tmp_path: Path, origin: Path, opt
 def test_without_a_triton_of_ours_no_program_runs(tmp_path: Path, origin: Path) -> None:
     kernel = gpu_binary.read_cubin(gpu_binary.parse(elf_maker.cubin(registers=40, frame=64)))
     assert origin.is_dir()
-    assert measure.again(tmp_path / "kern.ptx", kernel, None, {}) is None
+    assert measure.assemble_again(tmp_path / "kern.ptx", kernel, None, {}) is None
     assert not (tmp_path / "calls").exists()
 
 

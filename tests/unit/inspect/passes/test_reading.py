@@ -377,7 +377,7 @@ def test_a_full_disk_tells_where(tmp_path: Path) -> None:
     """The error of a write names no file."""
     with (
         pytest.raises(SmithError, match="cannot write the dump") as caught,
-        import_log.full_disk_told(tmp_path),
+        import_log.explaining_full_disk(tmp_path),
         Path("/dev/full").open("wb", buffering=0) as full,
     ):
         full.write(b"x")

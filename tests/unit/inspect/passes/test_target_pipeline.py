@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tritonsmith.compiler.replay.bindings import Binding, Call, TracedCall
-from tritonsmith.compiler.replay.pipeline import parse
+from tritonsmith.compiler.replay.pass_chain import parse_form
 from tritonsmith.inspect.passes import pipeline_table
 from tritonsmith.inspect.passes.pipeline_table import BackendPass
 
@@ -35,7 +35,7 @@ class Backend:
         passes.common.add_inliner(pm)
 """
 KNOWN = [
-    Binding(path, (((), parse(f"any({name})")),))
+    Binding(path, (((), parse_form(f"any({name})")),))
     for path, name in (("passes.ttgpuir.add_tmem", "tmem"), ("passes.ttgpuir.add_pipeline", "pipeline"))
 ]
 

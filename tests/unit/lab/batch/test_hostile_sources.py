@@ -65,7 +65,7 @@ def test_a_file_without_end_is_refused_wherever_a_kernels_file_names_it(make, tm
     path = _listed(tmp_path, 'file = "a.py"\nkernel = "k"\nsha256 = "ab"')
     (entry,) = kernel_list.read(path)
     with pytest.raises(FactError):
-        entry.asked(tmp_path, targets.default())
+        entry.request(tmp_path, targets.default())
     with pytest.raises(FactError):
         source_tree.of(tmp_path / "a.py", "k")
     with suppress(FactError):  # a pipe is no file that was captured

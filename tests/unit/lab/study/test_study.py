@@ -123,7 +123,7 @@ def test_one_study_at_a_time_writes_to_a_folder(listed: Path, tmp_path: Path, na
     other = Workspace(tmp_path / name) if name else workspace.default()
     other.claim()
     with (
-        manifest.held(made.out, other, "kernel.study"),
+        manifest.hold_output(made.out, other, "kernel.study"),
         pytest.raises(LockedError, match="another run is busy in this output folder") as caught,
     ):
         run(made, 1)

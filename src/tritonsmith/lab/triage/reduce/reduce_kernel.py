@@ -398,7 +398,7 @@ def _emptied(folder: Path) -> Iterator[None]:
     space = workspace.default()
     space.claim()
     gone = Plan("reduce", (Remove((folder,), space.root, phase="reduce"),))
-    with manifest.held(folder, space, "kernel.reduce"):
+    with manifest.hold_output(folder, space, "kernel.reduce"):
         space.run(gone, "kernel.reduce", quiet=True)
         files.make_folder(folder)
         try:
