@@ -99,7 +99,7 @@ def _reads(call: ast.Call) -> bool:
         return False
     if name in ("read_text", "read_bytes"):
         return bool(owner)
-    if name != "open" or owner in ("webbrowser", "book", "tarfile"):
+    if name != "open" or owner in ("webbrowser", "tarfile"):
         return False
     words = (*call.args, *(word.value for word in call.keywords))
     return not any(_WRITES.fullmatch(ast.unparse(word)) for word in words)

@@ -173,7 +173,7 @@ def name_cells(text: str) -> str:
         if lines and lines[0].startswith(_HEAD):
             text = _GENERATED.sub(partial(_notebook_place, generated, lines), text)
             # Messages about such a file name a line alone, too, and no other file in the same text.
-            text = _LINE.sub(lambda match, lines=lines: _cell_place(lines, int(match[1])), text)
+            text = _LINE.sub(partial(_line_place, lines), text)
     return text
 
 
@@ -376,6 +376,10 @@ def _notebook_place(generated: str, lines: list[str], match: re.Match[str]) -> s
     number = match[2] or match[3]
     notebook = lines[0].removeprefix(_HEAD)
     return f"{notebook}, {_cell_place(lines, int(number))}" if number else notebook
+
+
+def _line_place(lines: list[str], match: re.Match[str]) -> str:
+    return _cell_place(lines, int(match[1]))
 
 
 def _cell_place(lines: list[str], number: int) -> str:
