@@ -205,6 +205,7 @@ def headed_results(file: Path, head: type[Head], row: type[Row]) -> tuple[Head, 
         UnansweredError: the worker refused the request.
         SmithError: there are none, or they have another shape.
     """
+    # The head comes first, and before any compile: without it, the worker did not get as far as Triton.
     first, *lines = untrusted.read_text(file, untrusted.OURS).splitlines() or [""]
     if not first:
         raise SmithError("the worker wrote no results", where=file)

@@ -154,6 +154,7 @@ def prepare(
         if not all(part.isidentifier() for part in name.split(".")):
             hints = ["the name that the program imports: --stand-in flash_attn_2_cuda"]
             raise UsageError(f"--stand-in {name!r} is not the name of a module", hints=hints)
+    # By the process, so that two captures at the same time keep apart.
     work = space.root / "kernels" / ".capture" / str(os.getpid())
     facts = configs.load("capture")
     request = CaptureRequest(
@@ -224,6 +225,7 @@ def check(captured: Captured, prepared: PreparedCapture) -> None:
             where=python,
             hints=_provided(captured.missing),
         )
+    # A program that fails after its launches has still told what it launches.
     if captured.kernels:
         return
     recording = captured.recording
@@ -330,6 +332,7 @@ def read_records(folder: Path) -> Recording:
     """Read the records in a folder, one file per process, and merge them."""
     recording = Recording()
     merged: dict[str, Launches] = {}
+    # In the order of their start: a launcher's workers come after it, and so do their kernels in the list.
     for path in sorted(folder.glob("*.jsonl"), key=_start):
         launches: dict[str, LaunchesRow] = {}
         ended = False
@@ -347,6 +350,7 @@ def read_records(folder: Path) -> Recording:
         for key, counted in launches.items():
             if counted.count:
                 _add(merged.setdefault(key, Launches(counted.kernel)), counted)
+        # A killed process has not written the launches since its last row.
         if launches and not ended:
             recording.notes["a process ended before it could write its last counts: they may be low"] = None
     recording.kernels = list(merged.values())
@@ -443,6 +447,7 @@ def passing_sources(
     Returns:
         Recorded file name to text.
     """
+    # torch.compile writes its kernels into a cache, which for this run lies in the scratch folder.
     gone = [folder.resolve() for folder in passing]
     sources: dict[str, str] = {}
     for launches in kernels:

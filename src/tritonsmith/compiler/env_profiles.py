@@ -110,6 +110,7 @@ def environment(profiles: Iterable[Profile], version: str, *, kernel: str = "", 
         notes.append(f"the variables of Triton {version} are not known yet; these are those of {newest}")
     if kernel and not any(_KERNEL in value for profile in profiles for value in profile.set.values()):
         notes.append("no variable of these profiles uses --kernel")
+    # Triton does not create the folders of files that its variables name.
     folders = (out,) if any(_OUT in value for value in values.values()) else ()
     values = {name: value.replace(_OUT, str(out)) for name, value in values.items()}
     return Environment(values, tuple(dict.fromkeys(notes)), folders)

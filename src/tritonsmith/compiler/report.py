@@ -28,7 +28,7 @@ def table(manifest: Manifest) -> Iterator[Grid]:
 
 
 def _table(manifest: Manifest, points: Sequence[Point]) -> Grid:
-    # `source` is the ttir before the first pass: a column for it would show the same sizes twice.
+    # `source` is the ttir before the first pass, whose size tells nothing about the result.
     here = {name for point in points for name in point.stages} - {"source"}
     names = [name for name in stages(manifest) if name in here]
     failed = any(point.status != "ok" for point in points)

@@ -27,7 +27,7 @@ AUTOTUNE = "autotune"  # `--sweep autotune`
 _PASS = re.compile(r"([A-Za-z_][\w.-]*)(?:#([1-9]\d{0,3}))?", re.ASCII)
 _OPTION = re.compile(r"-{0,2}[A-Za-z][\w.-]*(=\S*)?", re.ASCII)
 _FEW = 8  # values, and points, of a summary
-# Characters of a folder's name. Below it lie names of kernels and stages, and file systems allow 255 bytes.
+# Characters of a folder's name, which file systems limit to 255 bytes.
 _LONGEST = 120
 
 
@@ -143,6 +143,7 @@ class Surgery:
                 if not _PASS.fullmatch(name):
                     hints = ["NAME or NAME#2: tritongpu-coalesce, canonicalize#2, add_coalesce"]
                     raise UsageError(f"{flag} cannot be {name!r}", hints=hints)
+        # ptxas's options are not checked: they differ from release to release, and ptxas reports a wrong one.
         for option in self.llvm:
             if not _OPTION.fullmatch(option):
                 hints = ["as opt and llc take it: disable-lsr, opt-bisect-limit=9"]
@@ -211,6 +212,7 @@ class CompilePoint:
 
     def request(self) -> PointRequest:
         """Return the point as the worker's request spells it."""
+        # IR has its types and constants in itself.
         bound = self.bound or BoundSignature()
         return PointRequest(
             target=(self.target.backend, self.target.arch, self.target.warp_size),
@@ -277,6 +279,8 @@ def sweeps_of(texts: Iterable[str]) -> tuple[tuple[Sweep, ...], bool]:
     Raises:
         UsageError: one has no name or no values, or occurs twice.
     """
+    # Values stay texts here: `64` is a constant for a parameter and a number for an option, and the kernel is
+    # not known yet.
     sweeps: dict[str, Sweep] = {}
     autotune = False
     for text in texts:

@@ -48,7 +48,8 @@ _DATE = re.compile(r"(\d{4})-?(\d\d)-?(\d\d)", re.ASCII)
 _ENDS = "3.4.0, pytorch:2.9, installed, nightly:2026-11-20; with --source, a commit, tag or branch"
 _SITES = ("lib/python3*/site-packages", "lib/python3*/dist-packages")
 TASK = "up"  # the task that makes a wheel's environment: names its receipt and logs
-# Seconds to wait while another process makes the same environment: a wheel has 200 MB, and networks are slow.
+# Seconds to wait while another process makes the same environment: a wheel has more than 150 MB, and networks
+# are slow.
 _PATIENCE = 1800.0
 _VERSIONS = re.compile(r"\(from versions: ([^)]*)\)")
 _AVAILABLE = re.compile(r"^Available versions: (.*)$", re.MULTILINE)
@@ -193,6 +194,7 @@ def _installed() -> Triton:
     if active is None or python is None:
         hints = ["activate the environment that has it", "or name the release: 3.4.0"]
         raise FactError("no Triton in the active environment, and none for Python on PATH", hints=hints)
+    # A build has the version of a release, and may be any commit after it.
     if active.checkout:
         hints = ["name the commit that it was built from, with --source CLONE"]
         what = f"the installed Triton {active.version} is a build, not a release"
@@ -222,6 +224,7 @@ def _nightly(text: str, nightlies: Sequence[Triton]) -> Triton:
 
 
 def _commit(text: str, clone: Path) -> Triton:
+    # Resolved now: a branch may move while a bisect runs.
     with git_history.opened(clone) as repository:
         commit = git_history.resolve(repository, text)
     if not commit:
@@ -274,6 +277,7 @@ def is_checkout(python: Path) -> bool:
 
 
 def _site(python: Path) -> Path | None:
+    # Not `resolve`: the interpreter of a virtual environment is a link to one without Triton.
     prefix = python.parent.parent
     sites = (site for pattern in _SITES for site in sorted(prefix.glob(pattern)))
     return next((site for site in sites if installed_tritons.version_in(site)), None)
@@ -284,6 +288,7 @@ def _with(side: Triton, word: str, *, alone: bool) -> Triton:
         return _with_option(side, match[1], match[2])
     if (named_targets := _targets(word)) is not None:
         return replace(side, targets=tuple(dict.fromkeys((*side.targets, *named_targets))))
+    # Before names of environments and releases: whoever has compiled into a folder `debug` means that folder.
     path = Path(word).expanduser().absolute()
     if path.is_dir() and next(path.rglob(manifest.FILE), None):
         if not alone:
@@ -327,6 +332,7 @@ def _targets(word: str) -> tuple[Target, ...] | None:
 
 def full(version: str) -> str:
     """Return a version with at least three numbers: `3.4.0` for `3.4`."""
+    # PEP 440 takes 3.4 and 3.4.0 for one version, and environments are named by their text.
     parsed = Version(version)
     number = ".".join(map(str, (*parsed.release, 0, 0)[: max(3, len(parsed.release))]))
     return f"{number}{str(parsed).removeprefix(parsed.base_version)}"
@@ -383,6 +389,7 @@ def check(versions: Iterable[str]) -> None:
     Raises:
         UsageError: there is no such release for this Python.
     """
+    # All at once, before the first is installed: a misspelled last one would be reported after minutes.
     missing = [version for version in dict.fromkeys(versions) if version and plan(version).steps]
     if not missing:
         return

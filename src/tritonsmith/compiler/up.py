@@ -138,8 +138,7 @@ def read_response(place: Path) -> dict[str, Any]:
 
 def _explain(failure: CommandFailedError) -> StepError:
     output = [line for line in failure.output if line.strip()]
-    # Without a network, pip repeats this warning for minutes: it tells less than the error below it, and more
-    # than any other advice.
+    # Without a network, pip repeats this warning for minutes, and would fill the lines that are shown.
     lines = [line for line in output if not line.startswith("WARNING: Retrying")][-12:]
     lines += _of_pip(failure)
     hints = [f"full log: {failure.log}"]

@@ -172,11 +172,13 @@ class DumpIndex:
 
     def text(self, dump: Dump) -> str:
         """Return `content` as text, with line feeds as line ends."""
+        # A terminal's log has carriage returns, which would make every line of a diff differ.
         return self.content(dump).decode("utf-8", "replace").replace("\r\n", "\n")
 
     def render(self) -> str:
         """Return the text of `index.json`."""
         content: dict[str, Any] = {"schema": SCHEMA, **vars(self)}
+        # A folder may be moved, or copied to another machine.
         del content["folder"]
         content["kernels"] = [vars(kernel) for kernel in self.kernels]
         # `asdict` would copy each of 20000 dumps deeply.
@@ -185,6 +187,7 @@ class DumpIndex:
 
     def pieces(self) -> Iterator[bytes]:
         """Yield the original stream, piece by piece."""
+        # Offsets count the whole stream: what lies between two dumps is the next part of the output.
         with untrusted.opened(self.folder / self.output) as output:
             at = 0
             for dump in self.dumps:
@@ -270,6 +273,7 @@ def choose_dump(index: DumpIndex, name: str, word: str) -> Dump:
         UsageError: there is no such dump, or there are several.
     """
     dumps = index.of(name)
+    # A number first: no pass has a name of digits.
     if word.isdecimal():
         if int(word) < len(dumps):
             return dumps[int(word)]

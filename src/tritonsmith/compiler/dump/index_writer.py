@@ -118,6 +118,7 @@ class IndexWriter:
             data = self._reproducer(run, data)
         # A terminal or a CI system has put carriage returns in, and the patterns of reports have none.
         data = data.replace(b"\r\n", b"\n")
+        # Errors come at once after the dump of the pass that failed; a program may print gigabytes later.
         if len(run.output) < _AFTER:
             run.output += data[: _AFTER - len(run.output)]
         if b"ime report ..." in data or b"timing report" in data:
@@ -209,6 +210,7 @@ class IndexWriter:
             return None
         if body is None or not (old.whole and row.whole):
             return True if old.whole and row.whole else None
+        # The text before is at hand, unless dumps of another unit came in between.
         last, text = self._latest
         if last != place:
             text = (self._out / old.path).read_bytes()

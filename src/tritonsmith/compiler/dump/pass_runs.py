@@ -308,6 +308,7 @@ class PipelineRuns:
         return (same or fitting or going)[-1] if going else None
 
     def _name(self, function: str) -> str:
+        # Names of C++ templates and of torch.compile's kernels may be longer than a file system allows.
         base = re.sub(UNUSUAL, "-", function).strip("-.")[:100] or "kernel"
         name, number = base, 1
         # File systems of macOS do not distinguish `Add` from `add`.
@@ -320,6 +321,7 @@ class PipelineRuns:
 
 def _begins(run: PipelineRun, banner: Banner, text: DumpText) -> bool:
     """Report whether a pipeline starts again after a failure."""
+    # A program may catch the error and compile the same function again, from the first pass on.
     return banner == run.first and text.level == TTIR and bool(run.failed)
 
 
@@ -419,7 +421,9 @@ def matched(
         Place in `passes` to seconds, and the first place that this report does not cover.
     """
     # Rows of the pipeline itself are in the order in which passes ran. A row of a nested pipeline stands
-    # where the first of its kind ran, once for all functions: it goes to the first free pass of that name.
+    # where the first of its kind ran, once for all functions: it goes to the first free pass of that name. A
+    # report covers the passes up to the first one that it does not list: that one belongs to the next
+    # pipeline.
     known = {row.name for row in rows}
     end = begin
     while end < len(passes) and passes[end][0] in known:

@@ -212,6 +212,7 @@ def dump_program(prepared: PreparedDump, step: AttachedRun, space: Workspace) ->
             space.run(prepared.run, _TASK, quiet=True, log=prepared.log, tap=tap)
         except CommandFailedError as failure:
             code = failure.code
+        # The program's last words, before anything of ours follows them on the terminal.
         splitter.idle()
         index = splitter.close(
             command=_command(step),
@@ -234,6 +235,7 @@ def failures(index: DumpIndex) -> tuple[str, ...]:
     messages = []
     for kernel in index.kernels:
         if kernel.failed:
+            # Without the compiler's own message, the exception at the end of the traceback is all there is.
             lines = kernel.error.partition(_TRACE)[0].splitlines() or kernel.error.splitlines()[-1:]
             messages.append("\n  ".join([f"{kernel.name}: {kernel.failed}", *lines[:_LINES]]))
     return tuple(messages)
@@ -256,7 +258,7 @@ def check(index: DumpIndex) -> None:
 class _Reader(threading.Thread):
     """A thread that reads the points' logs while they are written, one after the other."""
 
-    # A log may have gigabytes: what is split already when the compile ends need not be waited for.
+    # Logs may have gigabytes: when the compile ends, most of them is split already.
 
     def __init__(self, logs: Sequence[Path], splitter: Splitter, over: threading.Event) -> None:
         super().__init__(name="dump", daemon=True)
@@ -331,9 +333,11 @@ def _prepared(
         MakeDir(out, phase="prepare"),
         Write(out / UNFINISHED, import_log.list_files(out, old), phase="prepare"),
     ]
+    # Only what a dump has written: the folder of a user may have other files.
     before += [RemoveWritten(old, folders, phase="prepare")] if old else []
     before += [MakeDir(out / import_log.REPRODUCERS, phase="prepare")] if choices.reproducers else []
     before += [record]
+    # The splitting is no step, since it happens while the steps run; this is how a person repeats it.
     joined = " ".join(map(shlex.quote, streams))
     note = f"while the command runs: cat {joined} | {command('passes.dump --from-log', '-', out=out)}"
     clear = (Remove((work,), space.root, phase="clear"),)

@@ -102,7 +102,7 @@ class ListedKernel:
 
     def fits(self, version: str) -> bool:
         """Report whether the kernel is for this Triton; an unknown version (empty) fits every kernel."""
-        # A build of main has the version of the next release, as a prerelease.
+        # Nightlies (`3.6.0.dev20251012`) are prereleases, which a specifier would leave out by default.
         return not version or self.versions.contains(version, prereleases=True)
 
     def changed(self, folder: Path) -> bool:
@@ -111,6 +111,7 @@ class ListedKernel:
         Raises:
             FactError: it cannot be read.
         """
+        # Hand-written entries have no digest, and a file of a repository may not be here.
         file = folder / self.file
         if not self.sha256 or not untrusted.is_file(file):
             return False
@@ -238,6 +239,7 @@ def _entry(row: Any, number: int, common: dict[str, Any], path: Path) -> ListedK
         where=where,
         file=file,
         kernel=kernel,
+        # The name is the key of tables and folders, so there is one even for the only kernel of a file.
         name=row.get("name") or kernel or Path(file).stem,
         signature=row.get("signature", ""),
         # The first match counts, so an entry's own patterns come first; the last `own` makes its values win.
@@ -304,6 +306,7 @@ def _versions(text: str, where: str) -> SpecifierSet:
 
 
 def _check(table: Mapping[str, Any], known: Mapping[str, type], where: str) -> None:
+    # Not `isinstance`, for which `count = true` would be a number.
     for key, value in table.items():
         if key not in known:
             raise ConfigError(f"unknown key {key!r}", where=where, hints=did_you_mean(key, known))
@@ -319,6 +322,7 @@ def row(kernel: ListedKernel) -> dict[str, Any]:
         "kernel": kernel.kernel,
         "module": kernel.module,
         "signature": kernel.signature,
+        # A file refuses an entry that has both; its common arguments are in every kernel that was read.
         "arguments": None if kernel.signature else kernel.arguments,
         "targets": [target.spelling() for target in kernel.targets],
         "options": kernel.options,

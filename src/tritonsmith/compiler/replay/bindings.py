@@ -103,6 +103,7 @@ class Binding:
         first, base = self.tries[0]
         shown, options = self.shown(), dict(form.options)
         arguments = list(first)
+        # A new object of a class (`Mapping`) carries no option: the one of the observation will do.
         for position, value in enumerate(first):
             if position in shown and shown[position] in options:
                 arguments[position] = _value(options[shown[position]], value)
@@ -195,6 +196,7 @@ def resolve(
     same = [binding for binding in known if binding.argument == argument]
     if not same:
         return f"no binding adds {argument}"
+    # Only what this Triton would do itself is a fair guess: defaults of a binding need not be the backend's.
     if form is None:
         if rehearsed:
             return rehearsed
@@ -202,6 +204,7 @@ def resolve(
         if plain:
             return Call(plain[0].path)
         return f"the dump does not contain the options of {argument}, which {same[0].path} needs"
+    # Two bindings may add one pass, such as a newer one with one more argument.
     reasons = []
     for binding in same:
         call = binding.call(form, rehearsed)

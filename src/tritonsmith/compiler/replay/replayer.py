@@ -77,6 +77,7 @@ def choose(
     chosen = python or own_interpreter(index, space)
     if env:
         environment = space.env(settings.load(env).name)
+        # triton-opt takes any pass with its options; bindings exist only for what a backend calls.
         built = environment.build / "bin" / "triton-opt"
         opt = opt or (built if built.is_file() else None)
         chosen = chosen if python else environment.python
@@ -282,6 +283,7 @@ def debugger_path(name: str) -> str:
     Raises:
         FactError: it is not installed.
     """
+    # Distributions have `lldb-18` without an `lldb`.
     path = next(filter(None, map(process.which, (name, *tools.versioned(name)))), None)
     if path is None:
         hints = [f"install {name}", "or run the output of --dry-run elsewhere"]
@@ -301,6 +303,7 @@ def debugger_command(name: str, tool: Replayer, argv: Sequence[str], place: str)
     init: Path | None = tool.debugger_file(name)
     if name == "gdb":
         first = ("-ix", str(init)) if init else ()
+        # Pending, because the library that has the pass may be loaded only when the program runs.
         stops = ("-ex", "set breakpoint pending on", "-ex", f"break {place}", "-ex", "run")
         return (name, *first, *stops, "--args", *argv)
     # -S runs before lldb loads the program, -s after it; printers and source maps are needed while it loads.

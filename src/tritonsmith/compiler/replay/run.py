@@ -131,6 +131,7 @@ def prepare(
         FactError: the interpreter has no Triton.
     """
     about = digest(str(kernel_passes.index.folder.absolute()), kernel_passes.kernel.name, str(tool))
+    # One folder for one dump, kernel and replayer: a second replay overwrites the first, and fills no disk.
     work = space.root / "passes" / "replay" / about
     has_options = replay_job.tells_options(kernel_passes.links)
     calls = kernel_passes.rehearsal.calls
@@ -209,6 +210,7 @@ def _by_opt(prepared: PreparedReplay, space: Workspace) -> Iterator[ReplayResult
         try:
             space.run(plan, "passes.replay", quiet=True, log=log)
         except CommandFailedError as failure:
+            # Through `sh`, a signal comes as 128 and its number.
             died = failure.code < 0 or failure.code > _SIGNALLED
             why = _error_line(failure.output) or f"exit code {failure.code}"
             yield ReplayResult(job, "crashed" if died else "failed", why, time.monotonic() - began)
@@ -232,6 +234,7 @@ def _by_bindings(prepared: PreparedReplay, space: Workspace) -> Iterator[ReplayR
         if job.why:
             yield ReplayResult(job, "inside" if job.inside else "no binding", job.why, None)
             continue
+        # The worker writes a row even for a pass that crashes: only its own death leaves none.
         if job.number not in results:
             raise SmithError("the worker wrote no result", where=job.log)
         row = results[job.number]
@@ -254,6 +257,7 @@ def _ran(job: ReplayJob, seconds: float) -> ReplayResult:
 
 def _error_line(lines: Sequence[str]) -> str:
     """Return the first line that names an error; empty if there is none."""
+    # libtriton throws `RuntimeError: PassManager::run failed` last of all, which names no cause.
     signs = ("error:", "Assertion", "ERROR", "does not refer to", "LLVM ERROR")
     errors = [line.strip() for line in lines if any(sign in line for sign in signs)]
     return errors[0] if errors else ""
@@ -280,7 +284,7 @@ def compare_with_dump(result: Path, after: Path | None) -> ReplayStatus:
     mine, theirs = (path.read_text(encoding="utf-8", errors="replace").strip() for path in (result, after))
     if mine == theirs:
         return "exact"
-    # Only now: normalizing takes a thousand times as long as comparing, and most passes replay exactly.
+    # Only now: most passes replay exactly, and normalizing is far slower than comparing.
     return "same" if normalize.text(mine, "mlir") == normalize.text(theirs, "mlir") else "differs"
 
 

@@ -29,8 +29,10 @@ _ARRAY = re.compile(r"^\s*\.local\s", re.MULTILINE)
 _TARGET = re.compile(r"^\.target\s+(sm_\w+)", re.MULTILINE)
 _FRAME = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 _REGISTERS = re.compile(r"Used (\d+) registers")
-_VALUE = re.compile(r"\w[\w,.]*", re.ASCII)  # of an option that stands before it
-_IN_LINE = re.compile(r" in line \d+$")  # of PTX: it tells two points apart that have one remark
+# A value of the option before it. Neither a path nor another option matches.
+_VALUE = re.compile(r"\w[\w,.]*", re.ASCII)
+# The line of the PTX would tell two points apart that have one remark.
+_IN_LINE = re.compile(r" in line \d+$")
 _OCCUPANCY = re.compile(r"^; Occupancy: (\d+)", re.MULTILINE)
 _STACK = "stack_bytes"
 _NAMED = 5  # points that a note names
@@ -161,6 +163,7 @@ def of_manifest(manifest: Manifest) -> Measured:
     Raises:
         FactError: a binary cannot be read.
     """
+    # A manifest does not say what was swept: it is what differs between points.
     axes = _axes(manifest)
     rows, notes = [], []
     for point in manifest.points:
@@ -277,7 +280,7 @@ def _of_point(manifest: Manifest, point: Point, axes: tuple[str, ...]) -> tuple[
                 why = "it was not compiled here, so the ptxas that it names is not run"
             notes = [f"{point.id}: its spills are unknown: {why}"]
     assembly = _text(manifest.path(point, "amdgcn"))
-    # LLVM counts all registers as the allocator will; it does not know the shared memory of the launch.
+    # LLVM's own number does not know the shared memory that Triton's launch requests.
     if occupancy_ := _OCCUPANCY.search(assembly):
         measured["compiler_waves_per_simd"] = int(occupancy_[1])
     text = _text(manifest.path(point, "sass" if stage == "cubin" else "gcnasm"))
@@ -308,6 +311,7 @@ def values(binary: Path, arch: str, metadata: Mapping[str, Any], ptx: Path | Non
     Raises:
         FactError: it cannot be read.
     """
+    # Triton's `shared` is what the launch requests. A stranger's manifest may have anything there.
     dynamic = metadata.get("shared")
     shared = dynamic if isinstance(dynamic, int) else 0
     try:
@@ -478,6 +482,7 @@ def has_arrays(ptx: str) -> bool:
 
 
 def _programs(origin: Path | None, table: Mapping[str, Any]) -> Iterator[Path]:
+    # First the one that Triton itself would take before its own.
     if named := os.environ.get(table["variable"]):
         yield Path(named)
     if origin:

@@ -114,6 +114,8 @@ def amd(arch: str, *, wave: int, vgprs: int, sgprs: int, threads: int, lds: int)
     if row is None or str(wave) not in row["registers"] or not threads:
         return None
     waves = -(-threads // wave)
+    # On RDNA a work-group may use both compute units of a work-group processor, so limits are those of the
+    # pair.
     most = row["waves"] * row["simds"]
     registers, granule = row["registers"][str(wave)], row["granule"][str(wave)]
     groups = {
@@ -151,6 +153,7 @@ def _by_registers(simds: int, available: int, granule: int, used: int) -> int:
 
 
 def _by_shared(row: Mapping[str, Any], used: int) -> int:
+    # The hardware hands out shared memory in granules; a kernel without any is limited by something else.
     whole = row["shared"] * _KIB
     return int(whole // _rounded(used, row["shared-granule"])) if used else _ENOUGH
 
