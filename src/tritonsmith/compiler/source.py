@@ -255,8 +255,7 @@ def _wrong(text: str) -> str:
     return ""
 
 
-# Each kernel of a file asks several questions of the same tree; a second entry serves a comparison of two
-# files.
+# A file has many kernels, and each of them asks several questions of the same tree.
 @lru_cache(maxsize=2)
 def _parse(text: str) -> ast.Module | None:
     """Return the module; None if this Python cannot parse it."""
