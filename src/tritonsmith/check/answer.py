@@ -1,7 +1,4 @@
-"""The answer of a check: its passes, the culprit, and the runs of the interpreter.
-
-Show the answer of `passes.check` as a table, as sentences and as JSON.
-"""
+"""The answer of a check, the comparison of memories that it rests on, and its table, sentences and JSON."""
 
 from __future__ import annotations
 
@@ -40,13 +37,46 @@ class ResultChange(StrEnum):
     ASSUMED = "assumes what does not hold"
 
 
+_SINGLE = 4  # bytes of fp32
+_GAPS = 3  # of them are named
+_LEFT_OUT = "it does not end, or assumes what does not hold"
+_SAME = "same text"
+_WORDS = {
+    "reference": "the reference",
+    "equal": "equal",
+    "close": "close",
+    "differs": "DIFFERS",
+    "unknown": "not checked",
+    "lowered": "LLVM's dialect",
+}
+_CHANGES = {
+    ResultChange.RESULT: "changes the result",
+    ResultChange.COPIES: "makes a race: the result depends on when copies land",
+    ResultChange.READS: "makes a race: the result depends on when dots and stores read shared memory",
+    ResultChange.OUTSIDE: "makes the kernel read memory that it did not reach before",
+    ResultChange.BEYOND: "makes the kernel access shared memory outside of its allocation",
+    ResultChange.ENDLESS: "makes the kernel run without an end",
+    ResultChange.ASSUMED: "makes the kernel assume what does not hold",
+}
+_CONTENTS = {
+    Contents.EDGES: "with zeros, infinities and NaN in memory",
+    Contents.LARGE: "with large numbers in memory",
+    Contents.PRECISE: "with fractions in memory",
+    Contents.INTEGERS: "with integers of all sizes in memory",
+    Contents.ABOVE: "with nothing but positive numbers in memory",
+    Contents.BELOW: "with nothing but negative numbers in memory",
+    Contents.INTEGERS_ABOVE: "with nothing but positive integers in memory",
+    Contents.INTEGERS_BELOW: "with nothing but negative integers in memory",
+}
+
+
 @dataclass(frozen=True)
 class CheckedPass:
     """A text that a pass left, and the outcome of running it.
 
     Attributes:
         number: the number of the dump that was run.
-        name: the pass that left it, as a command line names it; empty for the input of the first pass.
+        name: the pass that left it, as a command line spells it; empty for the input of the first pass.
         status: `reference`, `same text`, `equal`, `close`, `differs`, `unknown`, or `lowered` once there
             is no Triton IR any more.
         why: the reason for `unknown`, such as an operation that the check does not know.
@@ -67,6 +97,29 @@ class CheckedPass:
     def sure(self) -> bool:
         """Return whether nothing is left open: the text was compared, and so were its waits."""
         return self.status in KNOWN and not self.waits
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first element that differs, in the order of arguments and addresses.
+
+    Attributes:
+        argument: the number of the pointer argument; None for memory reached through a pointer in memory.
+        offset: the distance of the element from that pointer, in elements.
+        before: its value in the first run; None if it was not written.
+        after: its value in the second run; None if it was not written.
+        count: the number of elements that differ.
+        written: the number of elements that either run wrote.
+        address: the byte address of the element.
+    """
+
+    argument: int | None
+    offset: int
+    before: float | None
+    after: float | None
+    count: int
+    written: int
+    address: int
 
 
 @dataclass(frozen=True)
@@ -175,42 +228,16 @@ class CheckResult:
         return sorted({row.why or row.waits for row in self.open})
 
 
-# Compare the memory that two runs wrote: the same bits, close or not, and where they first differ.
-
-_SINGLE = 4  # bytes
-
-
-@dataclass(frozen=True)
-class Difference:
-    """The first element that differs, in the order of arguments and addresses.
-
-    Attributes:
-        argument: number of the pointer argument; None for memory reached through a pointer in memory.
-        offset: distance of the element from that pointer, in elements.
-        before: its value in the first run; None if it was not written.
-        after: its value in the second run; None if it was not written.
-        count: number of elements that differ.
-        written: number of elements that either run wrote.
-        address: byte address of the element.
-    """
-
-    argument: int | None
-    offset: int
-    before: float | None
-    after: float | None
-    count: int
-    written: int
-    address: int
-
-
 @dataclass(frozen=True)
 class ReadRange:
-    """The range that a kernel accesses in its memory: sizes are not known, so this is what counts as inside.
+    """The range that a kernel accesses in its memory.
 
     Attributes:
-        spans: first and last byte address that is read or written, by region of memory.
+        spans: the first and last byte address that is read or written, by region of memory.
     """
 
+    # Neither the IR nor a launch says how large the memory behind a pointer is. What the first text accesses
+    # in any run with these sizes counts as inside.
     spans: dict[int, tuple[int, int]]
 
     @classmethod
@@ -271,6 +298,7 @@ def compare_memory(
     mine, yours = first.index(both), second.index(both)
     unequal = first.bits[mine] != second.bits[yours]
     largest = 0.0
+    # Bits first: most texts compute exactly the same, and floats are compared for the rest alone.
     if unequal.any():
         bad = unequal.copy()
         for dtype in {first.dtypes[int(number)] for number in first.kinds[mine[unequal]]}:
@@ -318,12 +346,11 @@ def _sizes(of: Written, at: Any, dtype: Any) -> Any:
 def _close(
     before: Any, after: Any, dtype: Any, least: float, slack: float, sizes: Any, *, narrow: bool
 ) -> tuple[Any, float]:
-    """Return a mask of the elements that are close, and the largest relative difference among them.
-
-    Two numbers are close within the tolerance of their type; so are sums in fp32 whose difference is rounding
-    error of parts as large as the largest result: where a sum is near 0, its parts cancelled.
-
-    """
+    """Return a mask of the elements that are close, and the largest relative difference among them."""
+    # Two numbers are close within the tolerance of their type. Where a sum is near 0, its parts cancelled,
+    # and their rounding errors are left: so a difference may also be that of parts as large as the largest
+    # result. Such parts are taken for fp32, in which Triton accumulates, unless the kernel sums in a narrower
+    # type.
     table = configs.load("passes-check")["tolerance"]
     least = max(least, table["least"])
     tolerance = table[str(dtype)] * (slack if dtype.itemsize >= _SINGLE else 1.0)
@@ -334,13 +361,14 @@ def _close(
         scale = np.maximum(np.maximum(np.abs(wide), np.abs(plain)), np.maximum(least, lost / tolerance))
         apart = np.where(wide == plain, 0.0, np.abs(wide - plain) / scale)
     apart = np.where(np.isnan(wide) & np.isnan(plain), 0.0, apart)
-    close = apart <= tolerance  # NaN is not
+    close = apart <= tolerance  # which NaN is not
     return close, float(apart[close].max(initial=0.0))
 
 
 def _whole(before: Any, after: Any, least: float, slack: float) -> tuple[Any, float]:
     """Do the same for integers; where numbers are not exact, integers made from them may be off by one."""
     tolerance = slack * configs.load("passes-check")["tolerance"]["float32"]
+    # The difference of two integers may not fit their type: it is computed modulo its size.
     unsigned = np.dtype(f"u{before.dtype.itemsize}")
     high, low = (each(before, after).astype(unsigned) for each in (np.maximum, np.minimum))
     apart = (high - low).astype(np.float64)
@@ -349,40 +377,7 @@ def _whole(before: Any, after: Any, least: float, slack: float) -> tuple[Any, fl
     return close, float((apart / np.maximum(sizes, 1.0))[close].max(initial=0.0))
 
 
-_GAPS = 3  # of them are named
-_LEFT_OUT = "it does not end, or assumes what does not hold"
-_SAME = "same text"
-_WORDS = {
-    "reference": "the reference",
-    "equal": "equal",
-    "close": "close",
-    "differs": "DIFFERS",
-    "unknown": "not checked",
-    "lowered": "LLVM's dialect",
-}
-_CHANGES = {
-    ResultChange.RESULT: "changes the result",
-    ResultChange.COPIES: "makes a race: the result depends on when copies land",
-    ResultChange.READS: "makes a race: the result depends on when dots and stores read shared memory",
-    ResultChange.OUTSIDE: "makes the kernel read memory that it did not reach before",
-    ResultChange.BEYOND: "makes the kernel access shared memory outside of its allocation",
-    ResultChange.ENDLESS: "makes the kernel run without an end",
-    ResultChange.ASSUMED: "makes the kernel assume what does not hold",
-}
-
-_CONTENTS = {
-    Contents.EDGES: "with zeros, infinities and NaN in memory",
-    Contents.LARGE: "with large numbers in memory",
-    Contents.PRECISE: "with fractions in memory",
-    Contents.INTEGERS: "with integers of all sizes in memory",
-    Contents.ABOVE: "with nothing but positive numbers in memory",
-    Contents.BELOW: "with nothing but negative numbers in memory",
-    Contents.INTEGERS_ABOVE: "with nothing but positive integers in memory",
-    Contents.INTEGERS_BELOW: "with nothing but negative integers in memory",
-}
-
-
-def table(answer: CheckResult) -> Grid:
+def pass_table(answer: CheckResult) -> Grid:
     """Return a table with one line per pass that changed the text."""
     rows = [
         (str(row.number), ", ".join((row.name or "-", *row.others)), _WORDS[row.status], _detail(row))
@@ -392,29 +387,12 @@ def table(answer: CheckResult) -> Grid:
     return tables.plain(answer.kernel, ["dump", "pass before it", "result", ""], rows, right=["dump"])
 
 
-def coverage(rows: Sequence[DialectCoverage]) -> Grid:
-    """Return a table with one line per dialect: the unknown operations of a checkout, else the known ones."""
-    every = any(row.unknown for row in rows)
-    cells = [
-        (
-            row.dialect,
-            f"{len(row.known)} of {len(row.known) + len(row.unknown)}" if every else str(len(row.known)),
-            " ".join(row.unknown if every else row.known),
-        )
-        for row in rows
-    ]
-    title = "operations that passes.check knows"
-    return tables.plain(
-        title, ["dialect", "known", "not known" if every else "operations"], cells, right=["known"]
-    )
-
-
 def _detail(row: CheckedPass) -> str:
     waits = f"waits not checked: {row.waits}" if row.waits else ""
     return row.why or "; ".join(filter(None, (f"to {row.apart:.0e}" if row.apart else "", waits)))
 
 
-def lines(answer: CheckResult) -> Iterator[str]:
+def answer_lines(answer: CheckResult) -> Iterator[str]:
     """Yield the verdict, and the evidence for it."""
     yield verdict(answer)
     if culprit := answer.culprit:
@@ -427,7 +405,8 @@ def lines(answer: CheckResult) -> Iterator[str]:
     if answer.interpreted:
         yield from _interpreted(answer.kernel, answer.interpreted)
     about = f"{answer.target}, " if answer.target else ""
-    if answer.runs:  # unknown where the check came to a limit: its process counts them at its end
+    # A check that came to a limit has no numbers: its process counts them at its end.
+    if answer.runs:
         yield f"  {about}{answer.runs} runs, {answer.elements} elements written" + (
             f"; {answer.left_out} inputs left out: {_LEFT_OUT}" if answer.left_out else ""
         )
@@ -457,7 +436,8 @@ def _interpreted(kernel: str, runs: InterpretedRuns) -> Iterator[str]:
 
 
 def interpreter_verdict(kernel: str) -> str:
-    """Return the verdict in one sentence; which of the two is wrong stays open."""
+    """Return the verdict in one sentence."""
+    # Both read the same source, so nothing here decides which of the two is wrong.
     return f"{kernel}: the front end and TRITON_INTERPRET=1 disagree: one of them is wrong"
 
 
@@ -496,7 +476,8 @@ def verdict(answer: CheckResult) -> str:
 
 
 def as_json(answer: CheckResult) -> dict[str, Any]:
-    """Return the whole answer; numbers that JSON lacks are words: `NaN`, `inf`, `-inf`."""
+    """Return the whole answer as JSON data."""
+    # A disagreement with the interpreter is no change by a pass, so a culprit comes before it.
     beside, sentence, outcome = answer.interpreted, verdict(answer), "unchanged"
     if answer.culprit:
         outcome = "changed"
@@ -510,7 +491,8 @@ def as_json(answer: CheckResult) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value with every number that JSON lacks as a word."""
+    """Return a value with the numbers that JSON lacks as words: `NaN`, `inf`, `-inf`."""
+    # Python's `json` would write them without quotes, which no other reader of JSON accepts.
     if isinstance(value, dict):
         return {name: _plain(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -522,6 +504,7 @@ def _plain(value: Any) -> Any:
 
 def open_end(answer: CheckResult) -> UndecidedError:
     """Return the error for an answer with texts that could not be checked."""
+    # "No pass changes the result" would not be true of those that follow them.
     why, hints = "\n".join(answer.reasons), ["docs/passes-check.md says what is not known"]
     if "cannot print it" in why:
         hints.append(f"what is wrong in a text: {command('passes.replay', 'DUMP', 'NUMBER')}")
@@ -558,9 +541,6 @@ def undecided(error: UndecidedError) -> dict[str, Any]:
 
 def _shown(value: float | None) -> str:
     return "not written" if value is None else f"{value:.9g}"
-
-
-# List the operations that `passes.check` knows: all, or those that a checkout's TableGen files define.
 
 
 @dataclass(frozen=True)
@@ -611,3 +591,20 @@ def _by_dialect(names: Iterable[str]) -> list[DialectCoverage]:
         )
         for dialect, members in sorted(by_prefix.items())
     ]
+
+
+def coverage_table(rows: Sequence[DialectCoverage]) -> Grid:
+    """Return a table with one line per dialect: the unknown operations of a checkout, else the known ones."""
+    every = any(row.unknown for row in rows)
+    cells = [
+        (
+            row.dialect,
+            f"{len(row.known)} of {len(row.known) + len(row.unknown)}" if every else str(len(row.known)),
+            " ".join(row.unknown if every else row.known),
+        )
+        for row in rows
+    ]
+    title = "operations that passes.check knows"
+    return tables.plain(
+        title, ["dialect", "known", "not known" if every else "operations"], cells, right=["known"]
+    )

@@ -1,4 +1,4 @@
-"""Trace a difference to its origin: the store that wrote the element, and the first value that is new."""
+"""Trace a difference to the first value that is new and its line, and find code that no input reaches."""
 
 from __future__ import annotations
 
@@ -38,6 +38,8 @@ class ValueRecorder:
         order: each operation with the digest of its result.
     """
 
+    # Digests, as the values of a run may be gigabytes.
+
     digests: set[bytes] = field(default_factory=set)
     order: list[tuple[Operation, bytes]] = field(default_factory=list)
 
@@ -56,7 +58,7 @@ class ValueRecorder:
 class LargestValue:
     """The largest absolute value among the finite floats of a run."""
 
-    found: float = 0.0
+    largest: float = 0.0
 
     def __call__(self, operation: Operation, results: tuple[Any, ...]) -> None:  # noqa: D102 - what it is
         for result, value in zip(operation.results, results, strict=True):
@@ -64,15 +66,13 @@ class LargestValue:
                 continue
             if value.dtype.kind in "fV" and value.size:
                 wide = np.abs(value.astype(np.float64))
-                self.found = max(self.found, float(wide[np.isfinite(wide)].max(initial=0.0)))
+                self.largest = max(self.largest, float(wide[np.isfinite(wide)].max(initial=0.0)))
 
 
 def first_new(before: ValueRecorder, after: ValueRecorder) -> Operation | None:
-    """Return the first operation whose value the run before never had; None if there is none.
-
-    Values that a pass takes apart, such as the tiles of a dot, are new as well: this is a hint, not a proof.
-
-    """
+    """Return the first operation whose value the run before never had; None if there is none."""
+    # A hint, not a proof: values that a pass takes apart, such as the tiles of a dot, are new as well.
+    # Constants and ranges are skipped: every pass makes some, and they explain nothing.
     for operation, digest in after.order:
         if digest not in before.digests and name_of(operation) not in _TRIVIAL:
             return operation
@@ -80,11 +80,7 @@ def first_new(before: ValueRecorder, after: ValueRecorder) -> Operation | None:
 
 
 def line_of(text: str, operation: Operation) -> str:
-    """Return FILE:LINE of the source that an operation comes from; empty if the IR does not say.
-
-    For code inlined from Triton's own library it is the line of the call.
-
-    """
+    """Return FILE:LINE of the source that an operation comes from; empty if the IR does not say."""
     name, module = name_of(operation), operation
     while parent := module.parent_op():
         module = parent
@@ -105,6 +101,8 @@ def _line(places: dict[str, re.Match[str]], at: str | None, deep: int = 0) -> st
     _, file, line, inner, caller = here.groups()
     if line:
         return f"{_BYTES.sub(_text, file)}:{line}"
+    # `callsite(inner at caller)`: the inner line, but for code of Triton's own library the line that calls
+    # it.
     inlined = _line(places, inner, deep + 1)
     return _line(places, caller, deep + 1) or inlined if not inlined or _LIBRARY.search(inlined) else inlined
 
@@ -112,8 +110,6 @@ def _line(places: dict[str, re.Match[str]], at: str | None, deep: int = 0) -> st
 def _text(escaped: re.Match[str]) -> str:
     return bytes.fromhex(escaped[0].replace("\\", "")).decode("utf-8", errors="replace")
 
-
-# Report code that the inputs of a check do not exercise: loops of one iteration, blocks that never run.
 
 _LOOPS = ("scf.for", "scf.while")
 _NOTHING = {  # operations of a block that does nothing

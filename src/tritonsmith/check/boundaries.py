@@ -1,10 +1,4 @@
-"""Find sizes on both sides of each bound that a kernel tests, and loops without a turn, as further inputs.
-
-A scalar comparison, the smaller or larger of two numbers, and the bounds of a loop are decisions. Where one
-follows from parameters and program ids alone, by arithmetic, it is evaluated for likely values of each of
-them: those near the constants of that arithmetic. Values where the decision changes become inputs.
-
-"""
+"""Find sizes on both sides of each bound that a kernel tests, and loops without a turn, as further inputs."""
 
 from __future__ import annotations
 
@@ -86,14 +80,17 @@ class BoundaryFinder:
                 if name_of(operation) == "tt.call":
                     self._calls.setdefault(symbol(attribute(operation, "callee")), []).append(operation)
 
-    def find(self, given: Sequence[Any], most: int) -> list[Boundary]:
+    def find(self, usual: Sequence[Any], most: int) -> list[Boundary]:
         """Find numbers at the bounds; those that decide about control flow come first.
 
         Args:
-            given: the kernel's arguments in the usual inputs.
+            usual: the kernel's arguments in the usual inputs.
             most: the largest number of bounds.
         """
-        values = {place: int(given[place]) for place in self._free()}
+        # Where a decision follows from parameters and program ids alone, by arithmetic, it is evaluated for
+        # likely values of each of them: those near the constants of that arithmetic. Values where it changes
+        # are bounds.
+        values = {place: int(usual[place]) for place in self._free()}
         values |= {-1 - axis: 0 for axis in range(_AXES)}
         bounds: dict[Boundary, None] = {}
         for decision in self._decisions():
@@ -110,6 +107,7 @@ class BoundaryFinder:
 
     def _decisions(self) -> Iterator[_Decision]:
         """Yield the decisions of control flow, then other comparisons."""
+        # A scalar comparison, the smaller or larger of two numbers, and the bounds of a loop are decisions.
         every = [operation for function in self._functions.values() for operation in function.walk()]
         control = {
             operand
@@ -132,16 +130,18 @@ class BoundaryFinder:
             if all(self._lead(operand, decision, set()) for operand in decision.operands):
                 yield decision
 
-    def _lead(self, value: SSAValue, decision: _Decision, seen: set[SSAValue]) -> bool:
+    def _lead(self, value: SSAValue, decision: _Decision, visited: set[SSAValue]) -> bool:
         """Collect the arithmetic by which a value follows from parameters and ids; False if it does not."""
-        if value in seen or any(result == value for step in decision.steps for result in _made(step)):
+        if value in visited or any(
+            result == value for step in decision.steps for result in _results_of(step)
+        ):
             return True
-        seen.add(value)
+        visited.add(value)
         if len(decision.steps) > _LONGEST or not _is_number(value):
             return False
         owner = value.owner
         if isinstance(owner, Block):
-            return self._lead_out(value, owner, decision, seen)
+            return self._lead_out(value, owner, decision, visited)
         name = name_of(owner)
         if (number := constant_of(value)) is not None:
             decision.constants.add(number)
@@ -149,12 +149,12 @@ class BoundaryFinder:
             decision.places.add(-1 - integer(owner, "axis"))
         elif not name.startswith("arith.") and name not in ("tt.call", _GRID):
             return False
-        if not all(self._lead(operand, decision, seen) for operand in owner.operands):
+        if not all(self._lead(operand, decision, visited) for operand in owner.operands):
             return False
         decision.steps.append(owner)
         return True
 
-    def _lead_out(self, value: SSAValue, block: Block, decision: _Decision, seen: set[SSAValue]) -> bool:
+    def _lead_out(self, value: SSAValue, block: Block, decision: _Decision, visited: set[SSAValue]) -> bool:
         """Do the same for a parameter of the kernel, or of a function that is called once."""
         if value in self._parameters:
             decision.places.add(self._parameters.index(value))
@@ -171,7 +171,7 @@ class BoundaryFinder:
             for parameter, argument in zip(block.args, calls[0].operands, strict=True)
             if parameter is value
         )
-        if not self._lead(outside, decision, seen):
+        if not self._lead(outside, decision, visited):
             return False
         decision.steps.append((value, outside))
         return True
@@ -230,7 +230,7 @@ class BoundaryFinder:
         return bool(results[0]) if len(results) == 1 else results[0] < results[1]
 
 
-def _made(step: Operation | tuple[SSAValue, SSAValue]) -> Sequence[SSAValue]:
+def _results_of(step: Operation | tuple[SSAValue, SSAValue]) -> Sequence[SSAValue]:
     return step[:1] if isinstance(step, tuple) else step.results
 
 

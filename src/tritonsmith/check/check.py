@@ -1,7 +1,4 @@
-"""Run the IR after each pass on the same inputs, and name the first pass that changes the result.
-
-Check a kernel with one Triton: dump it, then check the dump.
-"""
+"""Run the IR after each pass on the same inputs, and name the first pass that changes the result."""
 
 from __future__ import annotations
 
@@ -49,6 +46,95 @@ from tritonsmith.worker.messages import ChildRow, GenericJobRequest, GenericRequ
 
 _STAGES = re.compile(r"\bnum[-_]stages=(\d{1,2})\b")
 _LLVM = re.compile(r'^\s*(?:"llvm\.func"\(|llvm\.func\b)', re.MULTILINE)
+
+
+def check_kernel(
+    request: CompileRequest,
+    where: Interpreter,
+    out: Path | None = None,
+    seeds: int | None = None,
+    *,
+    silent: bool = False,
+    through_llvm: bool = False,
+    interpreted: bool = False,
+    stop: Callable[[], bool] = lambda: False,
+    timeout: int | None = None,
+) -> tuple[DumpIndex, CheckResult]:
+    """Dump a kernel, and check the dump.
+
+    Args:
+        request: the compile request.
+        where: the interpreter with the Triton to use.
+        out: folder of the dump; one in the workspace if None.
+        seeds: how many inputs; None for the usual number.
+        silent: show no progress.
+        through_llvm: run the IR in LLVM's dialect as well.
+        interpreted: compare the first text with TRITON_INTERPRET=1.
+        stop: returns whether to give up; polled.
+        timeout: seconds that the check may take; None for the usual limit.
+
+    Raises:
+        UsageError: the request has several targets or variants.
+        SmithError: the kernel does not compile, or its IR cannot be run.
+    """
+    prepared = run.of_kernel(require_single(request), where, Choices(), out)
+    index, compiled = run.dump_kernel(prepared, silent=silent)
+    failed = next((point for point in compiled.points if point.status != "ok"), None)
+    if failed and not index.dumps:  # in the front end: no pass ran
+        raise UndecidedError("the kernel does not compile", where=request.file, why=failed.error)
+    run.check(index)
+    kernel = choose_kernel(index, index.kernels[0].name)
+    against = TritonInterpreter(prepared.compile, where, silent=silent) if interpreted else None
+    answer = check(
+        index,
+        kernel,
+        where.python,
+        where.space,
+        seeds,
+        silent=silent,
+        through_llvm=through_llvm,
+        against=against,
+        names=tuple(name for name, _ in parameters(prepared.compile)),
+        stop=stop,
+        timeout=timeout,
+    )
+    return index, answer
+
+
+def check_dump(
+    folder: Path,
+    kernel: str,
+    seeds: int | None = None,
+    *,
+    env: str = "",
+    interpreter: Path | None = None,
+    silent: bool = False,
+    through_llvm: bool = False,
+    timeout: int | None = None,
+) -> tuple[DumpIndex, CheckResult]:
+    """Check a kernel of a dump with an interpreter that prints its generic form.
+
+    Args:
+        folder: folder of the dump.
+        kernel: name of the kernel, if the dump has several.
+        seeds: how many inputs; None for the usual number.
+        env: environment with the Triton to use; empty for the dump's.
+        interpreter: the interpreter with the Triton to use; None for the environment's or the dump's.
+        silent: show no progress.
+        through_llvm: run the texts in LLVM's dialect as well.
+        timeout: seconds that the check may take; None for the usual limit.
+
+    Raises:
+        SmithError: there is no such dump or interpreter, or the IR cannot be run.
+    """
+    index, space = indexes.read(folder), workspace.default()
+    dumped = choose_kernel(index, kernel)
+    chosen = replayer.choose(index, space, env=env, python=interpreter, triton_opt=None)
+    python = replayer.require_python(chosen)
+    answer = check(
+        index, dumped, python, space, seeds, silent=silent, through_llvm=through_llvm, timeout=timeout
+    )
+    return index, answer
 
 
 def check(
@@ -102,12 +188,12 @@ def check(
     }
     with LimitedChecks(timeout, stop) as checks:
         answer = checks.check(request)
-    pass_check = _made(index, kernel, texts, seeds, names, through_llvm=through_llvm)
+    pass_check = _pass_check(index, kernel, texts, seeds, names, through_llvm=through_llvm)
     # The reference alone proves nothing, and must not read as "no pass changes the result".
     if answer.checked == 1 and not answer.culprit and not answer.open:
         raise UndecidedError("no pass of this kernel could be compared", where=index.folder)
     if not (answer.culprit or kernel.failed or pass_check.ended):
-        answer = replace(answer, passes=(*answer.passes, missing(index, kernel, dumps[-1])))
+        answer = replace(answer, passes=(*answer.passes, missing_texts(index, kernel, dumps[-1])))
     return replace(answer, interpreted=_interpreted(answer, pass_check, against)) if against else answer
 
 
@@ -125,7 +211,7 @@ def in_process(
     index = indexes.read(Path(request["folder"]))
     kernel = index.kernels[request["kernel"]]
     names, llvm = tuple(request["names"]), request["through_llvm"]
-    pass_check = _made(index, kernel, request["texts"], request["seeds"], names, through_llvm=llvm)
+    pass_check = _pass_check(index, kernel, request["texts"], request["seeds"], names, through_llvm=llvm)
     return pass_check.run(begun, done)
 
 
@@ -147,13 +233,13 @@ def changed_result(before: str, after: str) -> tuple[str, str]:
         return "", f"the IR cannot be run: {error}"
     except SmithError as error:
         return "", f"the IR cannot be run: {error.why or error.what}"
-    if compared.found is None:
+    if compared.changed is None:
         return "", "the passes do not change the result"
-    change = str(compared.found.change)
+    change = str(compared.changed.change)
     return change, f"wrong: {change}"
 
 
-def _made(
+def _pass_check(
     index: DumpIndex,
     kernel: DumpedKernel,
     texts: dict[str, str],
@@ -170,31 +256,27 @@ def _made(
     )
 
 
-def _interpreted(answer: CheckResult, made: PassCheck, against: TritonInterpreter) -> InterpretedRuns:
+def _interpreted(answer: CheckResult, pass_check: PassCheck, against: TritonInterpreter) -> InterpretedRuns:
     first = answer.passes[0]
     if first.status != "reference":
         return InterpretedRuns("unknown", f"the first text cannot be run: {first.why}")
-    made.refer()  # once more: it has ended within the limits
-    return against.compare(made.reference)
+    pass_check.refer()  # once more: it has ended within the limits
+    return against.compare(pass_check.reference)
 
 
 def inputs_of(seeds: int) -> list[CheckInputs]:
-    """Return the inputs of a check: for every seed the programs that its sizes are meant for.
-
-    With several seeds the last one has edge cases in memory, except for its last program: a dot over NaN is
-    NaN whatever the other operand is. The first program of the second seed also runs with large numbers, with
-    fractions and with integers of all sizes; that of the first seed, whose sizes are less than a block, with
-    only positive or only negative numbers.
-
-    """
+    """Return the inputs of a check: for every seed the programs that its sizes are meant for."""
     programs = configs.load("passes-check")["inputs"]["programs"]
     inputs: list[CheckInputs] = []
     for seed in range(seeds):
         *others, last = (CheckInputs(seed, (x, y, z)) for x, y, z in programs[seed % 3])
+        # The last program has no edge cases: a dot over NaN is NaN whatever the other operand is.
         contents = Contents.EDGES if 0 < seed == seeds - 1 else Contents.PLAIN
         inputs += [*(replace(item, contents=contents) for item in others), last]
     if seeds == 1:  # the user wants a quick answer
         return inputs
+    # These contents need no other sizes, so one program has to do: that of the second seed, whose sizes are
+    # several blocks, or of the first, where masked elements stand beside numbers of only one sign.
     varied = (Contents.LARGE, Contents.PRECISE, Contents.INTEGERS)
     inputs += [CheckInputs(1, (0, 0, 0), kind) for kind in varied]
     cut = (Contents.ABOVE, Contents.BELOW, Contents.INTEGERS_ABOVE, Contents.INTEGERS_BELOW)
@@ -223,7 +305,7 @@ def _of_modules(index: DumpIndex, kernel: DumpedKernel) -> list[Dump]:
     ]
 
 
-def missing(index: DumpIndex, kernel: DumpedKernel, last: Dump) -> CheckedPass:
+def missing_texts(index: DumpIndex, kernel: DumpedKernel, last: Dump) -> CheckedPass:
     """Describe the texts that passes left after the last module and before LLVM's dialect, as one row."""
     rest = [dump for dump in index.of(kernel.name) if dump.number > last.number and dump.language == "mlir"]
     why = "the dump ends before LLVM's dialect"
@@ -238,7 +320,7 @@ def _stages(dumps: list[Dump]) -> int:
     return max((int(digits) for dump in dumps for digits in _STAGES.findall(dump.pipeline)), default=0)
 
 
-def given_to(index: DumpIndex, kernel: DumpedKernel, checked: CheckedPass) -> Dump:
+def dump_before(index: DumpIndex, kernel: DumpedKernel, checked: CheckedPass) -> Dump:
     """Return the dump that a pass was given; its `pipeline` is that pass."""
     dumps = _of_modules(index, kernel)
     place = next(number for number, dump in enumerate(dumps) if dump.number == checked.number)
@@ -294,7 +376,7 @@ class PassCheck:
         kernel: DumpedKernel,
         dumps: list[Dump],
         texts: dict[str, str],
-        wanted: list[CheckInputs],
+        inputs: list[CheckInputs],
         more: Sequence[CheckInputs] = (),
         *,
         through_llvm: bool = False,
@@ -307,7 +389,7 @@ class PassCheck:
         self._culprit: Culprit | None = None
         self._before = self._key = self._waits = ""
         self._last = CheckedPass(0, "", "unknown")  # of the text that is the key
-        self.reference = ReferenceRuns(wanted, names, _stages(dumps), stop, more)
+        self.reference = ReferenceRuns(inputs, names, _stages(dumps), stop, more)
 
     def refer(self) -> None:
         """Run the first text alone, to obtain its runs."""
@@ -337,11 +419,13 @@ class PassCheck:
         raw = self._texts.get(dump.sha256, "")
         say = partial(CheckedPass, dump.number, name, others=self._others(place, name))
         if not raw:
-            if not self._through_llvm and self._is_lowered(place):  # 3.4 cannot read all that it printed
+            # The reader of 3.4 rejects some of what the same release prints in LLVM's dialect.
+            if not self._through_llvm and self._is_lowered(place):
                 return say("lowered")
             return say("unknown", "this Triton cannot print it")
+        # Most passes change nothing but locations. Where the same text could not be run, this cannot either.
         plain = without_locations(raw)
-        if plain == self._key:  # where that could not be run, this cannot either
+        if plain == self._key:
             status = "unknown" if self._last.status == "unknown" else "same text"
             return say(status, self._last.why, waits=self._last.waits)
         try:
@@ -349,7 +433,8 @@ class PassCheck:
             self._before = raw
         except (UnsupportedIrError, FactError, RecursionError, MemoryError) as error:
             row = say("unknown", _why(error))
-            if all(earlier.status != "reference" for earlier in rows):  # a part of its runs may be there
+            # A text that fails under its third inputs has left two runs, which must not become a reference.
+            if all(earlier.status != "reference" for earlier in rows):
                 self.reference.forget()
         self._key, self._last = plain, row
         return row
@@ -370,19 +455,21 @@ class PassCheck:
             self._gaps = (*mixed, *runs.reached.gaps(kernel.functions, raw))
             return row
         comparison = runs.compare(kernel)
-        if comparison.found:
+        if comparison.changed:
             row = say("differs")
-            suspects = _suspects([*rows, row], comparison.found)
-            self._culprit = self._blamed(suspects, row, comparison.found, self._before, raw)
+            suspects = _suspects([*rows, row], comparison.changed)
+            self._culprit = self._blamed(suspects, row, comparison.changed, self._before, raw)
             return row
         if isinstance(kernel, TritonKernel):
-            self._waits = comparison.waits  # LLVM's texts are not asked for theirs
+            # Texts in LLVM's dialect run at once only: what was known of the waits before stays.
+            self._waits = comparison.waits
         return say("close" if comparison.apart else "equal", apart=comparison.apart, waits=self._waits)
 
     def _answer(self, rows: list[CheckedPass]) -> CheckResult:
         runs, culprit = self.reference, self._culprit
         if self._kernel.failed and not culprit and rows[-1].status != "lowered":
-            number = self._dumps[-1].number + 1  # what it would have left
+            # The pass that fails leaves no text: the row stands for the one that it would have left.
+            number = self._dumps[-1].number + 1
             rows.append(CheckedPass(number, self._kernel.failed, "unknown", "the pass fails"))
         if not runs.memories:
             whys = sorted({row.why for row in rows if row.why})
@@ -408,6 +495,7 @@ class PassCheck:
         labels = (dump.label for dump in between if dump.language == "mlir" and not dump.inside)
         return tuple(dict.fromkeys(label for label in labels if label != name))
 
+    # A dump that ends within Triton's dialects was cut off, or the rest is no text of a module.
     @property
     def ended(self) -> bool:
         """Return whether the last text is beyond Triton's dialects."""
@@ -428,10 +516,10 @@ class PassCheck:
         return lowered(raw) if self._through_llvm and '"tt.func"(' not in raw else parsed(raw)
 
     def _blamed(
-        self, suspects: tuple[str, ...], row: CheckedPass, found: ChangedRun, before: str, after: str
+        self, suspects: tuple[str, ...], row: CheckedPass, changed: ChangedRun, before: str, after: str
     ) -> Culprit:
         """Run both sides again with recorded values, and name the culprit."""
-        inputs, difference = found.inputs, found.difference
+        inputs, difference = changed.inputs, changed.difference
         old, new = ValueRecorder(), ValueRecorder()
         kernels = [
             kernel for kernel in map(self._kernel_in, map(without_locations, (before, after))) if kernel
@@ -439,15 +527,15 @@ class PassCheck:
         # These errors are the finding itself; the values up to that point are recorded.
         with suppress(EndlessError, FreedError, AssumedError, AccessError):
             for kernel, recorder, timed in zip(kernels, (old, new), (False, True), strict=True):
-                order, slow = (found.order, found.slow) if timed else (Order.AT_ONCE, None)
+                order, slow = (changed.order, changed.slow) if timed else (Order.AT_ONCE, None)
                 self.reference.run(kernel, inputs, recorder, order, slow)
         arguments = self.reference.given[inputs.arguments]
         one_level = len({isinstance(kernel, LoweredKernel) for kernel in kernels}) == 1
-        operation = found.by or (blame.first_new(old, new) if one_level else None)
+        operation = changed.by or (blame.first_new(old, new) if one_level else None)
         behind = difference.argument if difference else None
         return Culprit(
             row,
-            found.change,
+            changed.change,
             difference,
             inputs.seed,
             inputs.program,
@@ -457,7 +545,7 @@ class PassCheck:
             name_of(operation) if operation else "",
             blame.line_of(after, operation) if operation else "",
             suspects,
-            found.place,
+            changed.place,
         )
 
 
@@ -472,107 +560,20 @@ def _why(error: Exception) -> str:
     return str(error)
 
 
-def _suspects(rows: list[CheckedPass], found: ChangedRun) -> tuple[str, ...]:
+def _suspects(rows: list[CheckedPass], changed: ChangedRun) -> tuple[str, ...]:
     """Return the passes since the last text known to be right in this order, up to the one that differs."""
-    right = [row.sure if found.order is not Order.AT_ONCE else row.status in KNOWN for row in rows]
+    # A race can have come in with any text whose waits could not be checked, although its result is right.
+    right = [row.sure if changed.order is not Order.AT_ONCE else row.status in KNOWN for row in rows]
     last = max((number for number, is_right in enumerate(right) if is_right), default=0)
     return tuple(dict.fromkeys(name for row in rows[last + 1 :] for name in (row.name, *row.others)))
 
 
 def _scalars(given: tuple[Argument, ...]) -> dict[str, Any]:
     """Return the arguments that are numbers, without those large enough to be an address."""
+    # Once descriptors are expanded, an address is an i64 like any other.
     return {
         argument.name or f"#{number}": argument.value.item()
         for number, argument in enumerate(given)
         if hasattr(argument.value, "item")
         and not (argument.value.dtype.kind == "i" and int(argument.value) >= 1 << 39)
     }
-
-
-def check_kernel(
-    asked: CompileRequest,
-    where: Interpreter,
-    out: Path | None = None,
-    seeds: int | None = None,
-    *,
-    silent: bool = False,
-    through_llvm: bool = False,
-    interpreted: bool = False,
-    stop: Callable[[], bool] = lambda: False,
-    timeout: int | None = None,
-) -> tuple[DumpIndex, CheckResult]:
-    """Dump a kernel, and check the dump.
-
-    Args:
-        asked: the compile request.
-        where: the interpreter with the Triton to use.
-        out: folder of the dump; one in the workspace if None.
-        seeds: how many inputs; None for the usual number.
-        silent: show no progress.
-        through_llvm: run the IR in LLVM's dialect as well.
-        interpreted: compare the first text with TRITON_INTERPRET=1.
-        stop: returns whether to give up; polled.
-        timeout: seconds that the check may take; None for the usual limit.
-
-    Raises:
-        UsageError: the request has several targets or variants.
-        SmithError: the kernel does not compile, or its IR cannot be run.
-    """
-    prepared = run.of_kernel(require_single(asked), where, Choices(), out)
-    index, compiled = run.dump_kernel(prepared, silent=silent)
-    failed = next((point for point in compiled.points if point.status != "ok"), None)
-    if failed and not index.dumps:  # in the front end: no pass ran
-        raise UndecidedError("the kernel does not compile", where=asked.file, why=failed.error)
-    run.check(index)
-    kernel = choose_kernel(index, index.kernels[0].name)
-    against = TritonInterpreter(prepared.compile, where, silent=silent) if interpreted else None
-    answer = check(
-        index,
-        kernel,
-        where.python,
-        where.space,
-        seeds,
-        silent=silent,
-        through_llvm=through_llvm,
-        against=against,
-        names=tuple(name for name, _ in parameters(prepared.compile)),
-        stop=stop,
-        timeout=timeout,
-    )
-    return index, answer
-
-
-def check_dump(
-    folder: Path,
-    kernel: str,
-    seeds: int | None = None,
-    *,
-    env: str = "",
-    interpreter: Path | None = None,
-    silent: bool = False,
-    through_llvm: bool = False,
-    timeout: int | None = None,
-) -> tuple[DumpIndex, CheckResult]:
-    """Check a kernel of a dump with an interpreter that prints its generic form.
-
-    Args:
-        folder: folder of the dump.
-        kernel: name of the kernel, if the dump has several.
-        seeds: how many inputs; None for the usual number.
-        env: environment with the Triton to use; empty for the dump's.
-        interpreter: the interpreter with the Triton to use; None for the environment's or the dump's.
-        silent: show no progress.
-        through_llvm: run the texts in LLVM's dialect as well.
-        timeout: seconds that the check may take; None for the usual limit.
-
-    Raises:
-        SmithError: there is no such dump or interpreter, or the IR cannot be run.
-    """
-    index, space = indexes.read(folder), workspace.default()
-    dumped = choose_kernel(index, kernel)
-    chosen = replayer.choose(index, space, env=env, python=interpreter, triton_opt=None)
-    python = replayer.require_python(chosen)
-    answer = check(
-        index, dumped, python, space, seeds, silent=silent, through_llvm=through_llvm, timeout=timeout
-    )
-    return index, answer

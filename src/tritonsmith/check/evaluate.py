@@ -12,10 +12,9 @@ from xdsl.dialects import builtin
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tritonsmith.check import arith, asynchronous, descriptors, gpu, tensor_memory, triton
-from tritonsmith.check.in_flight import OutOfBoundsError
+from tritonsmith.check.in_flight import OutOfBoundsError, Turns
 from tritonsmith.check.module import Array, UnsupportedIrError, attribute, name_of
 from tritonsmith.check.program import MISUSED, EndlessError, OperationTable, TensorProgram, Values, bind
-from tritonsmith.check.warps import Turns
 
 OPERATIONS = OperationTable.of(
     arith.OPERATIONS,
@@ -230,8 +229,8 @@ class EvaluatedProgram(TensorProgram):
             if shape is not None and np.shape(value) != shape:
                 raise UnsupportedIrError(f"{name} with a result of shape {np.shape(value)}")
             self._values[result] = value
-        if self.seen is not None:
-            self.seen(operation, results)
+        if self.recorder is not None:
+            self.recorder(operation, results)
 
     @_STRUCTURED.known("scf.for", operands=("lower", "upper", "step", "carried*"))
     def _for(self, operation: Operation, lower: Array, upper: Array, step: Array, carried: Values) -> Values:

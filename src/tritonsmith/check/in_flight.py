@@ -1,19 +1,15 @@
-"""Track asynchronous work: copies, dots and stores that hardware may finish at any time before their wait.
-
-A program whose waits are right computes the same whenever that is. So it runs in two orders: copies land as
-late as their waits allow, with all readers at once; and dots and stores read as late as theirs allow, with
-all copies at once. A result that only one of them shows is a race.
+"""Track what a program does at the same time: asynchronous copies, dots and stores, and partitions of warps.
 
 Sources: TritonGPUOps.td and TritonNvidiaGPUOps.td; groups of copies and mbarriers behave as PTX describes
 them (`cp.async.wait_group`, `wgmma.wait_group`, `cp.async.bulk.wait_group.read`, `mbarrier`).
-
 """
 
 from __future__ import annotations
 
 import math
+import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -21,13 +17,16 @@ from typing import Any
 import numpy as np
 
 from tritonsmith.check.module import UnsupportedIrError
-from tritonsmith.check.warps import Turns
 
 Array = np.ndarray[Any, Any]
-_UNKNOWN = b"\x5a"  # each byte of shared memory that nobody wrote
-_FIRST = 1 << 16  # barriers carry numbers from here on, which memory that nobody wrote does not hold
+_UNKNOWN = b"\x5a"  # each byte of unwritten shared memory
+_FIRST = 1 << 16  # barriers carry numbers from here on, which unwritten memory does not hold
 
 
+# Hardware may finish asynchronous work at any time before its wait, and a program whose waits are right
+# computes the same whenever that is. Two extremes show those that are not: copies that land as late as their
+# waits allow, with all readers at once; and dots and stores that read as late as theirs allow, with all
+# copies at once. A result that only one of them shows is a race.
 class Order(Enum):
     """The time at which asynchronous work is done."""
 
@@ -49,16 +48,16 @@ class OutOfBoundsError(Exception):
 
 
 class OutsideMemory:
-    """A part of shared or tensor memory that lies outside of its allocation.
-
-    A program may compute such a place and never use it, as the last iteration of a pipelined loop does: only
-    an access is an error.
+    """A part of shared or tensor memory outside of its allocation.
 
     Args:
         shape: the shape of the part.
         dtype: the dtype of its elements.
         why: the place and the allocation, in words.
     """
+
+    # A program may compute such a place and never use it, as the last iteration of a pipelined loop does. So
+    # it is a value, and only an access to it is an error.
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], why: str) -> None:
         self.shape, self.dtype, self.why = shape, dtype, why
@@ -129,7 +128,7 @@ def unwritten(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
 
 @dataclass
 class _Barrier:
-    """An mbarrier: a phase ends when all have arrived, and all expected bytes, too."""
+    """An mbarrier: a phase ends when all threads and all expected bytes have arrived."""
 
     count: int
     missing: int
@@ -201,8 +200,9 @@ class InFlight:
 
     def allocated(self, operation: Any, contents: Array) -> Array:
         """Return shared memory: an operation allocates the same place in each iteration of a loop."""
-        # In other orders a loop's allocation is the same place each time, so that a copy of the iteration
-        # before, which is still under way, lands where it does on the GPU.
+        # Late copies need that: one of the iteration before, which is still under way, has to land where it
+        # does on the GPU. If all work is done at once, fresh memory shows a read of the iteration before
+        # instead.
         if self.order is Order.AT_ONCE:
             return contents
         memory = self._allocated.setdefault(operation, contents)
@@ -221,7 +221,7 @@ class InFlight:
         # Only the bounds of the views are compared, which is quick: buffers do not interleave.
         if any(np.may_share_memory(copy.memory, memory) for copy in late):
             raise FreedError
-        # Whoever reads freed memory gets what another allocation may have put there.
+        # A read of freed memory gets what another allocation may have put there.
         if self.order is not Order.AT_ONCE:
             memory[...] = unwritten(memory.shape, memory.dtype)
 
@@ -397,3 +397,97 @@ class InFlight:
         if not 0 <= number < len(self._barriers):
             raise BarrierError("a barrier that was not made")
         return self._barriers[number]
+
+
+@dataclass
+class Turns:
+    """The turns of the partitions of a warp-specialized program.
+
+    Attributes:
+        slow: the number of the partition that runs only while all others wait; None if there is none.
+        now: the number of the partition that runs.
+        alive: partitions that have not ended.
+        waiting: partitions that have waited since a barrier last moved.
+    """
+
+    slow: int | None = None
+    now: int = 0
+    alive: list[int] = field(default_factory=list)
+    waiting: set[int] = field(default_factory=set)
+    _moved: threading.Condition = field(default_factory=threading.Condition)
+    _failed: list[BaseException] = field(default_factory=list)
+
+    def run(self, parts: Sequence[Callable[[], Any]]) -> Any:
+        """Run all parts, and return the result of the first one, which runs in this thread.
+
+        The first error is raised again here.
+        """
+        self.alive = list(range(len(parts)))
+        threads = [
+            threading.Thread(target=self._part, args=(number, part), daemon=True)
+            for number, part in enumerate(parts)
+            if number
+        ]
+        for thread in threads:
+            thread.start()
+        result = self._part(0, parts[0])
+        for thread in threads:
+            thread.join()
+        if self._failed:  # an interrupt, or the first error
+            raise next(
+                (failure for failure in self._failed if not isinstance(failure, Exception)), self._failed[0]
+            )
+        return result
+
+    def _part(self, number: int, part: Callable[[], Any]) -> Any:
+        # Threads are only a way to stop in the middle of a partition. Only one of them runs, until it waits
+        # for a barrier that nothing completes yet, or ends; so a run is the same each time.
+        with self._moved:
+            self._moved.wait_for(lambda: self.now == number)
+        result = None
+        try:
+            if not self._failed:
+                result = part()
+        except BaseException as error:  # noqa: BLE001 - raised again where the parts began
+            self._failed.append(error)
+        with self._moved:
+            # The successor is computed first: `_after` needs the place of this part among the living ones.
+            following = self._after(number)
+            self.alive.remove(number)
+            self.waiting.clear()
+            self._go(following)
+        return result
+
+    def pass_on(self) -> bool:
+        """Let the others run while this part waits; False if they wait as well, or if one has failed."""
+        number = self.now
+        self.waiting.add(number)
+        # If all living parts have waited since a barrier last moved, none of them can move one: a deadlock.
+        if stuck := self.waiting.issuperset(self.alive):
+            self.waiting.discard(number)
+        else:
+            self.step_aside()
+        return not stuck and not self._failed
+
+    def step_aside(self) -> None:
+        """Let the others run until they wait."""
+        number = self.now
+        with self._moved:
+            self._go(self._after(number))
+            self._moved.wait_for(lambda: self.now == number)
+            self.waiting.discard(number)
+
+    def moved(self) -> None:
+        """Wake the waiting parts: a barrier has moved, or work arrived that will move it."""
+        self.waiting.clear()
+
+    def _after(self, number: int) -> int:
+        place = self.alive.index(number) + 1
+        following = [*self.alive[place:], *self.alive[:place]]
+        # The slow part runs when no other can: then a read of what it has yet to write shows.
+        quick = [part for part in following if part not in (self.slow, number) and part not in self.waiting]
+        return quick[0] if quick else following[0]
+
+    def _go(self, number: int) -> None:
+        self.now = number
+        self._moved.notify_all()

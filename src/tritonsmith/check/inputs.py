@@ -99,26 +99,25 @@ class Argument:
 
 
 def arguments(function: Operation, seed: int, stages: int = 0) -> tuple[Argument, ...]:
-    """Choose one value per kernel parameter; the same for each module of a dump.
-
-    Parameters keep their order throughout a dump, so that values are chosen once, for its first module.
+    """Choose one value per kernel parameter, for the first module of a dump.
 
     Args:
         function: the kernel.
         seed: the seed of the sizes.
-        stages: number of stages of its pipelined loops, which get at least one iteration more than that.
+        stages: the number of stages of its pipelined loops, which get at least one iteration more than that.
 
     Raises:
         UnsupportedIrError: a parameter has a type that is not supported.
     """
+    # Parameters keep their order throughout a dump: the values that are chosen here serve all of its modules.
     return _ArgumentChoice(function, seed, stages).values()
 
 
 class _ArgumentChoice:
-    """The choice of a kernel's arguments.
+    """The choice of a kernel's arguments."""
 
-    Addresses are far apart, and strides longer than any block, so that what a pass mixes up lies elsewhere.
-    """
+    # Addresses are far apart, and strides longer than any block: what a pass mixes up is then somewhere else
+    # in memory, and shows.
 
     def __init__(self, function: Operation, seed: int, stages: int) -> None:
         self._function, self._extent = function, Extent.of(seed)
@@ -149,7 +148,7 @@ class _ArgumentChoice:
         if kind.kind is not ValueKind.NUMBER or kind.shape:
             raise UnsupportedIrError(f"a parameter of type {parameter.type}")
         if kind.dtype.kind in "fV":
-            return np.asarray(eighths / 8).astype(kind.dtype)  # exact in each type, and so are its products
+            return np.asarray(eighths / 8).astype(kind.dtype)  # exact in each type, as its products are
         if kind.dtype == np.bool_:
             return np.asarray(bool(small % 2))
         unit = unit_of(self._function, number)
@@ -176,7 +175,9 @@ class _ArgumentChoice:
 
 
 class _DistinctSizes:
-    """Sizes of tensors, no two of which are the same: a pass may put one where another should be."""
+    """Sizes of tensors, no two of which are the same."""
+
+    # A pass may put one size where another should be, which equal sizes would hide.
 
     def __init__(
         self, parameters: Sequence[SSAValue], extent: Extent, stages: int, rule: random.Random
@@ -211,11 +212,9 @@ class _DistinctSizes:
         return size
 
     def _draw(self, parameter: SSAValue, block: int, unit: int, *, is_bound: bool) -> int:
-        """Return less than a block, or full blocks and a part, which shows what masks are for.
-
-        The second program then has work, and the third one less; a pipelined loop comes back to its first
-        buffer; and a group of tiles ends.
-        """
+        """Return less than a block, or full blocks and a part."""
+        # With a part of a block, masks have work to do. With several blocks, the second program has work and
+        # the third one less; a pipelined loop comes back to its first buffer; and a group of tiles ends.
         is_far = self._extent is Extent.MANY
         if self._extent is Extent.PART:
             return unit if unit >= _UNIT else _rounded_up(self._random.randrange(3, 16, 2), unit)
@@ -256,9 +255,9 @@ def unit_of(function: Operation, number: int) -> int:
     return math.lcm(16 if _is_even(function, number) else 1, _multiple(parameter))
 
 
-def with_sizes(given: Sequence[Argument], sizes: Sequence[tuple[int, int]]) -> tuple[Argument, ...]:
+def with_sizes(values: Sequence[Argument], sizes: Sequence[tuple[int, int]]) -> tuple[Argument, ...]:
     """Return the arguments with some numbers replaced, by their place."""
-    replaced = list(given)
+    replaced = list(values)
     for place, value in sizes:
         old = replaced[place]
         replaced[place] = Argument(old.name, np.asarray(old.value.dtype.type(value)))
@@ -300,9 +299,6 @@ def described(following: Sequence[SSAValue], rank: int) -> bool:
 def fitting(values: tuple[Any, ...], parameters: Sequence[SSAValue]) -> tuple[Any, ...]:
     """Return the arguments of a text, which has more parameters if a pass expanded descriptors.
 
-    RewriteTensorDescriptorToPointer.cpp makes pointers, sizes and strides of them. How many flags follow the
-    strides differs by release: whether NaN lies outside, and whether fp32 is rounded to tf32.
-
     Args:
         values: the arguments of the first text.
         parameters: the parameters of this text.
@@ -324,6 +320,8 @@ def fitting(values: tuple[Any, ...], parameters: Sequence[SSAValue]) -> tuple[An
 
 
 def _taken_apart(values: tuple[Any, ...], many: int) -> tuple[Any, ...]:
+    # RewriteTensorDescriptorToPointer.cpp makes pointers, sizes and strides of descriptors. How many flags
+    # follow differs by release: whether elements outside are NaN, and whether fp32 is rounded to tf32.
     descriptors = [value for value in values if isinstance(value, TensorDescriptor)]
     more = many - len(values) - sum(2 * len(value.shape) for value in descriptors)
     flags, rest = divmod(more, len(descriptors) or 1)
@@ -360,15 +358,13 @@ def _left(tiles: SSAValue) -> bool:
     )
 
 
-def _block(value: SSAValue, seen: set[SSAValue]) -> int:
-    """Return how much of a size one program or iteration takes; 0 for a stride.
-
-    A size is a number that is compared with, divided by or counted up to.
-
-    """
-    if value in seen:
+def _block(value: SSAValue, visited: set[SSAValue]) -> int:
+    """Return how much of a size one program or iteration takes; 0 for a stride."""
+    # A size is compared with, divided by or counted up to; a stride is only multiplied and added. A recursion
+    # through calls and loops may come back to the same value.
+    if value in visited:
         return 0
-    seen.add(value)
+    visited.add(value)
     blocks, alone = [0], True
     for use in value.uses:
         name, operation = name_of(use.operation), use.operation
@@ -376,24 +372,27 @@ def _block(value: SSAValue, seen: set[SSAValue]) -> int:
         if name in _DIVIDED and not _is_assumed_rest(operation):
             blocks.append(constant_of(operation.operands[1 - use.index]) or _UNIT)
         elif name == "arith.cmpi":
-            if is_assumed(operation):
-                continue  # nothing is asked
+            if is_assumed(operation):  # the kernel decides nothing by it
+                continue
             shape = type_of(operation.operands[use.index].type).shape
             fixed = not shape and constant_of(operation.operands[1 - use.index]) is not None
             blocks.append(1 if fixed else max(shape, default=_UNIT))
             alone &= fixed
         elif name == "scf.for":
             blocks.append(constant_of(operation.operands[2]) or _STEPS)
-        elif name == "tt.call":  # a stride is one in the function, too, unless a size may come of it
+        elif name == "tt.call":
+            # A stride stays a stride in the function, unless the function may make a size of it.
             inside = _inside(use)
-            within = _block(inside, seen) if inside else 0
+            within = _block(inside, visited) if inside else 0
             may_be_size = inside is None or any(
                 type_of(result.type).is_integer for result in operation.results
             )
             blocks.append(within or (_UNIT if may_be_size else 0))
         elif name in _PASSED_ON:
-            blocks += [_block(result, seen) for result in operation.results]
-    return _UNIT if alone and max(blocks) == 1 else max(blocks)  # of what is only compared with a constant
+            blocks += [_block(result, visited) for result in operation.results]
+    # A number that is only compared with a constant is a flag or a small size: single elements would be too
+    # few.
+    return _UNIT if alone and max(blocks) == 1 else max(blocks)
 
 
 def most_of(parameter: SSAValue) -> int:
@@ -444,24 +443,25 @@ def _inside(use: Use) -> SSAValue | None:
     return None
 
 
-def _counted_up_to(value: SSAValue, seen: set[SSAValue]) -> bool:
+def _counted_up_to(value: SSAValue, visited: set[SSAValue]) -> bool:
     """Return whether a loop runs up to a size, or to a part of it."""
-    if value in seen:
+    if value in visited:
         return False
-    seen.add(value)
+    visited.add(value)
     for use in value.uses:
         name, operation = name_of(use.operation), use.operation
         if name == "scf.for" and use.index == 1:
             return True
         if (name in _PASSED_ON or name == "tt.call" or (name in _DIVIDED and use.index == 0)) and any(
-            _counted_up_to(result, seen) for result in operation.results
+            _counted_up_to(result, visited) for result in operation.results
         ):
             return True
     return False
 
 
 def constant_of(value: SSAValue) -> int | None:
-    """Return a constant, also one behind the front end's `arith.bitcast` of a constexpr; None for others."""
+    """Return the value of a constant, or of a cast of one; None for others."""
+    # The front end makes an `arith.bitcast` of some constexprs.
     owner = value.owner
     for _ in range(_DEPTH):
         if not isinstance(owner, Operation) or name_of(owner) not in _CASTS:

@@ -18,7 +18,7 @@ from xdsl.dialects import builtin
 from xdsl.ir import Operation
 
 from tritonsmith.check.answer import Difference, InterpretedRuns, compare_memory
-from tritonsmith.check.llvm.memory import ByteMemory
+from tritonsmith.check.llvm.threads import ByteMemory
 from tritonsmith.check.memory import WHOLE, Contents, GlobalMemory, TensorDescriptor
 from tritonsmith.check.module import UnsupportedIrError, name_of
 from tritonsmith.check.runs import CheckInputs, ReferenceRuns
@@ -34,7 +34,16 @@ from tritonsmith.core.plan.steps.base import CommandFailedError
 from tritonsmith.worker.messages import InterpretedProgram, InterpretedRow, InterpretRequest
 
 _TASK = "passes.check"
-_INPUT = 2.0  # what lies in memory is smaller: a sum of such numbers that is near 0 is not exact in any order
+_INPUT = 2.0  # numbers in memory are smaller: a sum of them that is near 0 is not exact in any order
+_COMPUTED = ("arith.", "math.", "tt.dot", "tt.clampf", "tt.precise_", "tt.atomic_rmw")
+_KEPT = {"arith.constant", "arith.select", "arith.bitcast", "arith.extf", "arith.truncf"}
+_LACKS = {
+    "tt.extern_elementwise": "functions of libdevice",
+    "tt.elementwise_inline_asm": "inline assembly",
+    "tt.descriptor_reduce": "atomic operations by descriptors",
+}
+_TO_INTEGER = {"arith.fptosi", "arith.fptoui"}
+_DROPS_NAN = {"arith.maxnumf", "arith.minnumf"}
 
 
 @dataclass(frozen=True)
@@ -64,7 +73,8 @@ class TritonInterpreter:
         images = {
             inputs: ByteMemory.of(memory, ())
             for inputs, memory in reference.memories.items()
-            if inputs.contents not in WHOLE and not inputs.sizes  # NumPy's arithmetic of those is its own
+            # NumPy's arithmetic with large integers is its own, and bounds test the compiler's code.
+            if inputs.contents not in WHOLE and not inputs.sizes
         }
         grid = configs.load("passes-check")["inputs"]["grid"]
         arguments = {key: [argument.value for argument in every] for key, every in reference.given.items()}
@@ -78,7 +88,8 @@ class TritonInterpreter:
             for inputs, image in images.items()
         )
         apart, rows = 0.0, self._run(runs)
-        for inputs, row in zip(images, rows, strict=False):  # they end with one that fails
+        # The interpreter's process stops at the first program that fails: there may be fewer rows than runs.
+        for inputs, row in zip(images, rows, strict=False):
             if row.status != "ok":
                 return _failed(row.error, missing_operations(_function(reference)))
             image, memory = images[inputs], reference.memories[inputs]
@@ -157,7 +168,8 @@ class TritonInterpreter:
             runs=runs,
         )
         env = (*worker_variables(where), ("TRITON_INTERPRET", "1"))
-        file = work / "interpret.json"  # most of it is memory
+        # Most of the request is memory in hexadecimal, which indentation would make larger still.
+        file = work / "interpret.json"
         steps = call.steps(where.python, request, file, env=env, phase="interpreter", indent=None)
         quiet = self.silent
         try:
@@ -216,31 +228,17 @@ def _failed(message: str, missing: str) -> InterpretedRuns:
     return InterpretedRuns("unknown", why, hints=tuple(hints))
 
 
-# Known differences between Triton's interpreter and the IR, which prove no error in either.
-#
-# Read in python/triton/runtime/interpreter.py of 3.0 to 3.9: bf16 is a 16-bit integer there, and all
-# operations but conversions take it as one; conversions of fp8 treat infinity and NaN in their own way; the
-# maximum of older releases keeps NaN, which `arith.maxnumf` drops.
-
-_COMPUTED = ("arith.", "math.", "tt.dot", "tt.clampf", "tt.precise_", "tt.atomic_rmw")
-_KEPT = {"arith.constant", "arith.select", "arith.bitcast", "arith.extf", "arith.truncf"}
-_LACKS = {
-    "tt.extern_elementwise": "functions of libdevice",
-    "tt.elementwise_inline_asm": "inline assembly",
-    "tt.descriptor_reduce": "atomic operations by descriptors",
-}
-_TO_INTEGER = {"arith.fptosi", "arith.fptoui"}
-_DROPS_NAN = {"arith.maxnumf", "arith.minnumf"}
-
-
 def excuse(function: Operation, difference: Difference, contents: Contents) -> str:
-    """Return why a difference need not be an error; empty if no known limit explains it.
+    """Return why a difference need not be an error; empty if no known limit of the interpreter explains it.
 
     Args:
         function: the kernel in the first text; the functions of its module are searched, too.
         difference: the first element that differs.
         contents: the contents of memory in that run.
     """
+    # Read in python/triton/runtime/interpreter.py of 3.0 to 3.9: bf16 is a 16-bit integer there, and all
+    # operations but conversions take it as one; conversions of fp8 treat infinity and NaN in their own way;
+    # the maximum of older releases keeps NaN, which `arith.maxnumf` drops.
     every = list((function.parent_op() or function).walk())
     if any(_computes(operation) for operation in every):
         return "the interpreter computes bf16 by its bits"

@@ -1,10 +1,4 @@
-"""Run checks in a process of their own, with limits of memory and time: an IR file may be anybody's.
-
-A short text may describe an enormous computation. The process is a fork of one that has imported the check.
-It prints a line of JSON for each text that it begins and that it has run, so that the results up to a limit
-are known.
-
-"""
+"""Run checks in a process of their own, with limits of memory and time: an IR file may be anybody's."""
 
 from __future__ import annotations
 
@@ -27,14 +21,15 @@ from tritonsmith.core.plan.fork_server import ForkServer
 
 _CALL = f"{__name__}:main"
 _BEGUN, _ROW, _ANSWER, _ERROR = "begun", "row", "answer", "error"
-_KINDS = {one.__name__: one for one in (UndecidedError, FactError, SmithError)}
+# An error is raised again as the first of these that it is: subclasses come before their base.
+_KINDS = {kind.__name__: kind for kind in (UndecidedError, FactError, SmithError)}
 _PAGE = 4096
-_SAID = 400  # letters of what the process says last
+_SHOWN = 400  # letters of the last line that the process prints
 
 
 @dataclass
 class LimitedChecks:
-    """Checks in child processes, one after another. Use as a context manager, or close it.
+    """Checks in child processes, one after another. Use it as a context manager, or close it.
 
     Attributes:
         timeout: seconds that one check may take; None for the usual limit.
@@ -43,6 +38,7 @@ class LimitedChecks:
 
     timeout: int | None = None
     stop: Callable[[], bool] = lambda: False
+    # Importing xDSL and NumPy takes longer than most checks: each check is a fork of a process that has.
     _server: ForkServer = field(default_factory=lambda: ForkServer(_CALL))
 
     def __enter__(self) -> Self:
@@ -65,6 +61,8 @@ class LimitedChecks:
             FactError: the dump cannot be checked.
             UndecidedError: no text can be run, or none within the limits, or the check was stopped.
         """
+        # The process prints a line for each text that it begins and that it has run. So a check that comes to
+        # a limit still has the rows before it, and the text that was too much is known.
         rows: list[CheckedPass] = []
         begun: list[CheckedPass] = []
 
@@ -137,7 +135,7 @@ def _ended(code: int, limits: Mapping[str, int], last: str) -> str:
     if code in (-signal.SIGKILL, -signal.SIGABRT, -signal.SIGSEGV):
         name, most = signal.Signals(-code).name, f"{limits['memory']} MiB of memory"
         return f"the process of the check died by {name}: it may take no more than {most}"
-    raise SmithError("the process of the check has failed", why=f"exit code {code}: {last[:_SAID]}")
+    raise SmithError("the process of the check has failed", why=f"exit code {code}: {last[:_SHOWN]}")
 
 
 def main() -> None:
@@ -168,11 +166,12 @@ def no_memory() -> str:
 
 
 def _limit(timeout: int, memory: int) -> None:
-    """Limit this process; the alarm ends it whatever it does."""
+    """Limit this process: a short text may describe an enormous computation."""
     # By default SIGALRM kills, even in the middle of a long call of NumPy, where a Python handler would wait.
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.alarm(timeout)
     with suppress(ValueError, OSError):  # macOS refuses a limit of memory
+        # On top of what is mapped already: libraries of NumPy map a gigabyte, and use little of it.
         taken = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * _PAGE
         most = resource.getrlimit(resource.RLIMIT_AS)[1]
         limit = taken + (memory << 20)

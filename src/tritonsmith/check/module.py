@@ -1,10 +1,4 @@
-"""Parse Triton's IR in generic form with xDSL; types become shapes and dtypes of NumPy.
-
-The enumerations of Triton's and MLIR's attributes that decide what an operation computes.
-
-In generic form an enum is printed as its number, so the numbers are those of the .td files that each class
-names. Releases from 3.0 on agree on them.
-"""
+"""Parse Triton's IR in generic form with xDSL: types become NumPy's, enumerations those of the .td files."""
 
 from __future__ import annotations
 
@@ -47,15 +41,15 @@ _INTEGERS = {
 POINTER = np.dtype(np.int64)  # a byte address
 _VOID = np.dtype(np.void)
 _LARGEST = 1 << 22  # elements: TRITON_MAX_TENSOR_NUMEL is 1 << 20, and memory may have several buffers
-_DIGITS = 9  # of a size
-_SHOWN = 60  # letters
+_DIGITS = 9  # of a size; a longer one is too large, whatever it is
+_SHOWN = 60  # letters of a type in an error
 _SHAPE = re.compile(r"<((?:\d+x)+)")  # of a tensor, a vector, or a descriptor of memory
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _FLAT = rf'(?:[^()"]|{_STRING})*'
 _LOCATION = re.compile(rf"{_STRING}| ?\bloc\({_FLAT}(?:\({_FLAT}(?:\({_FLAT}\){_FLAT})*\){_FLAT})*\)")
 # Infinity and NaN, which xDSL reads as integers: as bytes it reads them well.
 _HEXADECIMAL = re.compile(r"\bdense<0x([0-9A-Fa-f]+)>(?= : (?:tensor|vector)<[\dx]*b?f\d)")
-
+# The same in a list of values, where MLIR prints single elements in hexadecimal.
 _LISTED = re.compile(r"\bdense<\[(?=[^<>]*\b0x)[^<>]*>(?= : (?:tensor|vector)<[\dx]*b?f\d)")
 
 
@@ -101,7 +95,8 @@ def parse(text: str) -> builtin.ModuleOp:
         FactError: xDSL cannot parse it.
         UnsupportedIrError: xDSL would misread it, or a type has more elements than Triton allows.
     """
-    _refuse_large(text)  # xDSL writes out all elements of a constant
+    # xDSL makes a list of all elements of a constant, so the types are looked at before it parses.
+    _refuse_large(text)
     if _LISTED.search(text):
         raise UnsupportedIrError("infinity or NaN in a list of values")
     context = Context(allow_unregistered=True)
@@ -128,11 +123,13 @@ def _refuse_large(text: str) -> None:
 
 def without_locations(text: str) -> str:
     """Return the text of a module without the source locations."""
+    # xDSL cannot parse all of their forms, and texts that differ in nothing else need not be run twice.
     lines = "\n".join(line for line in text.splitlines() if not line.startswith("#loc"))
     return _LOCATION.sub(lambda match: match[0] if match[0].startswith('"') else "", lines)
 
 
 def _as_bytes(match: re.Match[str]) -> str:
+    # MLIR writes the bits of one element as a number, and bytes as a text begin with the lowest.
     return f'dense<"0x{bytes.fromhex(match[1])[::-1].hex().upper()}">'
 
 
@@ -163,33 +160,34 @@ def integers(operation: Operation, name: str) -> tuple[int, ...]:
     )
 
 
-def text(found: Attribute | None) -> str:
+def text(attr: Attribute | None) -> str:
     """Return an attribute of a dialect that xDSL does not know, as it is written."""
-    value = getattr(found, "value", None)
-    return str(getattr(value, "data", value if value is not None else found))
+    value = getattr(attr, "value", None)
+    return str(getattr(value, "data", value if value is not None else attr))
 
 
-def symbol(found: Attribute | None) -> str:
+def symbol(attr: Attribute | None) -> str:
     """Return the name of a function, or of the callee."""
-    if isinstance(found, builtin.SymbolRefAttr):
-        return found.root_reference.data
-    return text(found).strip('@"')
+    if isinstance(attr, builtin.SymbolRefAttr):
+        return attr.root_reference.data
+    return text(attr).strip('@"')
 
 
 @lru_cache(maxsize=4096)
-def type_of(found: Attribute) -> ValueType:
+def type_of(attr: Attribute) -> ValueType:
     """Return the check's form of a type.
 
     Raises:
         UnsupportedIrError: the type is not known, or has more elements than Triton allows.
     """
-    of = _type_of(found)
+    of = _type_of(attr)
     if math.prod(of.shape) > _LARGEST:
-        raise UnsupportedIrError(f"type {found}, of more than {_LARGEST} elements")
+        raise UnsupportedIrError(f"type {attr}, of more than {_LARGEST} elements")
     return of
 
 
-@lru_cache(maxsize=4096)  # by the operation, whose hash is quick: that of a type compares it part by part
+# By the operation, whose hash is its identity: that of a type is made of all of its parts.
+@lru_cache(maxsize=4096)
 def result_type(operation: Operation) -> ValueType:
     """Return the type of an operation's only result."""
     return type_of(operation.results[0].type)
@@ -205,12 +203,14 @@ def _type_of(attr: Attribute) -> ValueType:
         return ValueType(ValueKind.NUMBER, (), _INTEGERS[attr.width.data])
     if isinstance(attr, builtin.IndexType):
         return ValueType(ValueKind.NUMBER, (), np.dtype(np.int64))
-    if isinstance(attr, builtin.VectorType):  # of LLVM's dialect: lanes are values of their own
+    # Vectors are of LLVM's dialect, where `llvm.operations` makes a value of each lane.
+    if isinstance(attr, builtin.VectorType):
         return type_of(attr.element_type)
     return _other(str(attr))
 
 
 def _other(spelling: str) -> ValueType:
+    # xDSL knows no dialect of Triton's: such a type is what the text says between `!tt.ptr<` and `>`.
     spelling = spelling.replace('"', "")
     if spelling in _FLOATS:
         return ValueType(ValueKind.NUMBER, (), _FLOATS[spelling])
@@ -261,25 +261,29 @@ def _pointee(spelling: str) -> np.dtype[Any]:
         return POINTER if spelling.startswith("!tt.ptr") else _VOID
 
 
-def constant(found: Attribute | None, wanted: ValueType) -> np.ndarray[Any, Any]:
+def constant(attr: Attribute | None, kind: ValueType) -> np.ndarray[Any, Any]:
     """Return the value of a constant as an array of the shape and dtype of a type."""
-    dtype = wanted.dtype
-    if isinstance(found, builtin.DenseIntOrFPElementsAttr):
-        values = found.get_values()
+    dtype = kind.dtype
+    if isinstance(attr, builtin.DenseIntOrFPElementsAttr):
+        values = attr.get_values()
         array = np.array(values[0] if len(values) == 1 else values)
         if dtype == np.bool_:
             array = array != 0
         with np.errstate(all="ignore"):
             return np.broadcast_to(
-                array.astype(dtype).reshape(wanted.shape if array.size > 1 else (1,) * len(wanted.shape)),
-                wanted.shape,
+                array.astype(dtype).reshape(kind.shape if array.size > 1 else (1,) * len(kind.shape)),
+                kind.shape,
             )
-    if isinstance(found, builtin.IntegerAttr):
-        value = found.value.data
+    if isinstance(attr, builtin.IntegerAttr):
+        value = attr.value.data
         return np.asarray(value != 0 if dtype == np.bool_ else value).astype(dtype)
-    if isinstance(found, builtin.FloatAttr):
-        return np.asarray(found.value.data).astype(dtype)
-    raise UnsupportedIrError(f"constant {found}")
+    if isinstance(attr, builtin.FloatAttr):
+        return np.asarray(attr.value.data).astype(dtype)
+    raise UnsupportedIrError(f"constant {attr}")
+
+
+# In generic form an enum is printed as its number, so the numbers below are those of the .td files that each
+# class names. Releases from 3.0 on agree on them.
 
 
 class CmpIPredicate(IntEnum):

@@ -139,7 +139,7 @@ class EvaluatedIr(Generic[MemoryT]):
         grid: number of programs along each axis.
         limit: most operations that it may run; a spin lock that nobody opens never ends.
         name: name of the operation that runs.
-        seen: called with each operation and its results; None for no recording.
+        recorder: a function that is called with each operation and its results; None for no recording.
         rounds: whether dots of tf32 round their operands; not if the reference itself has such dots.
     """
 
@@ -149,7 +149,7 @@ class EvaluatedIr(Generic[MemoryT]):
     grid: tuple[int, int, int]
     limit: int
     name: str = ""
-    seen: Recorder | None = None
+    recorder: Recorder | None = None
     rounds: bool = False
     _values: dict[SSAValue, Any] = field(default_factory=dict)
     _steps: int = 0

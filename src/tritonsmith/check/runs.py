@@ -35,7 +35,9 @@ _INEXACT = (Contents.LARGE, Contents.INTEGERS)
 _USUAL = 1  # the seed whose sizes are several blocks and a part
 _SCALE = 1 << 10  # of numbers that are only compared
 _STEP = 500  # elements that take as long as an operation
-_LONGER = 10  # a program that takes so many times the operations of the reference, and _SOME, does not end
+# A program that runs more operations than so many times those of the reference, and _SOME, does not end:
+# passes unroll loops and take tensors apart, but not by more than that.
+_LONGER = 10
 _SOME = 10_000
 
 
@@ -45,7 +47,7 @@ class CheckInputs:
 
     Attributes:
         seed: the seed of the arguments and of the contents of memory.
-        program: ids of the program that runs.
+        program: the ids of the program that runs.
         contents: the kind of numbers in memory.
         sizes: arguments that replace those of the seed, as pairs of place and value: see `boundaries`.
     """
@@ -74,7 +76,7 @@ class ChangedRun:
         change: the kind of change.
         inputs: the inputs of the run.
         order: the order in which asynchronous work was done.
-        slow: number of the partition that ran last; None for none.
+        slow: the number of the partition that ran last; None for none.
         difference: the first element that differs; None where the run does not end, makes an assumption that
             does not hold, accesses shared memory outside of its allocation, or a copy outlives its memory.
         place: the place in shared memory that is accessed outside of its allocation; else empty.
@@ -97,22 +99,22 @@ class RunComparison:
     Attributes:
         apart: the largest relative difference that is within the tolerance.
         waits: why waits and barriers could not be checked; empty if they were.
-        found: the first run that differs from the reference's; None if there is none.
+        changed: the first run that differs from the reference's; None if there is none.
     """
 
     apart: float = 0.0
     waits: str = ""
-    found: ChangedRun | None = None
+    changed: ChangedRun | None = None
 
 
 class ReferenceRuns:
     """The runs of the first text that can be run, the reference.
 
     Args:
-        wanted: the inputs.
-        names: names of the parameters, where the IR has none.
-        stages: number of stages of the pipelined loops; 0 if it is not known.
-        stop: returns whether to give up; called before each run.
+        usual: the inputs.
+        names: the names of the parameters, where the IR has none.
+        stages: the number of stages of the pipelined loops; 0 if it is not known.
+        stop: a function that returns whether to give up; called before each run.
         more: further inputs for a kernel whose runs are short.
 
     Attributes:
@@ -124,7 +126,7 @@ class ReferenceRuns:
 
     def __init__(
         self,
-        wanted: list[CheckInputs],
+        usual: list[CheckInputs],
         names: tuple[str, ...] = (),
         stages: int = 0,
         stop: Callable[[], bool] = lambda: False,
@@ -133,17 +135,18 @@ class ReferenceRuns:
         self.memories: dict[CheckInputs, RecordingMemory] = {}
         self.given: dict[tuple[int, tuple[tuple[int, int], ...]], tuple[Argument, ...]] = {}
         self.kernel: TritonKernel | None = None
-        self._wanted, self._names, self._stages, self._stop = wanted, names, stages, stop
+        self._usual, self._names, self._stages, self._stop = usual, names, stages, stop
         self._more, self._spent = more, 0
         self._steps: dict[CheckInputs, int] = {}
         self._ranges: dict[tuple[int, tuple[tuple[int, int], ...]], ReadRange] = {}
         self.reached = ReachedCode()
-        self._untimed = ""  # why the waits of the reference itself do not hold, or cannot be checked
+        # The reason why the waits of the reference itself do not hold, or cannot be checked.
+        self._untimed = ""
 
     @property
     def left_out(self) -> int:
         """The number of inputs under which it does not end, or makes an assumption that does not hold."""
-        return sum(inputs not in self.memories for inputs in self._wanted if not inputs.optional)
+        return sum(inputs not in self.memories for inputs in self._usual if not inputs.optional)
 
     def refer(self, kernel: TritonKernel) -> RunComparison:
         """Run the first text, then again in the orders that its waits allow, which shows a race of its own.
@@ -154,13 +157,14 @@ class ReferenceRuns:
         """
         self.kernel = kernel
         try:
-            for inputs in self._wanted:
+            for inputs in self._usual:
                 if inputs.contents in (*WHOLE, Contents.ABOVE, Contents.BELOW):
                     self._refer_contents(kernel, inputs)
                     continue
                 with suppress(EndlessError, AssumedError):
                     self.memories[inputs] = self._referred(kernel, inputs)
-        except UnsupportedIrError:  # under some inputs only
+        except UnsupportedIrError:
+            # It may have run under other inputs, which must not make it the reference.
             self.forget()
             raise
         except AccessError as error:
@@ -168,7 +172,8 @@ class ReferenceRuns:
             why = f"the kernel itself accesses shared memory outside of its allocation ({error})"
             raise UnsupportedIrError(why) from error
         self._refer_more(kernel)
-        if not self.memories:  # the next text is the same program
+        # No other text can be tried: it is the same program, and would not end either.
+        if not self.memories:
             why = "it does not end, or assumes what does not hold, under all inputs"
             raise UndecidedError("nothing of this kernel can be run", why=why)
         if not any(memory.written.at.size for memory in self.memories.values()):
@@ -177,7 +182,7 @@ class ReferenceRuns:
         # The reference itself runs late, too: a race of the kernel's own must not be blamed on a pass.
         try:
             comparison = self.compare(kernel)
-            race = comparison.found and f"the kernel itself has a race: {comparison.found.change}"
+            race = comparison.changed and f"the kernel itself has a race: {comparison.changed.change}"
             self._untimed = race or comparison.waits
         except UnsupportedIrError as error:
             self._untimed = str(error)
@@ -186,11 +191,12 @@ class ReferenceRuns:
     def _referred(self, kernel: TritonKernel, inputs: CheckInputs, most: int = MOST) -> RecordingMemory:
         recorder = LargestValue() if inputs.contents in _INEXACT else None
         memory: RecordingMemory = self.run(kernel, inputs, recorder, most=most)
-        memory.least = recorder.found if recorder else 0.0
+        memory.least = recorder.largest if recorder else 0.0
         return memory
 
     def _refer_contents(self, kernel: TritonKernel, inputs: CheckInputs) -> None:
         """Run with other contents if the kernel reads such numbers and uses none as index, bound or mask."""
+        # A kernel that reads no floats would do the same again.
         others = (replace(inputs, contents=kind) for kind in (Contents.PLAIN, Contents.EDGES))
         plain = next((self.memories[candidate] for candidate in others if candidate in self.memories), None)
         whole = inputs.contents in WHOLE
@@ -226,6 +232,7 @@ class ReferenceRuns:
 
     def _refer_more(self, kernel: TritonKernel) -> None:
         """Run with sizes at the bounds that the kernel tests, long loops, and more seeds if that is cheap."""
+        # Cheap is what the runs so far have cost, before those at the bounds: their number is bounded anyway.
         table = configs.load("passes-check")["inputs"]
         x, y, z = table["grid"]
         cheap = self._spent <= table["cheap"]
@@ -233,7 +240,7 @@ class ReferenceRuns:
             (candidate for candidate in self.memories if candidate.seed == _USUAL and not candidate.optional),
             None,
         )
-        if base is not None and len(self._wanted) > 1:
+        if base is not None and len(self._usual) > 1:
             values = [candidate.value for candidate in self.given[base.arguments]]
             finder = BoundaryFinder(kernel.functions, kernel.main, (x, y, z))
             for bound in finder.find(values, table["bounds"]):
@@ -308,7 +315,9 @@ class ReferenceRuns:
             return apart, changed(ResultChange.OUTSIDE, difference=outside)
         if not assumed and mine.assumptions <= memory.assumptions:
             return apart, changed(ResultChange.ASSUMED, difference=None)
-        if not assumed:  # those of turns that a pipelined loop does not take: `predicateOp` leaves them
+        # A pipelined loop has turns that are predicated off, and `predicateOp` leaves their assumptions as
+        # they are.
+        if not assumed:
             raise UnsupportedIrError("it assumes more than the first text, and that does not hold")
         return apart, None
 
@@ -318,6 +327,8 @@ class ReferenceRuns:
         Raises:
             UnsupportedIrError: another order may explain it.
         """
+        # Not a verdict: argmax over NaN depends on the order of its comparisons, and LLVM's code reduces in
+        # another order than the IR above it, which leaves the order open.
         first, before = self.kernel, self.memories[inputs]
         over_nan = isinstance(kernel, LoweredKernel) and inputs.contents is Contents.EDGES
         if first and first.ordered and over_nan:
@@ -341,7 +352,7 @@ class ReferenceRuns:
         self,
         kernel: TritonKernel | LoweredKernel,
         inputs: CheckInputs,
-        seen: ValueRecorder | LargestValue | None = None,
+        recorder: ValueRecorder | LargestValue | None = None,
         order: Order = Order.AT_ONCE,
         slow: int | None = None,
         *,
@@ -366,7 +377,7 @@ class ReferenceRuns:
         if isinstance(kernel, LoweredKernel):
             values = tuple(argument.value for argument in self.given[inputs.arguments])
             reference, grid, limit = self.memories[inputs], tuple(table["grid"]), table["llvm-steps"]
-            return kernel.run(values, reference, inputs.program, grid, limit, seen, rounds=rounds)
+            return kernel.run(values, reference, inputs.program, grid, limit, recorder, rounds=rounds)
         # Numbers that are only compared and moved may be large, which tells them from any default; sums may
         # not.
         scale = _SCALE if self.kernel is None or self.kernel.compares else 1
@@ -383,7 +394,7 @@ class ReferenceRuns:
             most=most,
             reached=self.reached if inputs not in self._steps else ReachedCode(),
         )
-        run.seen = seen
+        run.recorder = recorder
         values = tuple(argument.value for argument in self._arguments(kernel, inputs))
         steps = run.launch(kernel.main, fitting(values, kernel.function.regions[0].blocks[0].args))
         # The first run under these inputs is the reference's: others are limited by its number of operations.
@@ -413,6 +424,7 @@ def _schedules(
     kernel: TritonKernel | LoweredKernel, orders: tuple[Order, ...]
 ) -> Iterator[tuple[Order, int | None]]:
     """Yield the orders; where reads are late, each partition is the last one once."""
+    # Which partition lags behind is up to the hardware, and a missing wait shows only if its writer does.
     for order in orders or (Order.AT_ONCE,):
         yield order, None
         if order is Order.READS_LATE and isinstance(kernel, TritonKernel):

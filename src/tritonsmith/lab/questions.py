@@ -168,7 +168,7 @@ def wrong(
         silent: show no progress.
         stop: returns whether to give up; polled.
     """
-    from tritonsmith.check.answer import lines, verdict  # noqa: PLC0415 - of an extra that may be missing
+    from tritonsmith.check.answer import answer_lines, verdict  # noqa: PLC0415 - of an extra that may be missing
     from tritonsmith.check.check import check_kernel  # noqa: PLC0415
 
     began = time.monotonic()
@@ -181,7 +181,7 @@ def wrong(
         return Observation(Verdict.SKIP, why=why, seconds=time.monotonic() - began)
     sentence, seconds = verdict(answer), time.monotonic() - began
     if answer.culprit:
-        notes = tuple(line.strip() for line in lines(answer) if line.strip() != sentence)
+        notes = tuple(line.strip() for line in answer_lines(answer) if line.strip() != sentence)
         return Observation(Verdict.BAD, sentence, seconds=seconds, notes=notes, cause=sentence)
     if answer.open:
         return Observation(Verdict.SKIP, why=sentence, seconds=seconds)

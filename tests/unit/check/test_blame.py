@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.check.texts import ADD, LOOP, checked
-from tritonsmith.check.answer import CheckResult, lines
+from tritonsmith.check.answer import CheckResult, answer_lines
 
 pytestmark = pytest.mark.unit
 
@@ -46,7 +46,7 @@ def _branched(predicate: int) -> str:
 
 def test_a_block_that_never_runs_is_named_with_its_line() -> None:
     def last(answer: CheckResult) -> list[str]:
-        return [line for line in lines(answer) if "not tried" in line]
+        return [line for line in answer_lines(answer) if "not tried" in line]
 
     never, always = _branched(2), _branched(5)
     assert last(checked(never, never)) == ["  not tried by these inputs: add.py:7 was not reached"]

@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.check.test_in_flight import module
 from tests.unit.check.texts import LOOP, checked
-from tritonsmith.check.answer import as_json, lines
+from tritonsmith.check.answer import answer_lines, as_json
 from tritonsmith.check.boundaries import BoundaryFinder
 from tritonsmith.check.evaluate import EvaluatedProgram
 from tritonsmith.check.kernel import parsed
@@ -148,7 +148,7 @@ def test_a_mutant_is_found_by_the_usual_inputs(name: str) -> None:
     text, old, new = MUTANTS[name]
     assert text.count(old) == 1
     answer = checked(text, text.replace(old, new), seeds=None)
-    assert answer.culprit, list(lines(answer))
+    assert answer.culprit, list(answer_lines(answer))
     assert answer.culprit.suspects == ("pass-0",)
     assert answer.gaps == ()
     assert checked(text, text.replace("%zero", "%nought"), seeds=None).culprit is None

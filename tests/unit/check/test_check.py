@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.check.texts import ADD, LOOP, LOWERED, checked
-from tritonsmith.check.answer import as_json, lines, verdict
+from tritonsmith.check.answer import answer_lines, as_json, verdict
 from tritonsmith.check.check import inputs_of
 from tritonsmith.check.memory import Contents
 from tritonsmith.core import configs
@@ -83,7 +83,7 @@ def test_the_element_the_operation_and_the_line_are_named() -> None:
     assert found.difference
     assert (found.operation, found.line) == ("arith.subf", "add.py:7")
     assert found.difference.before != found.difference.after
-    first, where, *_ = lines(answer)
+    first, where, *_ = answer_lines(answer)
     assert first == "k: pass-0 changes the result"
     assert where.startswith(f"  first: out[{found.difference.offset}]: ")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.check.texts import ADD, LOOP, checked
-from tritonsmith.check.answer import ResultChange, lines, verdict
+from tritonsmith.check.answer import ResultChange, answer_lines, verdict
 
 pytestmark = pytest.mark.unit
 
@@ -173,7 +173,7 @@ def test_a_copy_without_its_mask_reads_outside() -> None:
     assert found
     assert found.difference
     assert (found.change, found.store) == (ResultChange.OUTSIDE, "x")
-    first, where, *_ = lines(answer)
+    first, where, *_ = answer_lines(answer)
     assert first == "k: pass-0 makes the kernel read memory that it did not reach before"
     assert where == f"  first: x[{found.difference.offset}]"
 
@@ -351,4 +351,4 @@ def test_a_copy_that_outlives_its_memory() -> None:
     found = answer.culprit
     assert found
     assert (found.change, found.difference) == (ResultChange.COPIES, None)
-    assert [*lines(answer)][1].startswith("  program (0, 0, 0), inputs ")
+    assert [*answer_lines(answer)][1].startswith("  program (0, 0, 0), inputs ")

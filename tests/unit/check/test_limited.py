@@ -126,7 +126,7 @@ def test_a_value_that_nothing_needs_any_more_is_given_back() -> None:
     functions = {"add": next(one for one in module.walk() if name_of(one) == "tt.func")}
     run = EvaluatedProgram(functions, GlobalMemory(1), (0, 0, 0), (1, 1, 1), 1000)
     kept: list[int] = []
-    run.seen = lambda *_: kept.append(len(run._values))
+    run.recorder = lambda *_: kept.append(len(run._values))
     run.launch("add", (*(np.asarray(np.int64(base(number))) for number in range(3)), np.asarray(np.int32(7))))
     assert len(kept) > 100
     assert max(kept) < 15
@@ -138,7 +138,7 @@ def test_a_loop_that_is_too_long_is_not_begun() -> None:
     functions = {"loop": next(one for one in module.walk() if name_of(one) == "tt.func")}
     run = EvaluatedProgram(functions, GlobalMemory(1), (0, 0, 0), (1, 1, 1), 200_000)
     ran: list[str] = []
-    run.seen = lambda operation, _: ran.append(name_of(operation))
+    run.recorder = lambda operation, _: ran.append(name_of(operation))
     given = (*(np.asarray(np.int64(base(number))) for number in range(2)), np.asarray(np.int32(2**31 - 1)))
     with pytest.raises(EndlessError):
         run.launch("loop", given)

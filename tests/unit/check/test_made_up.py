@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.check.texts import ADD, LOOP, LOWERED, checked
 from tritonsmith.check.answer import ResultChange
-from tritonsmith.check.check import PassCheck, inputs_of, missing
+from tritonsmith.check.check import PassCheck, inputs_of, missing_texts
 from tritonsmith.check.module import without_locations
 from tritonsmith.compiler.dump.index import Dump, DumpedKernel, DumpIndex
 
@@ -167,7 +167,7 @@ def test_passes_between_two_texts_are_suspects_too(tmp_path: Path) -> None:
 def test_a_dump_that_ends_too_early_is_open(tmp_path: Path, operation: str, *, whole: bool, why: str) -> None:
     rest = [(operation, ADD, whole)] if operation else []
     index, kernel, dumps = _dumped(tmp_path, ("builtin.module", ADD, True), *rest)
-    row = missing(index, kernel, dumps[0])
+    row = missing_texts(index, kernel, dumps[0])
     assert (row.status, row.name) == ("unknown", "pass-0")
     assert row.why == f"the dump ends before LLVM's dialect{why}"
 

@@ -11,7 +11,7 @@ from tests.unit.check.test_places import SHARED
 from tests.unit.check.test_scaled import constant
 from tests.unit.check.test_triton import EIGHT, stored
 from tests.unit.check.texts import checked
-from tritonsmith.check.answer import ResultChange, as_json, lines
+from tritonsmith.check.answer import ResultChange, answer_lines, as_json
 from tritonsmith.check.evaluate import AccessError
 from tritonsmith.check.in_flight import OutOfBoundsError, OutsideMemory
 from tritonsmith.core.errors import UndecidedError
@@ -33,7 +33,7 @@ def test_an_index_beyond_the_buffers_is_named_with_its_place(
     assert answer.culprit
     assert answer.culprit.change is ResultChange.BEYOND
     assert answer.culprit.suspects == ("pass-0",)
-    verdict, place, *_ = lines(answer)
+    verdict, place, *_ = answer_lines(answer)
     assert verdict == "k: pass-0 makes the kernel access shared memory outside of its allocation"
     if operation == "remsi":
         assert place == f"  ttg.memdesc_index: [1, 8] at [{index}, 0] of [2, 8]"

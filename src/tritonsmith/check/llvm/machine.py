@@ -17,9 +17,8 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tritonsmith.check import arith
 from tritonsmith.check.llvm import amd, nvidia, operations, ptx
-from tritonsmith.check.llvm.memory import ByteMemory, SharedMemory
 from tritonsmith.check.llvm.operations import Value, llvm_type, merge
-from tritonsmith.check.llvm.threads import ThreadBlock
+from tritonsmith.check.llvm.threads import ByteMemory, SharedMemory, ThreadBlock
 from tritonsmith.check.memory import GlobalMemory, base
 from tritonsmith.check.module import (
     Array,
@@ -101,8 +100,8 @@ class LockstepRun(ThreadBlock):
             except MISUSED as error:
                 raise UnsupportedIrError(f"{name}: {error}") from error
             self._set(operation.results, results)
-            if self.seen is not None:
-                self.seen(operation, results)
+            if self.recorder is not None:
+                self.recorder(operation, results)
         raise UnsupportedIrError("a block without an end")
 
     def _ways(self, terminator: Operation, values: Values) -> list[tuple[Block, Array, Values]]:
@@ -152,7 +151,7 @@ class LoweredKernel:
         program: tuple[int, int, int],
         grid: tuple[int, int, int],
         limit: int,
-        seen: Recorder | None = None,
+        recorder: Recorder | None = None,
         *,
         rounds: bool = False,
     ) -> GlobalMemory:
@@ -183,7 +182,7 @@ class LoweredKernel:
             program,
             grid,
             limit,
-            seen=seen,
+            recorder=recorder,
             rounds=rounds,
             shared=shared,
             threads=warp * warps,

@@ -127,7 +127,7 @@ def _list(source: str, *, alone: bool, json: bool) -> None:
     from dataclasses import asdict
 
     from tritonsmith.build.triton import commands
-    from tritonsmith.check.answer import coverage, coverage_of_all, coverage_of_checkout
+    from tritonsmith.check.answer import coverage_of_all, coverage_of_checkout, coverage_table
     from tritonsmith.core.envs import settings
     from tritonsmith.core.errors import FactError
 
@@ -144,14 +144,14 @@ def _list(source: str, *, alone: bool, json: bool) -> None:
     if json:
         output.json({"schema": 1, "dialects": [asdict(row) for row in rows]})
         return
-    console.out().print(coverage(rows))
+    console.out().print(coverage_table(rows))
 
 
 def _print(answer: CheckResult, *, json: bool) -> None:
-    from tritonsmith.check.answer import as_json, lines, table
+    from tritonsmith.check.answer import answer_lines, as_json, pass_table
 
     if json:
         output.json(as_json(answer))
         return
-    console.out().print(table(answer))
-    output.lines(lines(answer))
+    console.out().print(pass_table(answer))
+    output.lines(answer_lines(answer))

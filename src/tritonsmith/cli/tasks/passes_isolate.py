@@ -234,7 +234,7 @@ def _wrong(made: DumpIndex, kernel: str, space: Workspace, by: ReplayerOptions, 
     with when_wrong.as_undecided():
         when_wrong.require_packages()
     from tritonsmith.check import check
-    from tritonsmith.check.answer import as_json, lines, open_end, verdict
+    from tritonsmith.check.answer import answer_lines, as_json, open_end, verdict
 
     with when_wrong.as_undecided():
         chosen = replayer.choose(made, space, env=by.env, python=by.python, triton_opt=None)
@@ -245,7 +245,7 @@ def _wrong(made: DumpIndex, kernel: str, space: Workspace, by: ReplayerOptions, 
     if json:
         output.json(as_json(answer), indent=None)
     else:
-        for line in lines(answer):
+        for line in answer_lines(answer):
             console.out().print(line, markup=False)
     if answer.culprit:  # found, as with --pattern
         return

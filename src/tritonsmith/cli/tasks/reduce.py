@@ -256,7 +256,7 @@ def _wrong_pass(
     if answer.culprit is None or len(answer.culprit.suspects) > 1:
         error = UndecidedError if answer.culprit or answer.open else SmithError
         raise error(verdict(answer), where=dump.folder, hints=answer.reasons or [several])
-    given = check.given_to(dump, one, answer.culprit.checked)
+    given = check.dump_before(dump, one, answer.culprit.checked)
     text = dump.content(given).decode()
     seen = replay_run.look(dump, one, chosen, space, {})
     links = [link for link in seen.links if link.dump.number == given.number]

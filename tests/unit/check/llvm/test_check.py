@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.check.texts import ADD, checked
 from tritonsmith.check.answer import verdict
-from tritonsmith.check.llvm.memory import ByteMemory
+from tritonsmith.check.llvm.threads import ByteMemory
 from tritonsmith.check.memory import RecordingMemory, base
 from tritonsmith.check.module import UnsupportedIrError
 from tritonsmith.core.errors import UndecidedError
