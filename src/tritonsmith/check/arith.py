@@ -1,8 +1,4 @@
-"""The dialects arith and math: https://mlir.llvm.org/docs/Dialects/ArithOps, .../MathOps.
-
-Integers wrap. A division by zero, or of the least integer by -1, and a shift by the width or more are
-undefined: such lanes are 0 here. Transcendental functions are computed in fp64 and rounded once.
-"""
+"""The dialects arith and math: https://mlir.llvm.org/docs/Dialects/ArithOps, .../MathOps."""
 
 from __future__ import annotations
 
@@ -59,11 +55,14 @@ def _integer(function: Callable[[Array, Array], Array], *, of_unsigned: bool = F
 
 
 def _guarded(function: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
+    # A division by zero, or of the least integer by -1, is undefined: such lanes are 0. NumPy would warn, and
+    # return values that depend on the machine.
     def divide(dividend: Array, divisor: Array) -> Array:
         undefined = divisor == 0
         if divisor.dtype.kind == "i" and (negated := divisor == -1).any():
             undefined = undefined | (negated & (dividend == np.iinfo(dividend.dtype).min))
-        if not undefined.any():  # as nearly always; most divisions are of single numbers, for an index
+        # Nearly always: most divisions are of single numbers, for an index.
+        if not undefined.any():
             return np.asarray(function(dividend, divisor))
         return np.where(
             undefined, 0, function(dividend, np.where(undefined, 1, divisor).astype(divisor.dtype))
@@ -80,6 +79,7 @@ def _truncated(dividend: Array, divisor: Array) -> Array:
 
 
 def _shift(function: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
+    # A shift by the width or more is undefined: 0 here. NumPy does what the processor does.
     def shifted(value: Array, amount: Array) -> Array:
         amount = np.asarray(amount)
         plain = unsigned(amount) if amount.dtype.kind == "i" else amount  # a negative amount is a large one
@@ -154,7 +154,8 @@ def _cmpi(_run: AnyRun, operation: Operation, left: Array, right: Array) -> tupl
 
 
 def _wide(value: Array) -> Array:
-    """Return floats as fp32 at least: NumPy computes narrower ones itself, and rounds them in between."""
+    """Return floats as fp32 at least."""
+    # NumPy and ml_dtypes round narrower ones after each step of a function, not once at its end.
     return value if value.dtype.itemsize >= _SINGLE else value.astype(np.float32)
 
 
@@ -182,6 +183,7 @@ def _float(function: Callable[..., Array]) -> Handler:
 
 
 def _transcendental(function: Callable[..., Array]) -> Handler:
+    # In fp64 and rounded once: GPUs approximate these, each in its own way, and this is between all of them.
     def run(_run: AnyRun, _operation: Operation, *values: Array) -> tuple[Array]:
         with np.errstate(all="ignore"):
             result = np.asarray(function(*(value.astype(np.float64) for value in values)))
@@ -253,6 +255,7 @@ def _select(
 def _resized(run: AnyRun, operation: Operation, value: Array) -> tuple[Array]:
     dtype, of = result_type(operation).dtype, run.name
     if value.dtype == np.bool_:
+        # A true i1 is -1 if it is extended with its sign.
         value = value.astype(np.int8) * (-1 if of in ("arith.extsi", "arith.index_cast") else 1)
     elif of in ("arith.extui", "arith.index_castui"):
         value = unsigned(value)

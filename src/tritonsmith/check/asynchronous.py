@@ -31,11 +31,8 @@ _TIMED = (
 
 
 def orders(module: Operation) -> tuple[Order, ...]:
-    """Return the orders in which a module's kernel has to run so that its waits are checked: both, or none.
-
-    Copies that land late hide a buffer that is filled too early, and the other way round.
-
-    """
+    """Return the orders in which a kernel has to run so that its waits are checked: both, or none."""
+    # Both, as copies that land late hide a buffer that is filled too early, and the other way round.
     if any(
         name_of(operation).rpartition(".")[2] in _TIMED or _is_async_dot(operation)
         for operation in module.walk()
@@ -106,7 +103,9 @@ def _async_wait(run: TensorProgram, operation: Operation, *_tokens: Any) -> tupl
 
 @OPERATIONS.known("amdg.async_wait")
 def _amd_wait(run: TensorProgram, operation: Operation, *_tokens: Any) -> tuple[None, ...]:
-    """Wait for all copies: the count is of instructions, whose number per copy depends on the layout."""
+    """Wait for all copies."""
+    # The operation counts instructions, and how many a copy takes depends on its layout, so a wait that is
+    # too short goes unseen.
     run.flight.wait_copies()
     return (None,) * len(operation.results)
 
@@ -120,7 +119,7 @@ def _warp_group_dot(
     accumulator: Array,
     use: Array | None = None,
 ) -> tuple[Array]:
-    # The result is filled when the dot is waited for: whoever reads it earlier gets what was never written.
+    # The result is filled when the dot is waited for: an earlier read gets what was never written.
     result = unwritten(accumulator.shape, accumulator.dtype)
     require_inside(left, right)
 

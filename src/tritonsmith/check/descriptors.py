@@ -123,7 +123,8 @@ def _reduce(
 def reduce(
     run: TensorProgram, operation: Operation, descriptor: TensorDescriptor, at: tuple[int, ...], value: Array
 ) -> None:
-    """Combine a value with the memory it is written to; elements of a block have distinct addresses."""
+    """Combine a value with the memory it is written to."""
+    # All elements at once: those of a block have distinct addresses, so that none waits for another.
     kind = integer(operation, "kind")
     if kind not in _REDUCTIONS:
         raise UnsupportedIrError(f"a reduction of kind {kind} by a descriptor")
@@ -146,8 +147,6 @@ _REDUCTIONS: dict[int, Callable[[Array, Array], Array]] = {  # without increment
     DescriptorReduceKind.XOR: np.bitwise_xor,
 }
 
-
-# Descriptors that a kernel makes itself, by the .td of TritonNvidiaGPU and TritonGPU.
 
 _SCRATCH = 1 << 38  # below all arguments: what is written there is no result
 _APART = 1 << 20  # bytes between two of them
@@ -193,7 +192,9 @@ def _create(
 
 @OPERATIONS.known("ttng.reinterpret_tensor_descriptor", "triton_nvidia_gpu.reinterpret_tensor_descriptor")
 def _reinterpret(run: TensorProgram, operation: Operation, place: Array) -> tuple[TensorDescriptor]:
-    """Return a descriptor; its block is in the type only: the hardware's box may be a part of it."""
+    """Return a descriptor that the kernel made."""
+    # Its block is that of the type: the hardware's box may be only a part of it, for which several copies are
+    # made.
     if (created := run.descriptors.get(int(place))) is None:
         raise UnsupportedIrError("a descriptor that the kernel did not make")
     target = result_type(operation)

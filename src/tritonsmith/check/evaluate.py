@@ -42,7 +42,7 @@ _CONTAINERS = {"tt.func", "ttg.warp_specialize.partitions"}  # regions of them r
 _WARP_GROUP_DOTS = ("warp_group_dot", "warp_group_dot_wait", "dot_async", "dot_wait")
 _PRODUCTS = ("dot", "dot_async", "dot_scaled", "mma", "mma_scaled")
 _ACCESSES = ("load", "store", "global_to_local", "local_to_global", "gather", "scatter", "atomic_rmw")
-_ACCESS_WEIGHT = 8  # an address of memory takes as many times as long as an element
+_ACCESS_WEIGHT = 8  # an element of memory takes so many times as long as one of a register
 MOST = 1 << 30  # elements that a program may compute: some minutes
 
 
@@ -59,6 +59,7 @@ class AccessError(Exception):
         self.operation = operation
 
 
+# xDSL computes these facts anew at each request, and a loop's body runs hundreds of times.
 @dataclass(frozen=True)
 class _BlockLine:
     """An operation, with the facts that every run of it needs.
@@ -68,7 +69,7 @@ class _BlockLine:
         name: its name.
         operands: its operands.
         results: its results, each with its shape if it is a tensor.
-        dead: values that nothing needs after it.
+        dead: the values that nothing needs after it.
         weight: its cost per element of an operand.
         product: whether it is a dot.
     """
@@ -120,8 +121,8 @@ class EvaluatedProgram(TensorProgram):
     """The run of one program.
 
     Attributes:
-        most: most elements that it may compute.
-        elements: number of elements that it has computed.
+        most: the largest number of elements that it may compute.
+        elements: the number of elements that it has computed.
     """
 
     most: int = MOST
@@ -170,7 +171,7 @@ class EvaluatedProgram(TensorProgram):
         while block is not None:
             self.reached.blocks.add(block)
             self._values.update(zip(block.args, values, strict=True))
-            self._count()  # a loop need not have any operation
+            self._count()  # a block may have no operation but its branch: an endless loop
             if (lines := self._lines.get(block)) is None:
                 lines = self._lines[block] = _lines_of(block)
             for line in lines:

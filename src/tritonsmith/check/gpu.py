@@ -1,7 +1,4 @@
-"""The dialects ttg, ttng and amdg: TritonGPUOps.td, TritonNvidiaGPUOps.td and TritonAMDGPUOps.td of Triton.
-
-Shared memory is an array, and a descriptor of it is a view.
-"""
+"""The dialects ttg, ttng and amdg: Triton's TritonGPUOps.td, TritonNvidiaGPUOps.td and TritonAMDGPUOps.td."""
 
 from __future__ import annotations
 
@@ -38,6 +35,7 @@ class AssumedError(Exception):
     "amdgpu.in_thread_transpose",
 )
 def _convert_layout(_run: TensorProgram, _operation: Operation, value: Array) -> tuple[Array]:
+    # A layout says which thread holds an element; a program's tensors are whole here.
     return (value,)
 
 
@@ -48,6 +46,7 @@ def _local_alloc(run: TensorProgram, operation: Operation, source: Array | None 
 
 def allocate(run: TensorProgram, operation: Operation, source: Array | None) -> Array:
     """Allocate shared or tensor memory for an operation's first result, with the source's elements if any."""
+    # Memory is an array, and a descriptor of it a view: writes through one are seen through all.
     allocated = type_of(operation.results[0].type)
     if source is None:
         return run.flight.allocated(operation, unwritten(allocated.shape, allocated.dtype))
@@ -227,11 +226,9 @@ def read_buffer(
     mask: Array | None,
     other: Array | None,
 ) -> Array:
-    """Read elements of a buffer; an offset below 0 counts as far outside, which gives 0.
-
-    Source: third_party/amd/lib/TritonAMDGPUToLLVM/BufferOpsEmitter.cpp.
-    """
-    # The hardware gives 0 for what is out of the buffer's range; `other` is for masked lanes only.
+    """Read elements of a buffer; an offset below 0 counts as far outside, which gives 0."""
+    # The hardware gives 0 for addresses out of the buffer's range; `other` is for masked lanes only
+    # (third_party/amd/lib/TritonAMDGPUToLLVM/BufferOpsEmitter.cpp).
     at, taken = _in_buffer(pointer, offsets, dtype, mask)
     elements = load(run, at, dtype, taken, other)
     outside = (offsets < 0) & (True if mask is None else mask)

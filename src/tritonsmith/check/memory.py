@@ -11,7 +11,9 @@ from xdsl.ir import Operation
 
 from tritonsmith.check.module import UnsupportedIrError, integers
 
-_REGION = 40  # bits: each argument's memory reaches half of that to both sides of its address
+# Each argument has 2^40 bytes of its own, half of them below its address. Its memory has no size, so that a
+# program which reads in front of it or behind it does not meet another argument's.
+_REGION = 40  # bits
 _BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 _OWN = 1 << 39  # addresses below are scratch memory of the program's own: no result lies there
 _SMALL = 8  # integers in memory lie below this, as indices and counts do
@@ -21,7 +23,7 @@ _STRETCH = 14  # bits: about every second stretch of such memory has more NaN am
 _NANS = 12  # one of so many there
 _NEAR_ONE = np.uint64(125)  # of those of one byte, many are this or one of the next five: 127 is the scale 1
 _ROOM = 1 << 20  # addresses that are read, before those that repeat are dropped
-_MOST_READ = 1 << 25  # of those that do not
+_MOST_READ = 1 << 25  # of addresses that do not repeat
 _RECENT = 1 << 12  # elements that are written before they are merged into all others
 _SLACK = 8.0
 _HALF = 1 << _REGION - 1
@@ -82,8 +84,9 @@ def spans(at: Array) -> dict[int, tuple[int, int]]:
     if not at.size:
         return {}
     first, last = int(at.min()), int(at.max())
+    # An operation nearly always accesses one argument, and this runs at each of them.
     if (first + _HALF) >> _REGION == (number := (last + _HALF) >> _REGION):
-        return {number: (first, last)}  # as it nearly always is
+        return {number: (first, last)}
     numbers = regions(at)
     return {
         int(number): (int(at[numbers == number].min()), int(at[numbers == number].max()))
@@ -164,11 +167,11 @@ class GlobalMemory:
     """The global memory of one run.
 
     Attributes:
-        seed: of its contents.
-        contents: what nobody wrote.
-        flags: numbers of regions, 1 for the first argument, whose bytes are 0 or 1.
-        racing: elements that one operation wrote twice, with different values.
-        scale: how many times as large are numbers that are all above or all below 0.
+        seed: the seed of its contents.
+        contents: the kind of its contents before anything is written.
+        flags: the numbers of regions, 1 for the first argument, whose bytes are 0 or 1.
+        racing: the number of elements that one operation wrote twice, with different values.
+        scale: the factor on numbers that are all above or all below 0.
     """
 
     seed: int
@@ -184,7 +187,7 @@ class GlobalMemory:
         """Return the elements at byte addresses."""
         flat = _outside(at)
         values = self._fresh(flat, dtype)
-        for part in (self._old, self._new):  # what is newer counts
+        for part in (self._old, self._new):  # newer elements are written over older ones
             there, place = part.find(flat)
             if there.any():
                 widths = np.asarray([written.itemsize for written in self._dtypes])[part.kinds[place]]
@@ -226,9 +229,9 @@ class GlobalMemory:
         return Written(self._old.at, self._old.bits, self._old.kinds, tuple(self._dtypes))
 
     def _fresh(self, flat: Array, dtype: np.dtype[Any]) -> Array:
-        """Return contents that nobody wrote: they follow from the address of an element."""
-        # A hash of the address instead of an array: no size is known, and any address may be read. What is
-        # read twice is the same, and neighbours, which a wrong offset would read, differ.
+        """Return unwritten contents: they follow from the address of an element."""
+        # A hash of the address instead of an array: no size is known, and any address may be read. An element
+        # that is read twice is the same, and neighbours, which a wrong offset would read, differ.
         mixed = _mixed(flat.astype(np.uint64) + np.uint64(self.seed * 0x9E37_79B9_7F4A_7C15 % (1 << 64)))
         if dtype == np.bool_:
             return (mixed & np.uint64(1)).astype(np.uint8)
@@ -257,7 +260,9 @@ class GlobalMemory:
             return plain.astype(dtype)
 
     def _integers(self, flat: Array, mixed: Array, dtype: np.dtype[Any]) -> Array:
-        if dtype.itemsize == 1:  # both signs; as a scale of e8m0, powers of two near 1
+        # Bytes are fp8, fp4 or scales as often as integers: both signs; and as scales of e8m0 powers of two
+        # near 1.
+        if dtype.itemsize == 1:
             more = mixed >> np.uint64(8)
             small = np.where(mixed & np.uint64(1), _NEAR_ONE + more % np.uint64(6), more % np.uint64(_SMALL))
             small = np.where(mixed & np.uint64(6), small, np.uint64(0))
@@ -282,7 +287,7 @@ class RecordingMemory(GlobalMemory):
 
     Attributes:
         reads: the addresses that were read, by dtype.
-        reach: first and last address that was read, by region.
+        reach: the first and last address that was read, by region.
         image: the same memory in bytes, made on demand.
         least: smaller numbers are compared as if they had this size: sums of large numbers lose as much.
         assumptions: number of operations of the program that assumed something.
@@ -379,9 +384,6 @@ def _mixed(value: Array) -> Array:
         value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D0_49BB_1331_11EB)
         result: Array = value ^ (value >> np.uint64(31))
     return result
-
-
-# Descriptors of tensors in global memory, and of blocks of them.
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,8 @@ Recorder: TypeAlias = Callable[[Operation, Values], None]  # called with each op
 HandlerT = TypeVar("HandlerT", bound=Handler)
 MemoryT = TypeVar("MemoryT")
 
-# Errors of Python and NumPy by shapes, types and places that an operation cannot have, as far as we know it.
+# A text may be anybody's, and a release may give an operation another form: Python and NumPy then raise
+# these, and the text is unknown, not wrong.
 MISUSED = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError)
 _MANY, _OPTIONAL = "*", "?"
 
@@ -102,11 +103,9 @@ def bind(operation: Operation, values: Values, names: Sequence[str]) -> Values:
 
 
 def _sizes(names: Sequence[str], total: int) -> tuple[int, ...]:
-    """Return the number of operands of each name for an operation that does not say it.
-
-    MLIR leaves the sizes out where they follow from the total: one operand is optional or variadic, or all
-    variadic ones are equally long (SameVariadicOperandSize).
-    """
+    """Return the number of operands of each name for an operation that does not list them."""
+    # MLIR leaves the sizes out where they follow from the total: one operand is optional or variadic, or all
+    # variadic ones are equally long (SameVariadicOperandSize).
     more = total - sum(not name.endswith((_OPTIONAL, _MANY)) for name in names)
     variadic = sum(name.endswith(_MANY) for name in names)
     length, rest = divmod(more, variadic) if variadic else (0, 0)
@@ -135,10 +134,10 @@ class EvaluatedIr(Generic[MemoryT]):
     Attributes:
         functions: the module's functions by name.
         memory: global memory.
-        program: ids of the program.
-        grid: number of programs along each axis.
-        limit: most operations that it may run; a spin lock that nobody opens never ends.
-        name: name of the operation that runs.
+        program: the ids of the program.
+        grid: the number of programs along each axis.
+        limit: the largest number of operations that it may run; a spin lock that nobody opens never ends.
+        name: the name of the operation that runs.
         recorder: a function that is called with each operation and its results; None for no recording.
         rounds: whether dots of tf32 round their operands; not if the reference itself has such dots.
     """

@@ -1,4 +1,4 @@
-"""Model Blackwell's tensor memory, by TritonNvidiaGPUOps.td, as an array like shared memory."""
+"""Model Blackwell's tensor memory, by TritonNvidiaGPUOps.td, and products of blocks with scales."""
 
 from __future__ import annotations
 
@@ -183,13 +183,8 @@ def _commit(
     return ()
 
 
-# Products of blocks with scales, and the operations that passes make of them: the .td of tt, ttg and amdg.
-#
 # Formats and scales follow the OCP Microscaling specification, version 1.0: 32 elements share a scale of
-# eight bits, 2 to the power of it less 127; NVIDIA's scales are floats for 16 elements. Operands are
-# rounded to the type that DecomposeScaledBlocked.cpp computes in, bf16 or fp16; older releases made 0 of
-# the scale 2^-127.
-
+# eight bits, 2 to the power of it less 127; NVIDIA's scales are floats for 16 elements.
 _E2M1 = np.asarray([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6], np.float32)
 _FLOATS: dict[int, np.dtype[Any]] = {  # 3.2 has operands of these formats as integers
     ScaleDotElemType.E4M3: np.dtype(ml_dtypes.float8_e4m3fn),
@@ -210,7 +205,8 @@ def _dot_scaled(_run: TensorProgram, operation: Operation, *values: Array) -> tu
     kinds = integer(operation, "a_elem_type"), integer(operation, "b_elem_type")
     left = _elements(lhs, kinds[0], -1 if integer(operation, "lhs_k_pack", 1) else -2)
     right = _elements(rhs, kinds[1], -2 if integer(operation, "rhs_k_pack", 1) else -1)
-    # DecomposeScaledBlocked.cpp computes in fp16 if an operand is fp16, else in bf16.
+    # DecomposeScaledBlocked.cpp computes in fp16 if an operand is fp16, else in bf16, and rounds the operands
+    # to that type. (Older releases made 0 of the scale 2^-127.)
     compute = np.dtype(np.float16) if ScaleDotElemType.FP16 in kinds else np.dtype(ml_dtypes.bfloat16)
     return (_scaled_dot(left, right, accumulator, (lhs_scale, rhs_scale), compute),)
 

@@ -137,7 +137,8 @@ def load(
     mask: Array | None = None,
     other: Array | None = None,
 ) -> Array:
-    """Load elements; where the mask is false, the other value, or else 0, as NVIDIA's code has it."""
+    """Load elements; where the mask is false, the other value, or else 0."""
+    # Without another value, masked elements are undefined; NVIDIA's code makes them 0, which kernels rely on.
     if mask is None:
         elements: Array = run.memory.load(pointer, dtype)
         return elements.astype(np.bool_) if dtype == np.bool_ else elements
@@ -182,7 +183,8 @@ def _dot(
 
 
 def is_ordered(operation: Operation) -> bool:
-    """Return whether an operation reduces several values by comparing them: not associative over NaN."""
+    """Return whether an operation reduces several values, as argmax does."""
+    # Their comparison is not associative over NaN, so that the result depends on the order.
     return name_of(operation) in ("tt.reduce", "tt.scan") and len(operation.operands) > 1
 
 
@@ -241,9 +243,10 @@ def _widened(value: Array, wide: type[np.float64 | np.int64]) -> Array:
 
 @OPERATIONS.known("tt.reduce")
 def _reduce(run: TensorProgram, operation: Operation, *values: Array) -> tuple[Array, ...]:
-    """Combine halves until one element is left: the order is undefined, and this one is quick."""
+    """Combine halves until one element is left."""
     axis = integer(operation, "axis")
-    # Halves combine as whole arrays, in log2(n) calls of the region instead of n.
+    # The order of a reduction is undefined. Halves combine as whole arrays, in log2(n) calls of the region,
+    # not n.
     parts = [np.moveaxis(value, axis, 0) for value in values]
     while (count := parts[0].shape[0]) > 1:
         half = count // 2
@@ -420,12 +423,6 @@ def _nothing(_run: TensorProgram, _operation: Operation, *_: Any) -> tuple[()]:
     return ()
 
 
-# Operations of tt that pick, count and map elements: TritonOps.td, and their lowering where that is silent.
-#
-# A gather out of range is undefined: 0 here. A histogram ignores elements that are in no bin
-# (lib/Conversion/TritonGPUToLLVM/HistogramOpToLLVM.cpp).
-
-
 @OPERATIONS.known("tt.gather", "ttg.local_gather")
 def _gather(
     _run: TensorProgram, operation: Operation, source: Array, indices: Array, *_token: Any
@@ -439,6 +436,8 @@ def _gather(
     at = unsigned(indices).astype(np.uint64)
     if name_of(operation) == "ttg.local_gather" and (at >= size).any():
         raise OutOfBoundsError(f"ttg.local_gather: {int(indices[at >= size][0])} of {size}")
+    # `tt.gather` out of range is undefined: 0 here. In shared memory it is an access outside of an
+    # allocation.
     picked = np.take_along_axis(part, np.minimum(at, np.uint64(size - 1)).astype(np.int64), axis)
     return (np.where(at < size, picked, np.zeros_like(picked)).astype(source.dtype),)
 
@@ -466,6 +465,7 @@ def _histogram(
 ) -> tuple[Array]:
     bins = result_type(operation)
     plain = unsigned(values).reshape(-1)
+    # Elements that are in no bin are ignored (lib/Conversion/TritonGPUToLLVM/HistogramOpToLLVM.cpp).
     kept = plain < bins.shape[0]
     if mask is not None:
         kept &= np.broadcast_to(mask, values.shape).reshape(-1)

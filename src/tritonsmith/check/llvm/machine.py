@@ -1,8 +1,4 @@
-"""Run one block of threads in lockstep.
-
-Among the blocks where threads wait, the first in the text runs next, with all threads that wait there: so
-threads that diverged meet again where their paths end, and those that left a loop wait for the others.
-"""
+"""Run a kernel in LLVM's dialect with one block of threads, in lockstep."""
 
 from __future__ import annotations
 
@@ -68,7 +64,9 @@ class LockstepRun(ThreadBlock):
         self._set(blocks[0].args, values)
         waiting = {0: active}
         while waiting:
-            # The first block in the text goes first, so that diverged threads meet again where paths join.
+            # Of the blocks where threads wait, the first in the text runs next, with all that wait there: so
+            # threads that diverged meet again where their paths join, and those that left a loop wait for the
+            # others.
             number = min(waiting)
             self.mask = waiting.pop(number)
             terminator, operands = self._block(blocks[number])
@@ -125,8 +123,6 @@ class LockstepRun(ThreadBlock):
             self._values[name] = value if old is None else merge(self.mask, value, old)
 
 
-# Parse a kernel in LLVM's dialect, and run it with one block of threads.
-
 _ALIAS = re.compile(r"^#di_\w* = .*\n?", re.MULTILINE)  # debug information, which xDSL does not read
 
 
@@ -167,7 +163,8 @@ class LoweredKernel:
             llvm_type(str(parameter.type)).space != 1 for parameter in scratch
         ):
             raise UnsupportedIrError("parameters that are not those of Triton's IR")
-        if reference.racing:  # which thread is the last one is not defined
+        # Which thread writes last is undefined on a GPU, so either value is right.
+        if reference.racing:
             raise UnsupportedIrError("elements that one operation of the reference writes twice")
         memory = ByteMemory.of(reference, self._pointees())
         warp, warps = integer(self.module, "ttg.threads-per-warp"), integer(self.module, "ttg.num-warps")

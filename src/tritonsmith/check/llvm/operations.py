@@ -1,11 +1,7 @@
-"""The dialect llvm: https://mlir.llvm.org/docs/Dialects/LLVM. Its arithmetic is that of arith and math.
+"""The dialect llvm: its types, its operations and library functions, https://mlir.llvm.org/docs/Dialects/LLVM.
 
-Functions of libdevice, of AMD's device libraries and of LLVM, computed in fp64 and rounded once.
-
-Types of LLVM's dialect, and their values: an array over threads, or a tuple of arrays.
-
-A vector is a tuple of its lanes, a struct a tuple of its members. A value that is the same for all threads
-has no axis. A pointer is an address in bytes.
+A value is an array over threads, without an axis if all threads have the same; a vector is a tuple of its
+lanes, a struct a tuple of its members. A pointer is an address in bytes.
 """
 
 from __future__ import annotations
@@ -48,8 +44,10 @@ def _fp64(function: Callable[..., Any]) -> Callable[..., Any]:
     )
 
 
-_HALF = 0.5  # which is rounded away from 0
+_HALF = 0.5  # which `round` takes away from 0
 
+# Functions of libdevice, of AMD's device libraries and of LLVM. They are computed in fp64 and rounded once,
+# and so are approximations such as ex2.approx: their last bits differ from GPU to GPU.
 _IN_FP64: dict[str, Callable[..., Any]] = {
     "sqrt": np.sqrt, "exp": np.exp, "exp2": np.exp2, "log": np.log, "log2": np.log2, "asin": np.arcsin,
     "acos": np.arccos, "atan": np.arctan, "sin": np.sin, "cos": np.cos, "tan": np.tan, "sinh": np.sinh,
@@ -73,14 +71,14 @@ _SUFFIXES = ("_f32", "_f64", "_f16", ".f32", ".f64", ".f16", ".f", ".d")
 
 
 def library_function(name: str) -> Callable[..., Any] | None:
-    """Return the function of this name; None if it is not known.
-
-    AMD's intrinsics are not among them: the logarithm of `llvm.amdgcn.log` has base 2.
-    """
+    """Return the function of this name; None if it is not known."""
+    # The name without its prefix and type decides, so prefixes are listed: the logarithm of
+    # `llvm.amdgcn.log`, for one, has base 2.
     prefix = next((candidate for candidate in _PREFIXES if name.startswith(candidate)), "")
     plain = name.removeprefix(prefix)
     for suffix in _SUFFIXES:
         plain = plain.removesuffix(suffix)
+    # libdevice's names for fp32 end in `f`: __nv_expf.
     if prefix == "__nv_" and plain not in _FUNCTIONS:
         plain = plain.removesuffix("f")
     return _FUNCTIONS.get(plain) if prefix else None
@@ -184,6 +182,7 @@ THREADED = OperationTable()
 
 _REGISTERS = "llvm.nvvm.read.ptx.sreg."  # older Tritons call the intrinsics
 _DYNAMIC = -(1 << 31)  # an index of llvm.getelementptr that is an operand
+# Operations that do the same as one of arith or math, on each lane.
 _SAME = {
     "add": "arith.addi", "sub": "arith.subi", "mul": "arith.muli", "sdiv": "arith.divsi",
     "udiv": "arith.divui", "srem": "arith.remsi", "urem": "arith.remui", "and": "arith.andi",
@@ -252,6 +251,7 @@ def _undef(_run: ThreadBlock, operation: Operation) -> tuple[Value]:
 
 @THREADED.known("llvm.mlir.addressof")
 def _addressof(_run: ThreadBlock, operation: Operation) -> tuple[Array]:
+    # Triton allocates all shared memory as one global; other globals are strings for `assert`, or tables.
     name = text(attribute(operation, "global_name"))
     if name.strip('@"') != "global_smem":
         raise UnsupportedIrError(f"the global {name}")
@@ -290,6 +290,7 @@ def _extractelement(_run: ThreadBlock, _operation: Operation, whole: Value, at: 
 
 
 def _lane(at: Array) -> int:
+    # A vector is a tuple of lanes here, so its index has to be one number.
     first = int(np.ravel(at)[0])
     if np.ndim(at) and (at != first).any():
         raise UnsupportedIrError("a lane of a vector that is not the same for all threads")
@@ -298,6 +299,7 @@ def _lane(at: Array) -> int:
 
 @THREADED.known("llvm.shufflevector")
 def _shufflevector(_run: ThreadBlock, operation: Operation, left: Value, right: Value) -> tuple[Value]:
+    # A negative number in the mask is poison: any lane will do.
     lanes = (*left, *right)
     return (tuple(lanes[max(0, number)] for number in integers(operation, "mask")),)
 
@@ -331,6 +333,7 @@ def _selected(condition: Value, chosen: Value, otherwise: Value) -> Value:
 @THREADED.known("llvm.bitcast")
 def _bitcast(run: ThreadBlock, operation: Operation, value: Value) -> tuple[Value]:
     before, after = operand_type(operation, 0), result_type(operation)
+    # Pointers have one form here, in any address space.
     if before == after or before.space >= 0:
         return (value,)
     if np.bool_ in (before.dtype, after.dtype):
@@ -395,8 +398,6 @@ def _call(run: ThreadBlock, operation: Operation, *values: Value) -> Values:
         raise UnsupportedIrError(f"the function {name}")
     return (function(*values),)
 
-
-# Atomic operations on global memory, one thread after another.
 
 Combine = Callable[[Array, Array], Array]
 

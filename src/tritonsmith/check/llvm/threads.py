@@ -1,4 +1,4 @@
-"""The state of a block of threads, as operations of lowered IR see it."""
+"""The state of a block of threads, as operations of lowered IR see it: its values and its memory in bytes."""
 
 from __future__ import annotations
 
@@ -21,6 +21,9 @@ _KNOWN, _WRITTEN = 1, 2
 
 class ByteMemory:
     """The global memory of a run in LLVM's dialect, in pages."""
+
+    # Lowered code loads and stores bits, such as 128 at once, of which the reference's elements have to be
+    # made again: so their types are those with which the reference read and wrote each place.
 
     def __init__(self, reference: GlobalMemory, pointees: tuple[np.dtype[Any] | None, ...]) -> None:
         self._reference, self._pointees = reference, pointees
@@ -103,7 +106,7 @@ class ByteMemory:
         self._data[index], self._state[index] = raw, _WRITTEN
 
     def unwritten(self) -> tuple[Array, Array]:
-        """Return addresses and bytes that the reference read and nobody wrote, in order of addresses."""
+        """Return addresses and bytes that the reference read and that were not written, in order."""
         slots = np.flatnonzero(self._state == _KNOWN)
         at = self._addresses(slots)
         order = np.argsort(at)
@@ -141,7 +144,7 @@ class ByteMemory:
 
 
 def _refuse_overlaps(reference: GlobalMemory, reads: dict[np.dtype[Any], Array]) -> None:
-    """Refuse elements that overlap in the reference, whose bytes are unknown: pointers may lie anywhere."""
+    """Refuse elements that overlap in the reference, whose bytes are unknown."""
     written = reference.written
     parts = [(at, dtype.itemsize) for dtype, at in reads.items()]
     parts += [
@@ -156,6 +159,8 @@ def _refuse_overlaps(reference: GlobalMemory, reads: dict[np.dtype[Any], Array])
 
 class SharedMemory:
     """The memory that the threads of a block share."""
+
+    # Threads run in lockstep, so a missing barrier shows no difference: races are found in Triton's dialects.
 
     def __init__(self, size: int) -> None:
         self._data = np.zeros(size, np.uint8)
