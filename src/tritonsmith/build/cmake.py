@@ -90,7 +90,7 @@ def configure(
     # Included files are part of the call: a change in one must reconfigure.
     included = [Path(value).read_text("utf-8") for name, value in variables.items() if name in _INCLUDES]
     key = digest(text, str(tools.cmake), included)
-    stamp = Stamp(build / STAMP_FILE, key, made=build / "CMakeCache.txt", again=again)
+    stamp = Stamp(build / STAMP_FILE, key, result=build / "CMakeCache.txt", again=again)
     # A fresh cache for each changed call: stale `-D` values and a cached `LLVM_DIR` are among the hardest
     # bugs to see. CMake keeps what a call no longer sets.
     call = ("-C", str(cache), "-G", "Ninja", "-S", str(source), "-B", str(build))

@@ -527,8 +527,8 @@ def _own_steps(
             before, after = (last or {}).get("requirements"), recipe.requirements(inputs.checkout)
             words = describe_changed_words(before, after) if before else "not installed yet"
             yield f"pip installs into the virtual environment: {words}"
-        elif stamp.made is not None and not stamp.made.exists():
-            yield f"{step.phase}: {stamp.made} is missing"
+        elif stamp.result is not None and not stamp.result.exists():
+            yield f"{step.phase}: {stamp.result} is missing"
         else:
             yield f"{step.phase}: an input changed"
     for step in plan.steps:
@@ -549,7 +549,7 @@ def _undone(plan: Plan) -> Iterator[tuple[Stamp, Step]]:
 
 
 def _configure(stamp: Stamp, changes: Sequence[CMakeChange]) -> Iterator[str]:
-    if stamp.made is not None and not stamp.made.exists():
+    if stamp.result is not None and not stamp.result.exists():
         yield "CMake runs: this folder is not configured"
     elif changes:
         yield from cmake.change_notes(changes)

@@ -1,1 +1,1 @@
-"""The ground floor: plans and their runner, environments, the screen, errors, readers of untrusted files."""
+"""Shared ground: plans and their runner, environments, the screen, errors, readers of untrusted files."""

@@ -1,4 +1,4 @@
-"""Entries of a cache, as an observer sees them and as the step that removes them is given them."""
+"""Describe entries of a cache, which an observer finds and a step of a plan removes."""
 
 from __future__ import annotations
 

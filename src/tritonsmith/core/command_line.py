@@ -38,6 +38,7 @@ def flag_words(name: str, value: object) -> list[str]:
         value: True for a flag without a value; a tuple or a list for a repeated flag.
     """
     flag = flag_of(name)
+    # Before numbers: True is an int, and would become `--flag True`.
     if isinstance(value, bool):
         return [flag] if value else []
     values: Iterable[object] = value if isinstance(value, (tuple, list)) else (value,)
@@ -46,11 +47,13 @@ def flag_words(name: str, value: object) -> list[str]:
 
 def flag_of(name: str) -> str:
     """Return `--num-warps` for `num_warps`, and `--from` for `from_`."""
+    # A parameter cannot be called `from`, which is a keyword of Python.
     return f"--{name.strip('_').replace('_', '-')}"
 
 
 def _with_value(flag: str, value: str) -> tuple[str, ...]:
-    """Return a flag and its value as one word if Invoke would mistake the value for a flag, or drop it."""
+    """Return a flag and its value, as one word where necessary."""
+    # Invoke would take the value of `--regions -1` for a flag, and drop an empty one.
     return (f"{flag}={value}",) if not value or value.startswith("-") else (flag, value)
 
 
@@ -63,6 +66,7 @@ def continued(command: str, width: int | None, indent: int = 4) -> list[str]:
         indent: of all lines after the first, which the caller prints.
     """
     words = _SHELL_WORD.findall(command)
+    # A command with a here-document or a comment is not all words: it is printed as it is, and can be pasted.
     if width is None or len(command) <= width or " ".join(words) != command:
         return [command]
     lines = [words[0]]

@@ -1,4 +1,4 @@
-"""Reads `configs/`: facts about the outside world, as TOML with their sources."""
+"""Read `configs/`: facts about the outside world, as TOML with their sources."""
 
 from __future__ import annotations
 
@@ -53,9 +53,7 @@ def as_dataclass(kind: type[T], row: Mapping[str, Any]) -> T:
     return kind(**{name: values[name] for name in kind.__dataclass_fields__ if name in values})
 
 
-# Both are asked for in innermost loops, such as one over the keys of a YAML file: they read no disk twice.
-
-
+# Cached, as `_parsed` is, since both are called in innermost loops, such as one over the keys of a YAML file.
 @cache
 def _shipped(repository: Path, name: str) -> Path:
     in_checkout = repository / name

@@ -1,19 +1,16 @@
-"""One tree of exceptions: the failure, its place, the reason, and remedies.
-
-Exit codes: 0 ok, 1 an expected failure, 2 usage, 3 a bug in tritonsmith, 5 undecided, 130 interrupted, 141
-the reader of the output is gone.
-"""
+"""Errors that a user can act on: the failure, its place, the reason, and remedies; each has an exit code."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+# Scripts tell outcomes apart by these numbers; from 126 on a shell has meanings of its own.
 EXIT_FAILURE = 1
 EXIT_USAGE = 2
 EXIT_BUG = 3
 EXIT_UNDECIDED = 5
-EXIT_INTERRUPTED = 130
+EXIT_INTERRUPTED = 130  # as a shell reports SIGINT
 EXIT_BROKEN_PIPE = 141  # as a shell reports SIGPIPE: the reader of the output is gone
 
 
@@ -112,8 +109,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> tuple[str, ...]:
         known: all valid names.
 
     Returns:
-        One or two hints: the nearest name, if there is one, and the whole list. A long list is left out
-        beside a nearest name: nobody looks for it among a hundred others.
+        One or two hints: the nearest name, if there is one, and the whole list unless it is long.
     """
     names = sorted(known)
     near = nearest(name, names)
@@ -121,4 +117,5 @@ def did_you_mean(name: str, known: Iterable[str]) -> tuple[str, ...]:
     if not near:
         return (listing,)
     meant = f"did you mean {near!r}?"
+    # Beside the nearest name nobody looks for another among a hundred.
     return (meant, listing) if len(names) <= _MANY_NAMES else (meant,)

@@ -1,7 +1,7 @@
-"""Quick questions to programs: what they print is a fact, and nothing is changed by asking.
+"""Ask programs quick questions: their output is a fact, and the question changes nothing.
 
-Observers stand on this module alone. Programs that build, install or are stopped with their whole group are
-started by `core.plan.programs`.
+Programs that act (build, install, run a kernel) are started by `core.plan.programs`, and stopped with their
+whole group.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""The one place that recognizes secrets. Every log, screen, lock and receipt goes through it.
+"""Hide secrets, and characters that a terminal would act on, in every log, screen, lock and receipt.
 
 A secret is recognized by its context (the login of a URL, a query such as `?token=`, a header), by the
-name of its variable, key or option, or by its form (`ghp_...`, a JWT, a private key). A hash is not one.
-
-Control characters that a terminal would act on are taken out here, too: `printable`.
+name of its variable, key or option, or by its form (`ghp_...`, a JWT, a private key). A hash is not a secret.
 """
 
 from __future__ import annotations

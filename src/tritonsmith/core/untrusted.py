@@ -1,4 +1,4 @@
-"""Reads files, JSON, TOML and Python of other programs, with bounded size and predictable errors.
+"""Read files, JSON, TOML and Python of other programs, with bounded size and predictable errors.
 
 `OSError` is about the file (missing, unreadable, too large or a pipe), `UnreadableError`, a `ValueError`,
 about its content. Bytes that are not UTF-8 are replaced: an unrelated path in Latin-1 should not make
@@ -49,9 +49,7 @@ def opened(path: Path) -> BinaryIO:
     """
     try:
         # Without O_NONBLOCK the open of a named pipe would wait for a writer, for ever.
-        handle = os.open(
-            path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
-        )  # a pipe would wait for its other end
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except ValueError as error:  # a NUL in the path
         raise FileNotFoundError(errno.ENOENT, str(error), str(path)) from None
     mode = os.fstat(handle).st_mode
@@ -120,7 +118,8 @@ def text_if_any(path: Path) -> str:
 
 
 def is_file(path: Path) -> bool:
-    """Return whether a path that others name is a file. `Path.is_file` raises if a name is too long."""
+    """Return whether a path that others name is a file."""
+    # Not `Path.is_file`, which raises where the name is too long.
     return os.path.isfile(path)  # noqa: PTH113
 
 
@@ -145,10 +144,8 @@ def fits(path: Path) -> bool:
 
 
 def real(path: Path) -> Path:
-    """Resolve the links of a path that others name. `Path.resolve` raises on circular links.
-
-    A path with a NUL, which JSON allows and file systems do not, is returned unchanged.
-    """
+    """Resolve the links of a path that others name; one with a NUL, which JSON allows, is unchanged."""
+    # Not `Path.resolve`, which raises on circular links.
     try:
         return Path(os.path.realpath(path))
     except ValueError:
@@ -248,7 +245,7 @@ def typed(kind: Any, value: Any, name: str = "it") -> Any:
         UnreadableError: it has another type; the error names the key.
     """
     if is_dataclass(kind) and isinstance(kind, type):
-        return _made(kind, value, name)
+        return _dataclass_from(kind, value, name)
     origin, inner = get_origin(kind), get_args(kind)
     if origin is UnionType:
         kind = next((choice for choice in inner if _is(choice, value)), inner[0])
@@ -342,12 +339,13 @@ def _is(kind: Any, value: Any) -> bool:
     return value is None if kind is NoneType else type(value) is kind
 
 
-def _made(kind: type[Any], value: Any, name: str) -> Any:
+def _dataclass_from(kind: type[Any], value: Any, name: str) -> Any:
     if not isinstance(value, dict):
         raise UnreadableError(f"{name} is not a table")
     hints = get_type_hints(kind)
     values = {}
     for field in fields(kind):
+        # Keys that no field has are passed over: a later version of the tool may have added them.
         if field.name in value:
             inside = field.name if name == "it" else f"{name}.{field.name}"
             values[field.name] = typed(hints[field.name], value[field.name], inside)

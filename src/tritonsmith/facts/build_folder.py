@@ -1,9 +1,7 @@
-"""Read the graph of a build folder, Ninja's log, and the headers that it recorded.
+"""Read a build folder: Ninja's graph and log, the headers that it recorded, and CMake's cache.
 
-Of the graph it is enough of the format to compare the commands of two of them:
+Of the graph's format it knows enough to compare the commands of two graphs:
 https://ninja-build.org/manual.html#ref_ninja_file
-
-Read CMakeCache.txt, the configuration of a build folder.
 """
 
 from __future__ import annotations
@@ -22,16 +20,37 @@ RULES = "rules.ninja"
 _VARIABLE = re.compile(r"\$(?:\{([\w.-]+)\}|([\w-]+)|([$ :]))")
 _SEPARATOR = re.compile(r"(?<!\$)((?:\$\$)*): ?")
 _SPACE = re.compile(r"(?<!\$)((?:\$\$)*) +")
+_DEPS_PATIENCE = 60.0  # seconds
+_ENTRY = re.compile(r"^([^#/\s][^:=]*):([A-Z]+)=(.*)$", re.MULTILINE)
+_PROGRAMS = ("_COMPILER", "_EXECUTABLE", "_LAUNCHER")
+_PLACES = (  # paths without which nothing works, though `-D` and `-C` give them other types
+    "CMAKE_CACHEFILE_DIR",
+    "CMAKE_COMMAND",
+    "CMAKE_HOME_DIRECTORY",
+    "CMAKE_MAKE_PROGRAM",
+    "LLVM_DIR",
+    "LLVM_SYSPATH",
+    "MLIR_DIR",
+)
+# Variables of folders that do not exist before an install or a download: their absence means nothing.
+_MADE_LATER = (
+    "CMAKE_INSTALL_",
+    "CMAKE_LIBRARY_OUTPUT_",
+    "CPACK_",
+    "FETCHCONTENT_",
+    "TRITON_CACHE_PATH",
+    "TRITON_WHEEL_DIR",
+)
 
 
-def commands(folder: Path, wanted: Collection[str]) -> dict[str, list[str]]:
+def commands(folder: Path, outputs: Collection[str]) -> dict[str, list[str]]:
     """Return the command that makes each of some outputs, as words.
 
     Paths of inputs and outputs are left out of it: they add nothing about the output.
 
     Args:
         folder: the folder with build.ninja, and with rules.ninja beside it or in CMakeFiles.
-        wanted: the outputs as Ninja writes them.
+        outputs: the outputs as Ninja writes them.
 
     Returns:
         Output to words; an output that the graph does not have is absent.
@@ -41,17 +60,18 @@ def commands(folder: Path, wanted: Collection[str]) -> dict[str, list[str]]:
     graph = folder / GRAPH
     if rules is None or not graph.is_file():
         return {}
-    templates = {  # long commands of the linker go through a file
+    # Long commands of the linker go through a response file.
+    templates = {
         name: " ".join((table.get("command", ""), table.get("rspfile_content", "")))
         for name, table in _rules(rules).items()
     }
-    names = frozenset(wanted)
+    names = frozenset(outputs)
     result: dict[str, list[str]] = {}
-    for outputs, rule, variables in _edges(graph, names):
+    for edge_outputs, rule, variables in _edges(graph, names):
         text = variables.get("COMMAND") if rule == "CUSTOM_COMMAND" else None
         expanded = _expand(text or templates.get(rule, ""), variables)
         words = _words(expanded)
-        result |= {output: words for output in outputs if output in names}
+        result |= {output: words for output in edge_outputs if output in names}
     return result
 
 
@@ -75,16 +95,14 @@ def _rules(path: Path) -> dict[str, dict[str, str]]:
     return tables
 
 
-def _edges(
-    path: Path, wanted: frozenset[str] | None = None
-) -> Iterator[tuple[list[str], str, dict[str, str]]]:
-    """Yield outputs, rule and unexpanded variables of each edge that makes a wanted output."""
+def _edges(path: Path, only: frozenset[str] | None = None) -> Iterator[tuple[list[str], str, dict[str, str]]]:
+    """Yield outputs, rule and unexpanded variables of each edge that makes one of these outputs."""
     edge: tuple[list[str], str, dict[str, str]] | None = None
     for line in _lines(path):
         if line.startswith("build "):
             if edge:
                 yield edge
-            edge = _edge(line, wanted)
+            edge = _edge(line, only)
         elif edge and line.startswith("  ") and " = " in line:
             key, _, value = line.lstrip().partition(" = ")
             edge[2][key] = value
@@ -95,13 +113,14 @@ def _edges(
         yield edge
 
 
-def _edge(line: str, wanted: frozenset[str] | None) -> tuple[list[str], str, dict[str, str]] | None:
+def _edge(line: str, only: frozenset[str] | None) -> tuple[list[str], str, dict[str, str]] | None:
     split = _SEPARATOR.split(line.removeprefix("build "), maxsplit=1)
     if len(split) < 3:  # noqa: PLR2004 - outputs, dollars, the rest
         return None
     names = _SPACE.sub(r"\1\n", split[0] + split[1]).split("\n")
+    # Behind a `|` come implicit outputs, which the command makes all the same.
     outputs = [_expand(name, {}) for name in names if name and name != "|"]
-    if wanted is not None and not wanted.intersection(outputs):
+    if only is not None and not only.intersection(outputs):
         return None
     return outputs, split[2].split(" ", 1)[0], {}
 
@@ -134,6 +153,7 @@ def _words(command: str) -> list[str]:
 
 def durations(build: Path) -> dict[str, float]:
     """Return the seconds that each output took when it was last made, from Ninja's log."""
+    # The log has a line for each time that an output was made, the last one at its end.
     seconds: dict[str, float] = {}
     for line in untrusted.text_if_any(build / ".ninja_log").splitlines()[1:]:
         fields = line.split("\t")
@@ -142,9 +162,6 @@ def durations(build: Path) -> dict[str, float]:
         if len(fields) == 5 and fields[0].isdigit() and fields[1].isdigit():  # noqa: PLR2004 - versions 5 to 7
             seconds[fields[3]] = (int(fields[1]) - int(fields[0])) / 1000
     return seconds
-
-
-_DEPS_PATIENCE = 60.0  # seconds
 
 
 def recorded_headers(ninja: Path, build: Path, outputs: Iterable[str]) -> tuple[Path, ...]:
@@ -159,28 +176,6 @@ def recorded_headers(ninja: Path, build: Path, outputs: Iterable[str]) -> tuple[
     answer = query((str(ninja), "-C", str(build), "-t", "deps", *outputs), timeout=_DEPS_PATIENCE)
     lines = answer.out.splitlines() if answer and answer.code == 0 else []
     return tuple(dict.fromkeys(build / line.strip() for line in lines if line.startswith("    ")))
-
-
-_ENTRY = re.compile(r"^([^#/\s][^:=]*):([A-Z]+)=(.*)$", re.MULTILINE)
-_PROGRAMS = ("_COMPILER", "_EXECUTABLE", "_LAUNCHER")
-_PLACES = (  # paths without which nothing works, though `-D` and `-C` give them other types
-    "CMAKE_CACHEFILE_DIR",
-    "CMAKE_COMMAND",
-    "CMAKE_HOME_DIRECTORY",
-    "CMAKE_MAKE_PROGRAM",
-    "LLVM_DIR",
-    "LLVM_SYSPATH",
-    "MLIR_DIR",
-)
-# Variables of folders that do not exist before an install or a download: their absence means nothing.
-_MADE_LATER = (
-    "CMAKE_INSTALL_",
-    "CMAKE_LIBRARY_OUTPUT_",
-    "CPACK_",
-    "FETCHCONTENT_",
-    "TRITON_CACHE_PATH",
-    "TRITON_WHEEL_DIR",
-)
 
 
 @dataclass(frozen=True)
@@ -205,7 +200,7 @@ class CmakeCache:
             named = kind in ("PATH", "FILEPATH") or name in _PLACES or name.endswith(_PROGRAMS)
             if not named or name.startswith(_MADE_LATER):
                 continue
-            # A value may be CMake's list.
+            # A value may be a list, as CMake writes it.
             for path in map(Path, value.split(";")):
                 if path.is_absolute() and not untrusted.exists(path):
                     yield name, path

@@ -1,4 +1,4 @@
-"""Read the compiler cache: its size, its hit rate, and how it treats folders."""
+"""Read ccache: its settings and statistics, the inputs of its keys, the state of its remote storage."""
 
 from __future__ import annotations
 
@@ -58,7 +58,8 @@ class Ccache:
 
 
 def read(program: Path) -> Ccache | None:
-    """Query ccache (3.7 or later: `--print-stats`) by its two machine-readable listings; None if it fails."""
+    """Query ccache, 3.7 or later; None if it fails."""
+    # By its two machine-readable listings: `--show-stats` is for people, and changes with the versions.
     config = capture((str(program), "--show-config"), timeout=10)
     stats = capture((str(program), "--print-stats"), timeout=10)
     if config is None or stats is None:
@@ -73,7 +74,7 @@ def parse(config: str, stats: str) -> Ccache:
         config: output of `ccache --show-config`: `(origin) key = value`.
         stats: output of `ccache --print-stats`: key, tab, number.
     """
-    # To 4.6 it was called another way.
+    # Up to 4.6 ccache called a remote storage a secondary one.
     config, stats = (text.replace("secondary_storage", "remote_storage") for text in (config, stats))
     values = dict(re.findall(r"^(?:\(.*?\) )?(\w+) = ?(.*)$", config, re.MULTILINE))
     counts = {name: int(number) for name, number in re.findall(r"^(\w+)\t(\d+)$", stats, re.MULTILINE)}
@@ -93,13 +94,11 @@ def parse(config: str, stats: str) -> Ccache:
 
 
 def _size(values: Mapping[str, str], key: str) -> float:
-    """Return a size in GiB from `5.0G` (to 4.7), `5.0 GB` or `5.0 GiB` (4.8 on); no unit means bytes."""
+    """Return a size in GiB."""
+    # `5.0G` up to 4.7, `5.0 GB` or `5.0 GiB` since; no unit means bytes.
     match = re.match(r"([\d.]+)\s*([KMG]i?)?", values.get(key, "").replace("k", "K"))
     return float(match[1]) * _UNITS[match[2] or ""] / _GIB if match else 0.0
 
-
-# The inputs of ccache's keys, which it writes down for each compile under `CCACHE_DEBUG=1`; it changes
-# nothing else in that mode: https://ccache.dev/manual/4.7.5.html#_cache_debugging
 
 _INPUT = re.compile(r"^(?P<object>.+)\.(?P<time>\d{8}_\d{6}_\d{6})\.ccache-input-text$")
 _INPUT_PLAIN = re.compile(r"^(?P<object>.+)\.(?P<time>)ccache-input-text$")  # before 4.4
@@ -125,12 +124,17 @@ class Compile:
 
     def values(self, name: str) -> list[str]:
         """Return all values of one name, from the first section that has it."""
+        # The direct and the preprocessor mode hash some inputs both: each section lists them.
         section = next((where for where, key, _ in self.inputs if key == name), "")
         return [value for where, key, value in self.inputs if key == name and where == section]
 
 
 def read_inputs(folder: Path) -> tuple[Compile, ...]:
-    """Return the last compile of each object in a folder that was `CCACHE_DEBUGDIR`."""
+    """Return the last compile of each object in a folder that was `CCACHE_DEBUGDIR`.
+
+    ccache writes its inputs there under `CCACHE_DEBUG=1`, and changes nothing else in that mode:
+    https://ccache.dev/manual/4.7.5.html#_cache_debugging
+    """
     newest: dict[str, tuple[str, Path]] = {}
     for path in _files(folder):
         match = _INPUT.match(str(path)) or _INPUT_PLAIN.match(str(path))
@@ -151,6 +155,7 @@ def parse_inputs(text: str) -> tuple[tuple[str, str, str], ...]:
     """Return the inputs in one `ccache-input-text`."""
     inputs: list[tuple[str, str, str]] = []
     mode, name, lines = "", "", list[str]()
+    # A heading at the end closes the last input.
     for line in [*text.splitlines(), "=== end ==="]:
         match = _MODE.match(line)
         if match or line.startswith(_KEYS):
@@ -173,10 +178,9 @@ def _hit(path: Path) -> bool | None:
     results = set(_RESULT.findall(untrusted.text_if_any(log)))
     if results.intersection(_HITS):
         return True
+    # A compile that could not be cached has neither result.
     return False if "cache_miss" in results else None
 
-
-# A remote storage that does not answer slows each compile down, so it is asked before a build.
 
 _REDIS_PORT = 6379
 _SERVER_ERROR = 500  # what a server answers from here on is its own trouble
@@ -196,13 +200,14 @@ class StorageProbe:
 
 
 def ask_storage(remote: str, *, write: bool = False, timeout: float) -> StorageProbe:
-    """Connect, and send a greeting.
+    """Connect to a remote storage, and send a greeting.
 
     Args:
         remote: `redis://`, `http://` or `file://`, without a password.
         write: whether this machine may write there; checked for a folder only.
         timeout: seconds.
     """
+    # Before a build, since a storage that does not answer slows each of its compiles down.
     parts = urlsplit(remote)
     start = time.monotonic()
     try:
@@ -245,6 +250,7 @@ def _http(parts: SplitResult, timeout: float) -> str:
     with closing(HTTPConnection(parts.hostname or "", parts.port, timeout=timeout)) as connection:
         connection.request("HEAD", parts.path or "/")
         status = connection.getresponse().status
+    # Anything else below 500 is an answer: a storage may have nothing at its root, or refuse HEAD.
     if status in (401, 403):
         return f"it requires a login (HTTP {status})"
     return f"it answers HTTP {status}" if status >= _SERVER_ERROR else ""

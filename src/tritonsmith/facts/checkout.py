@@ -1,6 +1,7 @@
-"""Read a Triton checkout: its features, its pins and its build requirements, all from its files.
+"""Read a Triton checkout, and look up what a version of Triton is like where there is no checkout.
 
-Look up properties of Triton versions, for use without a checkout (`configs/triton-eras.toml`).
+A checkout's features, pins and build requirements come from its files alone: nothing of it is run. Those of
+versions are in `configs/triton-eras.toml`.
 """
 
 from __future__ import annotations
@@ -19,6 +20,20 @@ from tritonsmith.facts import git
 
 _CONFIG = "triton-eras"
 _BRANCHED = timedelta(weeks=7)  # from a branch to NN.1.0: six or some more (discourse.llvm.org/t/84245)
+_PIPS_DEFAULT = ("setuptools>=40.8.0", "wheel")  # where there is no pyproject.toml, as in 2.0
+# What a checkout names becomes a part of paths, URLs and command lines, where `..` and `--option` mean more.
+_COMMIT = re.compile(r"[0-9a-fA-F]{7,40}")
+_NUMBER = re.compile(r"\d[\w.+-]*")
+# No path: pip installs `name==/../evil.tar.gz` from the file of that name.
+_REQUIREMENT = re.compile(
+    r"[A-Za-z0-9][^/\\\x00-\x1f\x7f]*|[A-Za-z0-9][\w.\[\], -]*@ ?(git\+)?https?://[^\x00-\x20\x7f]+"
+)
+LIT_SITE = "lit.site.cfg.py"  # what CMake configures of the tests
+_TEST_SUFFIXES = (".mlir", ".ll", ".py", ".td", ".test", ".txt")
+_RUN = re.compile(rb"RUN:\s*(.*)")
+_PROGRAM = re.compile(r"[A-Za-z][\w.+-]*$")
+_BETWEEN = re.compile(r"\|\||&&|[|;]")
+_WRAPPERS = ("not", "env", "count")  # take a program as their argument
 
 
 @dataclass(frozen=True)
@@ -236,6 +251,7 @@ def _read(root: Path) -> TritonCheckout:
 
 def enclosing(folder: Path) -> Path | None:
     """Return the checkout around a folder, or None."""
+    # By two folders that every version has: setup.py has moved from python/ to the top.
     for candidate in (folder, *folder.parents):
         if (candidate / "include" / "triton").is_dir() and (candidate / "third_party").is_dir():
             return candidate
@@ -273,6 +289,7 @@ def _probe(root: Path, probe: dict[str, Any]) -> bool:
 
 
 def _options(root: Path) -> frozenset[str]:
+    # By words, not by `option(...)`: some are set or only read, and a comment that names one does no harm.
     lists = root / "CMakeLists.txt"
     words = set(re.findall(r"\w+", untrusted.read_text(lists) if lists.is_file() else ""))
     return frozenset(cmake_options() & words)
@@ -301,7 +318,7 @@ def _pins(root: Path, setup_text: str) -> Iterable[LlvmPin]:
     elif text := _first_line(named):
         yield LlvmPin(_checked(text, _COMMIT, named), "cmake/llvm-hash.txt")
     elif match := re.search(r"""["'/]llvm-[\d.]+-([0-9a-f]{12,40})["'/]""", setup_text):
-        # setup.py abbreviates the hash; what was abbreviated then is known by now.
+        # setup.py abbreviates the hash; the table has it in full.
         yield LlvmPin(full_commit(match[1]), "python/setup.py")
     amd = root / "cmake" / "amd-llvm-info.json"
     if amd.is_file():
@@ -324,15 +341,6 @@ def _json_pin(path: Path, role: str) -> LlvmPin:
         raise FactError("cannot read this pin file", where=path, why=why) from error
 
 
-# What a checkout names becomes a part of paths, URLs and command lines, where `..` and `--option` mean more.
-_COMMIT = re.compile(r"[0-9a-fA-F]{7,40}")
-_NUMBER = re.compile(r"\d[\w.+-]*")
-# No path: pip installs `name==/../evil.tar.gz` from the file of that name.
-_REQUIREMENT = re.compile(
-    r"[A-Za-z0-9][^/\\\x00-\x1f\x7f]*|[A-Za-z0-9][\w.\[\], -]*@ ?(git\+)?https?://[^\x00-\x20\x7f]+"
-)
-
-
 def _checked(text: str, form: re.Pattern[str], file: Path) -> str:
     if form.fullmatch(text):
         return text
@@ -349,9 +357,6 @@ def _build_number(content: dict[str, Any], file: Path) -> Any:
     if number is not None:
         _checked(str(number), _NUMBER, file)
     return number
-
-
-_PIPS_DEFAULT = ("setuptools>=40.8.0", "wheel")  # where there is no pyproject.toml, as in 2.0
 
 
 def _requires(root: Path, setup: Path, setup_text: str) -> tuple[str, ...]:
@@ -410,6 +415,7 @@ def _python_range(setup_text: str, version: str) -> tuple[str, str]:
     match = re.search(r"MIN_PYTHON = \((\d+), (\d+)\)\s+MAX_PYTHON = \((\d+), (\d+)\)", setup_text)
     if match:
         return f"{match[1]}.{match[2]}", f"{match[3]}.{match[4]}"
+    # Older versions have no such constants in their setup.py.
     return triton_release(version).python
 
 
@@ -417,21 +423,12 @@ def _first_line(path: Path) -> str:
     return untrusted.read_text(path).strip().split("\n")[0].strip() if path.is_file() else ""
 
 
-# The programs that a checkout's lit tests run come from their RUN lines, not from a list kept by hand.
-
-LIT_SITE = "lit.site.cfg.py"  # what CMake configures of the tests
-_SUFFIXES = (".mlir", ".ll", ".py", ".td", ".test", ".txt")
-_RUN = re.compile(rb"RUN:\s*(.*)")
-_PROGRAM = re.compile(r"[A-Za-z][\w.+-]*$")
-_BETWEEN = re.compile(r"\|\||&&|[|;]")
-_WRAPPERS = ("not", "env", "count")  # take a program as their argument
-
-
 def lit_programs(checkout: Path) -> tuple[str, ...]:
     """Return the names of the programs that the lit tests below `test/` of a checkout call, sorted."""
+    # From the RUN lines, not from a list kept by hand, which every new test would make wrong.
     names: set[str] = set()
     for path in (checkout / "test").rglob("*"):
-        if path.suffix not in _SUFFIXES or not path.is_file():
+        if path.suffix not in _TEST_SUFFIXES or not path.is_file():
             continue
         for line in _RUN.findall(untrusted.read_bytes(path)):
             names.update(_called(line.decode("utf-8", errors="replace")))
@@ -444,6 +441,7 @@ def is_lit_test(path: str, text: str) -> bool:
 
 
 def _called(line: str) -> Iterator[str]:
+    # A word is the program of its command unless an assignment or a wrapper stands before it.
     for command in _BETWEEN.split(line):
         for word in command.split():
             if "=" in word or word.startswith("-"):

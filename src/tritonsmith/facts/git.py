@@ -1,7 +1,6 @@
-"""Read a git checkout: its HEAD, worktrees, branches and changes, without GitPython (0.1 s to import).
+"""Read a git checkout: its HEAD, worktrees, branches and changes, without starting programs that it names.
 
-HEAD comes from git's machine-readable output (`--format`, `--porcelain`), worktrees and branches from files.
-GitPython reads history, in `git_history.py`.
+GitPython, which takes 0.1 s to import, reads history in `git_history.py`.
 """
 
 from __future__ import annotations
@@ -17,10 +16,9 @@ from tritonsmith.core import process, untrusted
 from tritonsmith.core.errors import FactError
 from tritonsmith.core.process import CommandOutput, query
 
-# Git runs on an untrusted repository without starting programs that its settings name. A clone brings no
-# hooks or settings of others; an unpacked archive and a shared folder bring a whole `.git`. Its `config`
-# may name programs that git starts even for reading: a file system monitor, filters of `.gitattributes`,
-# hooks, and the transport that fetches contents which a partial clone lacks.
+# A clone brings no hooks or settings of others; an unpacked archive and a shared folder bring a whole `.git`.
+# Its `config` may name programs that git starts even for reading: a file system monitor, filters of
+# `.gitattributes`, hooks, and the transport that fetches contents which a partial clone lacks.
 
 # What git sets for the hooks and commands that it runs; each would lead to that repository instead.
 _ELSEWHERE = dict.fromkeys(
@@ -221,14 +219,12 @@ def _problem(answer: CommandOutput | None) -> str:
     return (fatal or [answer.err or f"git exited with {answer.code}"])[0]
 
 
-# The files that differ from the branch which a checkout will be merged into, or are uncommitted.
-
 _BASES = ("upstream/main", "origin/HEAD", "origin/main", "origin/master", "main", "master")
 
 
 @dataclass(frozen=True)
 class BranchChanges:
-    """The differences from that branch.
+    """The files of a checkout that differ from the branch which it will be merged into, or are uncommitted.
 
     Attributes:
         base: the branch, or `HEAD` where there is none and only uncommitted changes are known.
@@ -253,7 +249,9 @@ def branch_changes(root: Path, base: str = "") -> BranchChanges:
     """
     # The merge base, not the branch itself: what others added to main since is no change of this branch.
     for name in (base,) if base else (*_BASES, "HEAD"):
-        commit = _said(root, "merge-base", "HEAD", "--", name) if not name.startswith("-") else None
+        commit = (
+            _stripped_output(root, "merge-base", "HEAD", "--", name) if not name.startswith("-") else None
+        )
         if commit:
             break
     else:
@@ -265,19 +263,19 @@ def branch_changes(root: Path, base: str = "") -> BranchChanges:
     # `--relative` makes names relative to this folder, which may lie below the top of a larger repository.
     safe = ("--no-ext-diff", "--no-textconv", "--ignore-submodules=all")
     options = (*safe, "--name-only", "--relative", "--no-renames", "-z")
-    changed = _said(root, "diff", *options, "--diff-filter=d", commit, "--", files=True)
-    gone = _said(root, "diff", *options, "--diff-filter=D", commit, "--", files=True)
-    new = _said(root, "ls-files", "--others", "--exclude-standard", "-z")
+    changed = _stripped_output(root, "diff", *options, "--diff-filter=d", commit, "--", files=True)
+    gone = _stripped_output(root, "diff", *options, "--diff-filter=D", commit, "--", files=True)
+    new = _stripped_output(root, "ls-files", "--others", "--exclude-standard", "-z")
     if changed is None or new is None or gone is None:
         raise FactError("git cannot tell what changed", where=root)
-    found, deleted = _paths(root, changed, new), _paths(root, gone)
-    return BranchChanges(name, found, tuple(path for path in deleted if path not in found))
+    present, deleted = _paths(root, changed, new), _paths(root, gone)
+    return BranchChanges(name, present, tuple(path for path in deleted if path not in present))
 
 
 def _paths(root: Path, *lists: str) -> tuple[Path, ...]:
     return tuple(sorted({root / name for text in lists for name in text.split("\0") if name}))
 
 
-def _said(root: Path, *arguments: str, files: bool = False) -> str | None:
+def _stripped_output(root: Path, *arguments: str, files: bool = False) -> str | None:
     answer = look(root, *arguments, files=files)
     return answer.out.strip() if answer and answer.code == 0 else None

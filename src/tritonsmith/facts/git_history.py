@@ -1,4 +1,4 @@
-"""Read a clone's history without changing it: commits by name, files at a commit, and LLVM's pin there."""
+"""Read a clone's history without changing it: commits, their files, and what their messages refer to."""
 
 from __future__ import annotations
 
@@ -59,6 +59,7 @@ def resolve(repository: Repo, name: str) -> str:
 
     if name.startswith("-"):  # which git would take for an option
         return ""
+    # A fresh clone has its branches as origin's only, but for the main one.
     for candidate in (name, f"refs/remotes/origin/{name}"):
         try:
             return str(repository.git.rev_parse("--verify", "--quiet", f"{candidate}^{{commit}}"))
@@ -106,6 +107,7 @@ def text_at(repository: Repo, commit: str, path: str) -> str | None:
 
 def llvm_at(repository: Repo, commit: str) -> str:
     """Return the LLVM that Triton's pin file names at a commit; empty if unknown."""
+    # The newest place first, as in `checkout`.
     if info := text_at(repository, commit, "cmake/llvm-info.json"):
         try:
             return str(untrusted.json_of(info)["llvm_hash"])
@@ -117,8 +119,6 @@ def llvm_at(repository: Repo, commit: str) -> str:
     match = re.search(r"llvm-[\d.]+-([0-9a-f]{12,40})\b", setup)
     return match[1] if match else ""
 
-
-# A clone's names of Triton's main and its release branches, and the commits of both.
 
 MAINS = ("upstream/main", "origin/main", "main")
 
@@ -163,8 +163,6 @@ def refuse_shallow(repository: Repo, clone: Path) -> None:
         )
 
 
-# References in a Triton commit's message: pull requests, picks and reverts.
-
 _OWN = re.compile(r"\(#(\d+)\)\s*$")
 _NUMBER = re.compile(r"#(\d+)")
 _REVERT = re.compile(r"\brevert", re.IGNORECASE)
@@ -172,11 +170,13 @@ _AGAIN = re.compile(r"\bre-?(?:land|apply|introduc)", re.IGNORECASE)
 _PICKED = re.compile(r"cherry.picked from commit ([0-9a-f]{7,40})")
 _REVERTED = re.compile(r"\breverts\s+(?:commit\s+([0-9a-f]{7,40})|(?:[\w.-]+/[\w.-]+)?#(\d+))", re.IGNORECASE)
 
-TELLS = ("cherry.picked from commit", "[Rr]everts ")  # for `git log --grep`: bodies that say anything here
+# For `git log --grep`: the bodies in which `picked_commits` or `reverted_commits` may find anything.
+REFERENCES = ("cherry.picked from commit", "[Rr]everts ")
 
 
 def own_number(subject: str) -> str:
     """Return the pull request that a subject ends with; empty if there is none."""
+    # GitHub appends it when it squashes a pull request; numbers elsewhere are those of others.
     match = _OWN.search(subject)
     return match[1] if match else ""
 
@@ -193,6 +193,7 @@ def pull_numbers(subject: str) -> tuple[str, ...]:
 
 def reverts(subject: str) -> int:
     """Return how often a subject says revert: twice for the revert of a revert."""
+    # Two commits of one pull request are the same change only if they say it equally often.
     return len(_REVERT.findall(subject))
 
 

@@ -22,26 +22,16 @@ _UNDER_WAY = {
     "NOTES_MERGE_PARTIAL": "merge of notes",  # whose resolved conflicts lie beside it
     "sequencer": "cherry-pick or revert of several commits",
 }
-_MADE = (
-    "commit",
-    "cherry-pick",
-    "revert",
-    "merge",
-    "am",
-    "rebase",
-)  # how reflog entries of new commits begin
+# How reflog entries of new commits begin.
+_CREATING = ("commit", "cherry-pick", "revert", "merge", "am", "rebase")
 _REBASE = re.compile(r"(?:rebase|pull)\b[^(:]*\((?P<stage>\w+)\)")  # in the reflog
 _REFLOG_FILE = re.compile(r"(?P<old>[0-9a-f]{40,64}) (?P<new>[0-9a-f]{40,64}) [^\t]*\t?(?P<how>.*)")
 _AT_ONCE = 500  # commits in one command line
 _OWN_REFS = ("refs/bisect", "refs/rewritten", "refs/worktree")  # these belong to each worktree alone
 # Every ref that stays when the worktree goes.
 _STAYING = (*(f"--exclude={name}/*" for name in _OWN_REFS), "--glob=refs/*")
-_THEIRS = (
-    "refs/remotes/",
-    "refs/tags/",
-    "refs/prefetch/",
-    "refs/stash",
-)  # of remotes, or looked at by itself
+# These are a remote's, but for the stash, which is looked at by itself.
+_THEIRS = ("refs/remotes/", "refs/tags/", "refs/prefetch/", "refs/stash")
 _SUBMODULE = "160000"  # git's mode of one
 
 
@@ -95,16 +85,16 @@ class _Checkout:
         """The folder of git."""
         if self.git.is_dir():
             return self.git
-        return Path(self.told("rev-parse", "--absolute-git-dir"))
+        return Path(self.output("rev-parse", "--absolute-git-dir"))
 
-    def told(self, *arguments: str, compares: bool = False, none: int = 0) -> str:
+    def output(self, *arguments: str, compares: bool = False, none: int = 0) -> str:
         """Return the output of git; empty if it exits with the status `none`.
 
         Raises:
             FactError: it fails.
         """
-        # With both folders given, git does not search the parents: where a worktree's `.git` is damaged it
-        # would find the repository around it, and report that one's state as this one's.
+        # With both folders named, git does not search the parents: where a worktree's `.git` is damaged it
+        # would report the state of the repository around it.
         places = (f"--git-dir={self.git}", f"--work-tree={self.files}")
         root = self.files if self.files.is_dir() else self.git
         answer = look(root, *places, *arguments, files=compares)
@@ -115,11 +105,11 @@ class _Checkout:
 
     def lines(self, *arguments: str, none: int = 0) -> list[str]:
         """Return the lines of git's output."""
-        return self.told(*arguments, none=none).splitlines()
+        return self.output(*arguments, none=none).splitlines()
 
     def names(self, *arguments: str, compares: bool = False) -> list[str]:
         """Return the entries of git's output with `-z`."""
-        return [name for name in self.told(*arguments, "-z", compares=compares).split("\0") if name]
+        return [name for name in self.output(*arguments, "-z", compares=compares).split("\0") if name]
 
     def status(self, *more: str) -> list[str]:
         """Return files that differ from HEAD, or that git does not know."""
@@ -348,7 +338,7 @@ def _whole(inside: _Checkout, what: str) -> Iterator[UniqueWork]:
         yield UniqueWork(f"{what}: {work.what}", work.items)
     entries = list(_results(inside))
     # Commits that were made here are work even under a tag that the clone brought.
-    mine = [commit for commit, how in entries if how.startswith(_MADE)]
+    mine = [commit for commit, how in entries if how.startswith(_CREATING)]
     tips = [*_head(inside), *(commit for commit, _ in (*entries, *_reflog(inside, "--branches")))]
     refs = (line.split(" ") for line in inside.lines("for-each-ref", "--format=%(objectname) %(refname)"))
     tips += [commit for commit, ref in refs if not ref.startswith(_THEIRS)]

@@ -1,4 +1,7 @@
-"""Read the GPUs of this machine without CUDA and ROCm: NVIDIA's through NVML, AMD's through sysfs."""
+"""Read the GPUs of this machine, their drivers, errors and libraries, without CUDA and ROCm.
+
+NVIDIA's GPUs come from NVML and nvidia-smi, AMD's from sysfs, versions of libraries from files.
+"""
 
 from __future__ import annotations
 
@@ -232,8 +235,7 @@ def libcuda(environ: Mapping[str, str], ldconfig: Path = Path("/sbin/ldconfig"))
 def cuda_release(program: Path) -> str:
     """Return the CUDA release of ptxas, cuobjdump or nvdisasm, `12.8`, from the text of its `--version`.
 
-    The program is read and not run: it may be another machine's. The text is near the end of some 35 MB, so
-    the search begins there (20 ms).
+    The program is read and not run: it may be another machine's.
 
     Returns:
         Empty if it is none of them, or a script around one.
@@ -243,7 +245,7 @@ def cuda_release(program: Path) -> str:
             untrusted.opened(program) as file,
             mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
         ):
-            # The text is near the end of some 35 MB, so the search begins there.
+            # The text is near the end of some 35 MB, so the search begins there (20 ms).
             at = len(content)
             while (at := content.rfind(_RELEASE, 0, at)) >= 0:
                 text = content[at + len(_RELEASE) : at + len(_RELEASE) + 8]
@@ -254,8 +256,6 @@ def cuda_release(program: Path) -> str:
         pass
     return ""
 
-
-# The XML of `nvidia-smi -q -x`, read with care: drivers rename elements and omit values.
 
 _SMI_PATIENCE = 20.0  # seconds; a GPU that hangs makes it wait
 _UNTOLD = re.compile(
@@ -281,6 +281,7 @@ class SmiGpu:
 
     def value(self, *paths: str) -> str:
         """Return the text of the first of these elements that has one; empty if none does."""
+        # Drivers rename elements, and fill in `N/A` for what this GPU does not report.
         texts = ((self.element.findtext(path) or "").strip() for path in paths)
         return next((text for text in texts if not _UNTOLD.fullmatch(text)), "")
 
@@ -327,8 +328,6 @@ def parse_smi(text: str) -> tuple[SmiGpu, ...]:
     )
 
 
-# Xids: the errors that NVIDIA's driver has written to the kernel's log since the machine started.
-
 # `NVRM: Xid (PCI:0000:06:00): 79, pid=1234, name=python3, GPU has fallen off the bus.`; some leave out PCI:
 _XID = re.compile(r"NVRM: Xid \((?:PCI:)?([0-9A-Fa-f:.]+)\): (\d+)\b")
 _SOURCES = (("dmesg",), ("journalctl", "--dmesg", "--boot", "--quiet", "--no-pager", "--output=cat"))
@@ -345,12 +344,12 @@ def read_kernel_log() -> str | None:
 
 
 def xids(lines: Iterable[str]) -> tuple[tuple[int, str], ...]:
-    """Return number and place on the bus of each event, in order; names of programs are left out."""
+    """Return number and place on the bus of each Xid, an error that NVIDIA's driver logged, in order.
+
+    Names of programs are left out.
+    """
     matches = (_XID.search(line) for line in lines)
     return tuple((int(match[2]), match[1]) for match in matches if match)
-
-
-# Versions of the libraries between PyTorch and a GPU's driver, from files; none is loaded.
 
 
 @dataclass(frozen=True)

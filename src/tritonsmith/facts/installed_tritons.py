@@ -1,4 +1,7 @@
-"""Find installed Tritons: in the tool's environments, and for the interpreters in use."""
+"""Find installed Tritons, the one that an import would find, files without an owner, and running processes.
+
+Only files are read; nothing is imported.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ from tritonsmith.facts.package_owners import PACKAGE, Distribution, finder_mappi
 from tritonsmith.facts.python_env import PythonEnv
 
 _VERSION = re.compile(r"""^__version__ = ["']([^"']+)["']""", re.MULTILINE)
+_LIBRARY = re.compile(rb"(/.*)/_C/libtriton[^/\n]*$", re.MULTILINE)  # in a process's maps
 _SITES = ("lib/python3*/site-packages", "lib/python3*/dist-packages", "lib/python3/dist-packages")
 
 
@@ -38,10 +42,7 @@ class InstalledTriton:
 def find(
     environ: Mapping[str, str], space: Workspace, packages: PythonEnv | None = None
 ) -> tuple[InstalledTriton, ...]:
-    """Return every Triton in the tool's environments, in the active one, on PATH and for `packages`.
-
-    Only files are read: the version in `triton/__init__.py` is the one that goes into an entry.
-    """
+    """Return every Triton in the tool's environments, in the active one, on PATH and for `packages`."""
     prefixes = dict.fromkeys([*sorted((space.root / "envs").glob("*/venv")), *_active(environ)])
     tritons = [triton for prefix in prefixes for triton in _in_prefix(prefix)]
     if packages:
@@ -83,6 +84,7 @@ def of_python(executable: Path) -> InstalledTriton | None:
 
 def version_in(site: Path) -> str:
     """Return the version of the Triton in a folder of packages; empty if there is none."""
+    # The version in `triton/__init__.py` goes into a cache entry, not the distribution's.
     if _package(site).is_file():
         return version_of(site / "triton")
     return _public(python_env.installed_version(site, "triton"))  # an editable one leaves its distribution
@@ -113,6 +115,7 @@ def _active(environ: Mapping[str, str]) -> Iterator[Path]:
             yield Path(environ[name])
     for folder in filter(None, environ.get("PATH", "").split(os.pathsep)):
         for name in ("python3", "python"):
+            # The tool's own interpreter is first on PATH under `./bootstrap`, and is not what the user runs.
             python = Path(folder) / name
             if os.access(python, os.F_OK) and Path(folder).parent != Path(sys.prefix):
                 yield python.parent.parent  # a venv's
@@ -122,15 +125,13 @@ def _active(environ: Mapping[str, str]) -> Iterator[Path]:
 
 
 def _public(version: str) -> str:
+    # Caches name versions without the local part, which a build from a checkout has.
     return version.partition("+")[0]
-
-
-# Where `import triton` would lead, from the path and finders; nothing is imported.
 
 
 @dataclass(frozen=True)
 class ResolvedImport:
-    """The result of an import.
+    """The result of `import triton`.
 
     Attributes:
         folder: the package's folder, or the module's file.
@@ -173,16 +174,14 @@ def import_finders(sites: Iterable[Path], distributions: Iterable[Distribution])
         if distribution.editable
         for hook in distribution.editable.hooks
     ]
+    # Python runs every `.pth` file of a site folder, whether its distribution is still there or not.
     forsaken = [hook for site in sites for hook in forsaken_hooks(site, known)]
     return tuple(hook for hook in (*known, *forsaken) if hook.suffix == ".py")
 
 
-# Files of `triton` in site folders that belong to no installed distribution.
-
-
 @dataclass(frozen=True)
 class Orphans:
-    """Files without an owner in a site folder.
+    """Files of `triton` in a site folder that belong to no installed distribution.
 
     Attributes:
         site: the site folder.
@@ -251,14 +250,9 @@ def _source(path: Path) -> Path | None:
     return path.parent.parent / f"{path.name.split('.', 1)[0]}.py"
 
 
-# Processes that have Triton loaded: they may be compiling into a cache, or reading from one.
-
-_LIBRARY = re.compile(rb"(/.*)/_C/libtriton[^/\n]*$", re.MULTILINE)
-
-
 @dataclass(frozen=True)
 class TritonProcess:
-    """A process that has `libtriton` mapped.
+    """A process that has `libtriton` mapped, and may be writing to a cache or reading from it.
 
     Attributes:
         pid: its id.

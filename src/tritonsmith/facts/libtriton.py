@@ -54,8 +54,9 @@ class Libtriton:
 
 
 def find(package: Path) -> tuple[Path, ...]:
-    """Return the libraries of an installed or built package `triton`; more than one is a fault of its own."""
-    return tuple(sorted((package / "_C").glob("libtriton.*so")))  # not libtriton_amd_codegen.so
+    """Return the libraries of an installed or built package `triton`; more than one is a fault."""
+    # With the dot, or libtriton_amd_codegen.so would be one.
+    return tuple(sorted((package / "_C").glob("libtriton.*so")))
 
 
 def has_text(path: Path, text: str) -> bool:

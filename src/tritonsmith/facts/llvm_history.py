@@ -1,4 +1,4 @@
-"""List the commits of LLVM between two pins, and those that may change llc's output for a code generator.
+"""List the commits of LLVM between two pins, and the commits of Triton that moved the pin.
 
 No content of a file is read: a partial clone (`--filter=blob:none`) fetches nothing.
 """
@@ -64,14 +64,14 @@ def read(clone: Path, old: str, new: str, targets: tuple[str, ...]) -> LlvmHisto
         FactError: the clone lacks a commit, or the earlier one is no ancestor of the later.
     """
     for commit in (old, new):
-        # In a partial clone git fetches missing commits too, unless it is told not to: `look` tells it so.
+        # In a partial clone git would fetch a missing commit; `look` forbids it.
         answer = git.look(clone, "cat-file", "-e", f"{commit}^{{commit}}")
         if answer is None or answer.code:
             hints = [f"git fetch {configs.load('bisect')['llvm']['page']} {commit}"]
             raise FactError(f"the clone of LLVM has no {commit[:12]}", where=clone, hints=hints)
     answer = git.look(clone, "merge-base", "--is-ancestor", old, new)
     if answer is None or answer.code:
-        why = "a pin that moved back, that lies on a branch, or in a shallow clone"
+        why = "the pin moved back or is on a branch, or the clone is shallow"
         raise FactError(f"LLVM's {old[:12]} is not an ancestor of {new[:12]}", where=clone, why=why)
     table = configs.load("bisect")["llvm"]
     built, near = (
@@ -139,8 +139,6 @@ def _commit(
     )
 
 
-# The commits around a Triton checkout that moved its LLVM pin, and the files that each of them changed.
-
 _PIN_FILES = ("cmake/llvm-hash.txt", "cmake/llvm-info.json")
 _HEAD = "bump "  # before each commit
 _FORMAT = f"--format={_HEAD}%H %cs"
@@ -175,7 +173,7 @@ def bumps_around(root: Path) -> tuple[Bump, ...]:
     # Bumps after HEAD are on branches that contain it: a checkout in the past lacks
     # adaptions that exist already.
     holding = ("for-each-ref", "--contains=HEAD", "--format=%(refname)")
-    branches = _said(root, *holding, "refs/remotes", "refs/heads", "refs/tags")
+    branches = _output(root, *holding, "refs/remotes", "refs/heads", "refs/tags")
     after: tuple[Bump, ...] = ()
     for branch in _likely_main(branches.splitlines()):
         after = _bumps(root, "--reverse", "--ancestry-path", f"HEAD..{branch}")[:_SIDES]
@@ -186,7 +184,8 @@ def bumps_around(root: Path) -> tuple[Bump, ...]:
 
 
 def _likely_main(branches: list[str]) -> list[str]:
-    """Return branches that contain HEAD, upstream's first; few, because each costs a walk through history."""
+    """Return three branches that contain HEAD, upstream's first."""
+    # Few, because each costs a walk through history.
     return sorted(branches, key=lambda name: (not name.endswith(("/HEAD", "/main", "/master")), name))[:3]
 
 
@@ -196,7 +195,7 @@ def _bumps(root: Path, *arguments: str) -> tuple[Bump, ...]:
     # commit besides the pin file.
     modified = ("--diff-filter=M", "--name-only", "--full-diff", "--no-renames")
     options = ("--no-show-signature", *modified, "-z", _FORMAT, *arguments)
-    log = _said(root, "log", *options, "--", *_PIN_FILES)
+    log = _output(root, "log", *options, "--", *_PIN_FILES)
     bumps: list[Bump] = []
     for word in (word.strip("\n") for word in log.split("\0")):
         if word.startswith(_HEAD):
@@ -207,7 +206,7 @@ def _bumps(root: Path, *arguments: str) -> tuple[Bump, ...]:
     return tuple(bumps)
 
 
-def _said(root: Path, *arguments: str) -> str:
+def _output(root: Path, *arguments: str) -> str:
     """Return the output of git; empty if there is no repository, or git fails."""
     answer = git.look(root, *arguments) if (root / ".git").exists() else None
     return "" if answer is None or answer.code else answer.out

@@ -98,6 +98,7 @@ def is_tree(prefix: Path) -> bool:
 
 def _readable(prefix: Path) -> bool:
     """Return whether an LLVM is there, and this user may read it."""
+    # In a folder that is closed to this user even the look for a file raises an error.
     try:
         return is_tree(prefix) and os.access(_config(prefix), os.R_OK)
     except OSError:
@@ -180,22 +181,22 @@ def installed(
     environ = dict(os.environ) if environ is None else environ
     named = [Path(environ["LLVM_SYSPATH"])] if environ.get("LLVM_SYSPATH") else []
     prefixes = [path for pattern in patterns for path in Path("/").glob(pattern.lstrip("/"))]
-    # Candidates that nobody named are passed over where they cannot be read; the one of
-    # the variable is an error.
+    # Unreadable candidates are passed over; only the one that the variable names is an error.
     trees = [read(path) for path in prefixes if _readable(path)]
     trees.sort(key=lambda tree: version_key(tree.version), reverse=True)
     return (*map(read, named), *trees)
 
 
-def same_commit(one: str, other: str) -> bool:
+def same_commit(commit: str, other: str) -> bool:
     """Return whether two commits agree as far as both are known; unknown ones agree with nothing."""
     # A pin of an old setup.py has 12 digits, VCSRevision.h has 40.
-    length = min(len(one), len(other))
-    return length >= 7 and one[:length].lower() == other[:length].lower()  # noqa: PLR2004 - git's short form
+    length = min(len(commit), len(other))
+    return length >= 7 and commit[:length].lower() == other[:length].lower()  # noqa: PLR2004 - git's short form
 
 
 def config_values(prefix: Path) -> dict[str, str]:
     """Return the `LLVM_` variables of an LLVM's CMake package, name to value."""
+    # By their text: the package sets them by plain commands, and CMake would have to be started otherwise.
     text = untrusted.read_text(_config(prefix))
     pairs = re.findall(r"^\s*set\((LLVM_\w+)\s+\"?([^\")]*)\"?\)", text, flags=re.MULTILINE)
     return {name: value.strip() for name, value in pairs}

@@ -1,4 +1,4 @@
-"""Read the machine: cores, memory and its cgroup's limit, disk, libc and libstdc++."""
+"""Read the machine: processor, memory, its cgroup's limits, disks and file systems, libc and libstdc++."""
 
 from __future__ import annotations
 
@@ -157,8 +157,6 @@ def glibcxx_of(library: Path) -> str:
     return max((tag.decode() for tag in tags), key=version_key, default="")
 
 
-# The processor as the kernel describes it, for reports.
-
 # Instructions on vectors and matrices: x86, then Arm; `smep` protects memory.
 _VECTOR = re.compile(r"sse4|avx|fma|f16c|amx|asimd|neon|sve|sme(?!p)")
 
@@ -218,9 +216,6 @@ def _arm(fields: dict[str, str]) -> str:
     return f"{platform.machine()} implementer {fields.get('CPU implementer', '?')} part {fields['CPU part']}"
 
 
-# The file system of a path: builds are slow, and locks may not work, on one of a network.
-
-
 @dataclass(frozen=True)
 class FileSystem:
     """A mounted file system.
@@ -228,7 +223,8 @@ class FileSystem:
     Attributes:
         kind: as the kernel names it: `ext4`, `nfs4`.
         mount: where it is mounted.
-        network: it is a network file system (`configs/resources.toml`).
+        network: it is a network file system (`configs/resources.toml`): builds are slow there, and locks may
+            not work.
     """
 
     kind: str

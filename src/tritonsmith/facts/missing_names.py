@@ -73,6 +73,7 @@ def _certain(statements: Iterable[ast.stmt], function: str) -> Iterator[tuple[as
                 later.append(node)
         if _may_leave(statement):
             break
+    # Bodies come after the file: a function runs when everything else in its file has been bound.
     for inner in later:
         yield from _certain(inner.body, inner.name)
 
@@ -87,7 +88,8 @@ def _may_leave(statement: ast.stmt) -> bool:
 def _evaluated(root: ast.AST) -> Iterator[ast.AST]:
     """Yield a node and the nodes evaluated with it: for a function its decorators and defaults."""
     waiting: list[ast.AST] = [root]
-    while waiting:  # no recursion: a file of others may be nested as deeply as it likes
+    # No recursion: a file of others may be nested as deeply as it likes.
+    while waiting:
         node = waiting.pop()
         if isinstance(node, _MAY_NOT_RUN):
             continue
@@ -99,9 +101,11 @@ def _evaluated(root: ast.AST) -> Iterator[ast.AST]:
                 *filter(None, node.args.kw_defaults),
             ]
         elif isinstance(node, ast.AnnAssign):
-            inner = [node.value] if node.value else []  # annotations are evaluated late, or never
+            # Annotations are evaluated late, or never.
+            inner = [node.value] if node.value else []
         elif isinstance(node, ast.Attribute):
-            inner = [_dotted(node)[0]]  # its outermost part stands for all of `a.b.c`
+            # The outermost part stands for all of `a.b.c`.
+            inner = [_dotted(node)[0]]
         else:
             inner = list(ast.iter_child_nodes(node))
         waiting += reversed(inner)
@@ -128,6 +132,7 @@ def _missing_module(dotted: str, there: Package) -> str:
     parts = dotted.split(".")
     if not there.covers(dotted):
         return ""
+    # From the second part on: the first is the package, which exists.
     every = (".".join(parts[:end]) for end in range(2, len(parts) + 1))
     return next((module for module in every if not there.has_module(module)), "")
 
@@ -192,15 +197,15 @@ def _imports(node: ast.AST) -> tuple[tuple[str, str], ...]:
     return ()
 
 
-# Modules of an installed Python package and the names in each. A name counts as present if any statement of
-# its module binds it, in a branch or a function or not: so a name that is reported missing is missing.
-
 _ALWAYS = ("__name__", "__file__", "__doc__", "__path__", "__package__", "__spec__", "__loader__", "__dict__")
 _SCOPES = {"globals", "locals", "vars"}  # who calls them can bind any name
 
 
 class Package:
-    """A package of Python files.
+    """A package of Python files: its modules, and the names in each.
+
+    A name counts as present if any statement of its module binds it, in a branch or a function or not: so a
+    name that is reported missing is missing.
 
     Attributes:
         name: the name that it is imported by, which is its folder's.
@@ -216,7 +221,8 @@ class Package:
         return dotted.partition(".")[0] == self.name
 
     def has_module(self, dotted: str) -> bool:
-        """Return whether there is such a module, or its parent is an extension module, which may have any."""
+        """Return whether there is such a module, or may be one."""
+        # libtriton makes its submodules when it is loaded; no file shows them.
         outer, _, _ = dotted.rpartition(".")
         if self._is_extension(outer):
             return True

@@ -1,8 +1,4 @@
-"""Find distributions in site folders, and the owners of `triton/`, from files without starting a program.
-
-`importlib.metadata` would parse every METADATA; here names and versions come from the names of the metadata
-folders, as the standard for them says, and RECORDs are searched as bytes.
-"""
+"""Find distributions in site folders, editable or not, and the owners of `triton/`, from files alone."""
 
 from __future__ import annotations
 
@@ -19,8 +15,6 @@ from urllib.parse import unquote, urlsplit
 from packaging.requirements import InvalidRequirement, Requirement
 
 from tritonsmith.core import configs, untrusted
-
-# Editable installs: their folders for `import triton`, and their hooks in the site folder.
 
 PACKAGE = "triton"
 EASY_INSTALL = "easy-install.pth"
@@ -58,6 +52,7 @@ def editable_of(site: Path, info: Path, record: bytes) -> Editable | None:
 
 def editable_of_link(link: Path) -> Editable:
     """Return the editable install of an egg-link: `setup.py develop`, or pip before PEP 660."""
+    # The first line is the folder; the second, which leads from there to setup.py, adds nothing.
     lines = text_of_file(link).splitlines()
     folder = link.parent / lines[0].strip() if lines else None
     if folder is None or not untrusted.fits(folder):
@@ -146,8 +141,6 @@ def text_of_file(path: Path) -> str:
         return ""
 
 
-# Distributions, editable or not, and who owns `triton/`.
-
 _BELOW = f"{PACKAGE}/".encode()
 _NAMED = re.compile(r"(?P<name>.+?)(?:-(?P<version>\d[^-]*)(?:-py\d.*)?)?")
 _COMMIT = re.compile(r"\+(?:git)?([0-9a-f]{7,40})\b")
@@ -200,6 +193,7 @@ def leftovers(site: Path) -> tuple[Path, ...]:
         rest = name[_PIPS_OWN.match(name).end() :] if name.startswith("~") else ""  # type: ignore[union-attr]
         if not rest:
             continue
+        # pip renames `triton` to `~riton`, or to `~-iton` if that exists, before it deletes the folder.
         package = len(name) == len(PACKAGE) and PACKAGE.endswith(rest)
         if package or (
             name.endswith(".dist-info") and _how_owned(site / name, _read_bytes(site / name / "RECORD"))
@@ -225,7 +219,8 @@ def listed(distribution: Distribution) -> tuple[Path, list[str]]:
 
 
 def _rows(lines: list[str]) -> list[list[str]]:
-    """Return rows of CSV; split each line by itself if a quote is not closed, or exceeds csv's limit."""
+    """Return rows of CSV."""
+    # A quote that is not closed takes in all that follows, up to csv's limit.
     try:
         return list(csv.reader(lines))
     except csv.Error:
@@ -237,6 +232,7 @@ def files_below(path: Path) -> Iterator[Path]:
     if path.is_symlink() or untrusted.is_file(path):
         yield path
         return
+    # `os.walk` counts a link to a folder among the folders, and does not enter it.
     for folder, inner, names in os.walk(path):
         here = Path(folder)
         yield from (here / name for name in names)
@@ -254,6 +250,7 @@ def requirements(distribution: Distribution, python: str) -> Iterator[tuple[str,
     metadata = text_of_file(distribution.info / "METADATA")
     lines: list[str] = re.findall(r"^Requires-Dist:\s*(.+?)\s*$", metadata, re.MULTILINE)
     for line in lines:
+        # Metadata of old wheels have requirements of forms that no standard knows.
         try:
             requirement = Requirement(line)
         except InvalidRequirement:
@@ -295,6 +292,7 @@ def _read_site(site: Path) -> Iterator[Distribution]:
 
 def _dist_info(site: Path, stem: str) -> Distribution:
     info = site / f"{stem}.dist-info"
+    # From the folder's name, as its standard has it: `importlib.metadata` would parse every METADATA.
     name, _, version = stem.rpartition("-")
     name = normalised(name or stem)
     record = _read_bytes(info / "RECORD")
@@ -302,6 +300,7 @@ def _dist_info(site: Path, stem: str) -> Distribution:
     editable = editable_of(site, info, record)
     if not how and editable and editable.package:
         how = "editable"
+    # A damaged Triton has no RECORD, and still stands in the way of another one.
     if not how and (editable or not record) and name in known_names():
         how = "name"
     installer = text_of_file(info / "INSTALLER").strip() if how else ""

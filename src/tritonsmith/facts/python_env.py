@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tritonsmith.facts.package_owners import Distribution
 
 # Runs in the interpreter that is looked at, so it uses the standard library of any Python 3.8 or later.
-# `-I` leaves the user's own site folder out of the path; whether it belongs there is told apart.
+# `-I` leaves the user's own site folder out of the path; `_whole_path` adds it where Python would.
 _PROBE = """
 import json, os, site, sys, sysconfig
 include = sysconfig.get_path("platinclude") or ""
@@ -95,7 +95,8 @@ class PythonEnv:
 
     @property
     def sites(self) -> tuple[Path, ...]:
-        """The site folders on the path, each once even where `lib64` links to `lib`."""
+        """The site folders on the path, each once."""
+        # In many environments `lib64` is a link to `lib`, and both are on the path.
         folders: dict[Path, Path] = {}
         for folder in self.path:
             if folder.name in _SITE_FOLDERS and folder.is_dir():
@@ -115,6 +116,7 @@ def read(executable: Path) -> PythonEnv | None:
     entries = [Path(entry) for entry in facts["path"]]
     bare = replace(bare, path=_whole_path(entries, Path(facts["user"]), bare.prefix, facts["virtual"]))
     installed = package_owners.read(bare.sites)
+    # Of two distributions of one name an import finds the first on the path: read backwards, it comes last.
     return replace(
         bare,
         dists=tuple(
@@ -134,7 +136,8 @@ def interpreter(executable: Path) -> PythonEnv | None:
     if facts is None:
         return None
     bare = _bare(executable, facts)
-    return replace(bare, headers=(bare.include / "Python.h").is_file())  # installed or removed since
+    # The headers are another package of the distribution: they may have come or gone since the answer.
+    return replace(bare, headers=(bare.include / "Python.h").is_file())
 
 
 def _parsed(output: str | None) -> dict[str, Any] | None:
@@ -146,19 +149,19 @@ def _parsed(output: str | None) -> dict[str, Any] | None:
     return facts if isinstance(facts, dict) else None
 
 
-def _bare(executable: Path, seen: dict[str, Any]) -> PythonEnv:
-    prefix = Path(seen["prefix"])
+def _bare(executable: Path, facts: dict[str, Any]) -> PythonEnv:
+    prefix = Path(facts["prefix"])
     return PythonEnv(
         executable=executable,
-        version=seen["version"],
-        include=Path(seen["include"]),
-        headers=seen["headers"],
-        purelib=Path(seen["purelib"]),
-        platform=seen["platform"],
+        version=facts["version"],
+        include=Path(facts["include"]),
+        headers=facts["headers"],
+        purelib=Path(facts["purelib"]),
+        platform=facts["platform"],
         prefix=prefix,
-        base=not seen["virtual"] and not (prefix / "conda-meta").is_dir(),
-        managed=seen["managed"] and not seen["virtual"],
-        soabi=seen["soabi"],
+        base=not facts["virtual"] and not (prefix / "conda-meta").is_dir(),
+        managed=facts["managed"] and not facts["virtual"],
+        soabi=facts["soabi"],
     )
 
 
@@ -191,13 +194,14 @@ def installed_version(packages: Path, name: str) -> str:
     return ""
 
 
-def find_interpreter(wanted: str) -> Path | None:
+def find_interpreter(version: str) -> Path | None:
     """Return the base interpreter of a version (`3.12`) or at a path; for an empty text the tool's own."""
     running = ".".join(map(str, sys.version_info[:2]))
-    if wanted in ("", running):
+    # Not `sys.executable`: a venv made from a venv's python would point into the tool's own.
+    if version in ("", running):
         return Path(sys._base_executable)  # type: ignore[attr-defined]  # noqa: SLF001 - no public name for it
-    if "/" in wanted:
-        path = Path(wanted).expanduser().absolute()
+    if "/" in version:
+        path = Path(version).expanduser().absolute()
         return path if path.is_file() else None
-    program = process.which(f"python{wanted}")
+    program = process.which(f"python{version}")
     return Path(program) if program else None

@@ -1,4 +1,8 @@
-"""Look up the Triton that a PyTorch release pins, and its wheel's origin (`configs/pytorch-pins.toml`)."""
+"""Look up the Triton that a release of PyTorch pins, and read the torch of an interpreter.
+
+Tables: `configs/pytorch-pins.toml`, and `configs/package-pins.toml` for packages that require one torch. The
+torch of an interpreter is read from its metadata and its version.py; it is not imported.
+"""
 
 from __future__ import annotations
 
@@ -79,6 +83,7 @@ class PyTorchRelease:
 
     def pin(self, channel: str) -> Pin | None:
         """Return the pin that applies to a channel, whose pin file may be CUDA's; None if it has none."""
+        # A channel that builds from CUDA's pin file has a row of its own only to say so.
         own = self.own_pins[channel]
         return self.cuda if own is not None and own.same_file else own
 
@@ -172,6 +177,7 @@ def pin_files() -> tuple[PinFile, ...]:
 def wheel_names(version: str = "") -> tuple[WheelName, ...]:
     """Return the names of a PyTorch release's wheels; of all eras without a version."""
     rows = configs.load(CONFIG)["wheel-name"]
+    # `from` is a keyword of Python, and cannot be a field.
     names = (configs.as_dataclass(WheelName, {**row, "place": row["from"]}) for row in rows)
     return tuple(name for name in names if not version or _covers(name, version))
 
@@ -189,6 +195,7 @@ def find(text: str) -> PinMatch:
         UsageError: the table has none; the error names the nearest ones.
     """
     table = {release.version: release for release in releases()}
+    # What people paste is a tag of git, or `torch.__version__` with the build's CUDA behind the `+`.
     plain = text.strip().removeprefix("v").partition("+")[0]
     if plain in table:
         note = "" if text == plain else f"{text} is read as {plain}"
@@ -210,6 +217,7 @@ def _unknown(text: str, plain: str, known: list[str]) -> UsageError:
             f"{text!r} is not a version of PyTorch",
             hints=["a release: --pytorch 2.9.1, or --pytorch 2.9", *_elsewhere(text)],
         )
+    # A nightly of today is unknown to every table that ships with the tool.
     if version.is_prerelease:
         return UsageError(
             f"the table has no unreleased builds, such as {text}",
@@ -253,12 +261,9 @@ def _release(row: dict[str, Any]) -> PyTorchRelease:
     return configs.as_dataclass(PyTorchRelease, {"version": row["pytorch"], "xpu": None, **pins})
 
 
-# Requirements of package releases (`configs/package-pins.toml`): their torch, and so their Triton.
-
-
 @dataclass(frozen=True)
 class PackageRelease:
-    """A release of a package.
+    """A release of a package that requires a release of torch, and so a Triton.
 
     Attributes:
         package: `vllm`.
@@ -303,8 +308,6 @@ def find_package(text: str) -> tuple[PackageRelease, ...]:
     return fitting
 
 
-# The torch of an interpreter, from its metadata and its version.py; it is not imported.
-
 # `cuda: Optional[str] = '12.8'`; older releases write no annotation.
 _ASSIGNED = re.compile(r"^(\w+)\s*(?::[^=\n]*)?=\s*['\"]?([^'\"\n]*?)['\"]?\s*$", re.MULTILINE)
 _GIT_COMMIT = re.compile(r"[0-9a-f]{7,40}")
@@ -334,10 +337,8 @@ class Torch:
 
 
 def read_torch(packages: PythonEnv) -> Torch | None:
-    """Return the torch that an import would find; None if there is none.
-
-    A build that is on the path has a version.py, but no metadata.
-    """
+    """Return the torch that an import would find; None if there is none."""
+    # A build that is on the path has a version.py, but no metadata.
     installed = next(
         (distribution for distribution in packages.distributions if distribution.name == "torch"), None
     )

@@ -1,8 +1,7 @@
-"""Recognize the entries of a Triton cache by name and content in every version's layout.
+"""Locate Triton's caches, and recognize their entries by name and content in every version's layout.
 
-No file is opened here: 100,000 entries take as long as `find` takes to look at them.
-
-Locate Triton's caches: its own, dumps and overrides, those of the tool's environments, TorchInductor's.
+Caches are Triton's own, its dumps and overrides, those of the tool's environments, and TorchInductor's. A
+scan opens no file, so 100,000 entries take as long as `find` takes; `read_metadata` and the like do.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ from tritonsmith.core import configs, untrusted
 from tritonsmith.core.cache_entries import TRASH, CacheIndex
 from tritonsmith.core.envs.workspace import Workspace
 
+_NO_SPELLING = (re.compile(r"(?!)"), "")  # matches no name
 RootKind = Literal["jit", "dump", "override", "env", "inductor", "named"]
 
 
@@ -60,6 +60,7 @@ def find(environ: Mapping[str, str], space: Workspace) -> tuple[Root, ...]:
     folders = sorted((space.root / "envs").glob("*/triton-cache"))
     tools = (Root("env", path, f"environment {path.parent.name}") for path in folders)
     for root in (*_own(environ), *tools, *_inductor(environ)):
+        # By the resolved path: a variable may name the default, which comes after it.
         if root.current or root.path.is_dir():
             roots.setdefault(root.real, root)
     return tuple(roots.values())
@@ -85,7 +86,8 @@ def _temporary(environ: Mapping[str, str]) -> Path:
 
 
 def _own(environ: Mapping[str, str]) -> Iterator[Root]:
-    """Yield Triton's own folders; before 3.2 it has no TRITON_HOME (f962f4be78, #4152), no dump variables."""
+    """Yield Triton's own folders."""
+    # Before 3.2 Triton has neither TRITON_HOME (f962f4be78, #4152) nor variables for dumps.
     home = Path(environ.get("HOME") or Path.home())
     parents = [(home, "the default")]
     if named := environ.get("TRITON_HOME", "").strip():
@@ -98,8 +100,7 @@ def _own(environ: Mapping[str, str]) -> Iterator[Root]:
     for kind, folder, variable in kinds:
         candidates = [(parent / ".triton" / folder, source) for parent, source in parents]
         if named := environ.get(variable, "").strip():
-            # The older defaults stay in the list: what lies there is still on the
-            # disk, though nobody reads it.
+            # The defaults stay in the list: their entries still fill the disk, though nothing reads them.
             candidates.insert(0, (Path(named).absolute(), variable))
         for number, (path, source) in enumerate(candidates):
             yield Root(kind, path, source, current=kind == "jit" and number == 0)
@@ -112,8 +113,6 @@ def _inductor(environ: Mapping[str, str]) -> Iterator[Root]:
     for path in sorted((inductor_folder(environ) / "triton").glob("*")):
         yield Root("inductor", path, source)
 
-
-_NO_SPELLING = (re.compile(r"(?!)"), "")
 
 Kind = Literal["kernel", "launcher", "autotune", "dump", "override", "unfinished"]
 
@@ -205,6 +204,7 @@ class Era:
 
     def holds(self, version: str) -> bool:
         """Return whether a version spells names so; a version of unknown form may."""
+        # All patches of a line spell names alike, so two numbers are enough.
         try:
             release = Version(version).release[:2]
         except InvalidVersion:
@@ -244,6 +244,7 @@ def scan(root: Root, limit: int | None = None) -> Content:
     uncounted = 0
     for name in names:
         if limit is not None and len(entries) >= limit:
+            # By the length alone: a sample of a large cache is for an estimate, not for a deletion.
             uncounted += len(name) in known
             continue
         # The length alone tells the spelling: 32 md5, 64 sha256 in hex, 43 base64url (3.2, may begin with
@@ -362,6 +363,7 @@ def _by_stages(files: list[str], known: _Names, era: str) -> tuple[Kind, str] | 
         if suffix not in known.stages and not (suffix == "json" and stem in stems):
             return f"holds {name!r}"
     kernel = min(stems)
+    # 2.0 wrote no index: there the metadata came last.
     finished = era == "md5" and f"{kernel}.json" in files
     return "kernel" if finished else "unfinished", kernel
 
@@ -396,9 +398,6 @@ def _spellings() -> dict[int, tuple[re.Pattern[str], str]]:
     bundle = configs.load("triton-cache")["bundle"]
     known = {era.length: (re.compile(era.pattern), era.name) for era in eras()}
     return known | {bundle["length"]: (re.compile(bundle["pattern"]), "")}
-
-
-# The metadata of an entry: target, version, options, stages. Unlike the rest, this opens files.
 
 
 @dataclass(frozen=True)
@@ -472,6 +471,7 @@ def _target(table: dict[str, Any]) -> str:
 
 
 def _options(table: dict[str, Any], target: str) -> tuple[tuple[str, str], ...]:
+    # Metadata list every option of the backend, some 30; only those that somebody has set tell entries apart.
     known = configs.load("triton-cache")
     defaults = known["defaults"].get(target.partition(":")[0], {})
     changed = {name: table[name] for name, value in defaults.items() if table.get(name, value) != value}

@@ -146,8 +146,8 @@ def _commit(repository: Repo, clone: Path, name: str) -> str:
     raise FactError(f"no commit, tag or branch named {name!r}", where=clone, why=why, hints=hints)
 
 
-def _merge_base(repository: Repo, one: str, other: str) -> str:
-    bases = repository.merge_base(one, other)
+def _merge_base(repository: Repo, commit: str, other: str) -> str:
+    bases = repository.merge_base(commit, other)
     return str(bases[0]) if bases else ""
 
 
@@ -162,6 +162,7 @@ def _followed(repository: Repo, clone: Path, first: str, last: str) -> Iterator[
             key = 0
         for change in _tree(clone, commit) if apart else changes:
             key += _weight(change.path, change.after) - _weight(change.path, change.before)
+        # The pin is read where its file changed only: each read asks git for a blob.
         named = pin
         if apart or not _PIN_FILES.isdisjoint(change.path for change in changes):
             named = git_history.llvm_at(repository, commit)
@@ -174,6 +175,7 @@ def _followed(repository: Repo, clone: Path, first: str, last: str) -> Iterator[
             subject=subject,
             pin=named,
             bump=bool(before) and named != pin,
+            # A sum of hashes may be negative or longer than a hash; modulo its width it is neither.
             native=f"{key % (1 << 8 * _WIDTH):0{2 * _WIDTH}x}",
             areas=frozenset(area for path in paths if (area := _area(path))),
             sources=len(sources),
@@ -182,6 +184,7 @@ def _followed(repository: Repo, clone: Path, first: str, last: str) -> Iterator[
         before, pin = commit, named
 
 
+# Cached, as `_area` is: thousands of commits change the same files again and again.
 @cache
 def _is_native(path: str) -> bool:
     return bool(_NATIVE.fullmatch(path)) and not _ASIDE.search(path)
@@ -235,6 +238,7 @@ def log(clone: Path, *span: str) -> Iterator[tuple[_Head, list[FileChange]]]:
         commit, parents, date, subject = head.split(_FIELD, 3)
         changes = []
         for states, path in zip(words[::2], words[1::2], strict=False):
+            # `:100644 100755 BLOB BLOB M`, then the path; the first follows the subject's line feed.
             if states.lstrip("\n").startswith(":"):
                 old, new, from_blob, to_blob, _ = states.lstrip("\n")[1:].split()
                 changes.append(

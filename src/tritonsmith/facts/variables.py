@@ -104,6 +104,7 @@ def table() -> Mapping[str, TritonVariable]:
 def find(name: str) -> TritonVariable | None:
     """Return the row of a variable; None if no Triton reads it."""
     rows = table()
+    # A name of its own goes before a pattern that covers it.
     patterns = (row for key, row in rows.items() if "*" in key and fnmatchcase(name, key))
     return rows.get(name) or next(patterns, None)
 
@@ -124,7 +125,7 @@ def _slipped(name: str) -> bool:
     head = name.partition("_")[0]
     near = any(
         head != known
-        # TIKTOKEN_CACHE_DIR is somebody else's.
+        # TIKTOKEN_CACHE_DIR is not meant for Triton.
         and abs(len(head) - len(known)) <= 1
         and SequenceMatcher(None, head, known).ratio() >= 2 / 3
         for known in (prefix.rstrip("_") for prefix in prefixes())
@@ -163,6 +164,7 @@ def is_true(variable: TritonVariable, value: str, version: str) -> bool:
 
 def is_plain(variable: TritonVariable, value: str, version: str) -> bool:
     """Return whether a flag's value is plainly on for all its readers, or plainly off."""
+    # `0x1` or `2` is on for some readers and off for others.
     off: list[str] = configs.load(_CONFIG)["truth"]["false"]
     return value.lower() in off or is_true(variable, value, version)
 

@@ -1,1 +1,1 @@
-"""Virtual environments and the distributions in them."""
+"""Virtual environments, and what is installed into them or removed from them."""

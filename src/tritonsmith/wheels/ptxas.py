@@ -1,6 +1,6 @@
-"""The ptxas of any CUDA, from registry packages, besides those that Triton includes.
+"""Install parts of CUDA from registry packages, above all the ptxas of any CUDA besides those in Triton.
 
-Parts of CUDA from registry packages; `configs/toolchain.toml` maps each part to its packages.
+`configs/toolchain.toml` maps each part to its packages.
 """
 
 from __future__ import annotations
@@ -27,6 +27,12 @@ from tritonsmith.facts.machine import Machine
 from tritonsmith.facts.variables import covers
 from tritonsmith.wheels import venv
 
+PHASE = "ptxas"
+_REQUESTED = re.compile(r"\d+\.\d+(\.\d+)?", re.ASCII)
+_AVAILABLE = re.compile(r"^Available versions: (.+)$", re.MULTILINE)
+_OWN_VERSION = re.compile(r"\bV(\d+\.\d+\.\d+)")
+_NEWEST_PTX = re.compile(r"current version is '(\d+\.\d+)'")
+_PATIENCE = 60.0  # seconds for the index
 _MACOS_PLATFORMS = {"arm64": "manylinux2014_aarch64", "x86_64": "manylinux2014_x86_64"}
 
 
@@ -45,26 +51,31 @@ def unpack_step(
 ) -> Step:
     """Return the step that unpacks a package, once for all environments.
 
-    The stamp identifies the package, not the pip that unpacks it: environments have their own interpreters.
-
     Args:
         requirement: the package, with its exact version.
         workspace: workspace for unpacked packages.
-        machine: macOS takes the Linux packages, as upstream does.
+        machine: the machine whose packages are chosen.
         python: interpreter with pip.
         phase: phase of the step.
         verify: a program of the package and its arguments, which must succeed.
     """
     target = package_folder(requirement, workspace)
     platform: tuple[str, ...] = ()
+    # NVIDIA has no packages for macOS. Upstream takes those for Linux there, too.
     if machine.system == "Darwin" and requirement.startswith("nvidia-"):
         platform = ("--platform", _MACOS_PLATFORMS[machine.arch])
+    # Only the files of this package are wanted: no other distributions beside them, and no source archive,
+    # whose setup.py would run.
     pip = (
         *(str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"),
         *("--only-binary=:all:", *platform),
     )
+    # The key has the package and not the pip that unpacks it: environments have their own interpreters, and
+    # share this folder.
     stamp = Stamp(
-        workspace.toolchain / f".{target.name}.done", digest(requirement, machine.arch, platform), made=target
+        workspace.toolchain / f".{target.name}.done",
+        digest(requirement, machine.arch, platform),
+        result=target,
     )
     return UnpackPackage(pip, requirement, target, workspace.root, verify, phase=phase, stamp=stamp)
 
@@ -73,18 +84,11 @@ def package_of(row: dict[str, Any], version: str) -> tuple[dict[str, Any], str]:
     """Return the registry package that holds a version, and the version of it to use."""
     for package in row["packages"]:
         if SpecifierSet(package["range"]).contains(version):
+            # PyPI has no disassembler as old as some CUDAs; a newer one reads older cubins.
             first = package.get("first")
             at = first if first and version_key(version) < version_key(first) else version
             return package, at
     raise LookupError(f"configs/toolchain.toml has no package for {row['name']} {version}")
-
-
-PHASE = "ptxas"
-_WANTED = re.compile(r"\d+\.\d+(\.\d+)?", re.ASCII)
-_AVAILABLE = re.compile(r"^Available versions: (.+)$", re.MULTILINE)
-_SAYS = re.compile(r"\bV(\d+\.\d+\.\d+)")
-_NEWEST_PTX = re.compile(r"current version is '(\d+\.\d+)'")
-_PATIENCE = 60.0  # seconds for the index
 
 
 @dataclass(frozen=True)
@@ -118,6 +122,7 @@ def available(version: str, python: Path) -> tuple[str, ...]:
     package = _package(version)["name"]
     argv = (str(python), "-m", "pip", "index", "versions", package, "--disable-pip-version-check")
     answer = query(argv, timeout=_PATIENCE)
+    # With an index that does not answer, pip lists the versions of the others, and ends with 0.
     complete = answer and answer.code == 0 and not venv.gave_up_on_an_index(answer.err)
     match = _AVAILABLE.search(answer.out) if answer and complete else None
     if match is None:
@@ -136,8 +141,9 @@ def resolve(version: str, python: Path) -> str:
         UsageError: the text is not a version, or there is no such ptxas.
         FactError: the index does not answer.
     """
-    if not _WANTED.fullmatch(version):
+    if not _REQUESTED.fullmatch(version):
         raise UsageError(f"no version of ptxas: {version!r}", hints=["give a CUDA release: 12.9, or 13.0.88"])
+    # The table first: versions that it lists need no network.
     newest = _newest(version, known())
     if newest is None:
         there = available(version, python)
@@ -160,6 +166,7 @@ def prepare(version: str, space: Workspace, machine: Machine, python: Path) -> R
     package = _package(version)
     requirement = f"{package['name']}=={version}"
     inside = str(package["path"]).format(major=version_key(version)[0])
+    # It is run before the folder gets its name: one that does not run here is not taken for installed.
     step = unpack_step(requirement, space, machine, python, PHASE, (inside, "--version"))
     todo = () if step.stamp and step.stamp.holds() else (step,)
     path = package_folder(requirement, space) / inside
@@ -185,7 +192,7 @@ def install(package: RegistryPtxas, space: Workspace, *, silent: bool = False) -
 def version_of(program: Path) -> str:
     """Return the version from `ptxas --version`, as in `12.9.86`; empty if it does not run or report one."""
     answer = query((str(program), "--version"))
-    match = _SAYS.search(answer.out) if answer and answer.code == 0 else None
+    match = _OWN_VERSION.search(answer.out) if answer and answer.code == 0 else None
     return match[1] if match else ""
 
 
@@ -206,6 +213,7 @@ def row_for(triton: str, capability: str) -> Mapping[str, Any]:
         triton: version of Triton; empty for the newest.
         capability: compute capability: `9.0`.
     """
+    # The last row that fits: some releases since 3.3 have a second ptxas for newer GPUs, which comes later.
     rows: list[dict[str, Any]] = configs.load("gpus")["nvidia"]["ptxas"]
     return [
         row
@@ -224,6 +232,7 @@ def newest_accepted(triton: str) -> str:
 
 def shipped_before(triton: str, capability: str, version: str) -> str:
     """Return the last earlier release's ptxas for a GPU if it is older than a version; else empty."""
+    # Row by row of the releases, since the table names a ptxas only where it changed.
     table = configs.load("gpus")["nvidia"]["shipped"]
     lines = [
         row.version
@@ -245,6 +254,7 @@ def variables(program: Path, version: str | None = None) -> Mapping[str, str]:
         program: the ptxas.
         version: version of Triton; empty for the newest, None for all of them.
     """
+    # All of them: Triton reads one variable for each kind of GPU, and 3.3 spelled the second with a hyphen.
     rows = configs.load("gpus")["nvidia"]["ptxas"]
     own = [row for row in rows if version is None or covers(version, row["since"], row.get("until", ""))]
     return dict.fromkeys((row["variable"] for row in own), str(program))
@@ -252,6 +262,7 @@ def variables(program: Path, version: str | None = None) -> Mapping[str, str]:
 
 def pip_python(other: Path) -> Path:
     """Return an interpreter with pip: the tool's own, or another."""
+    # `uv tool install` puts the tool into an environment without pip.
     return Path(sys.executable) if find_spec("pip") else other
 
 

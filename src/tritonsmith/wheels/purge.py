@@ -1,8 +1,8 @@
-"""Removal of every distribution that owns files under `triton/`, and of files left without an owner.
+"""Remove every distribution that owns files under `triton/`, and the files left there without an owner.
 
 Two wheels that share that folder overwrite each other, and pip's uninstall of one breaks the other
-(triton#3359, vllm-project/vllm-ascend#7790). A purge removes all of them at once, with the files
-of their RECORDs and those without an owner. The source tree of an editable install is never touched.
+(triton#3359, vllm-project/vllm-ascend#7790), so a purge removes all of them at once. The source tree of an
+editable install is never touched.
 """
 
 from __future__ import annotations
@@ -98,13 +98,15 @@ class _Site:
                 self.goes.setdefault(target, owner)
 
     def _may_go(self, target: Path) -> bool:
-        """Report whether a wheel may have installed a file there; a RECORD cannot be trusted."""
+        """Report whether a wheel may have installed a file there."""
+        # A RECORD is a text of a stranger: it may list `../../../home/me/thesis.tex`, or pip itself.
         if target.name == "..":
             return False
         if target.is_relative_to(self.site):
             return target != self.site and not _PIPS.fullmatch(target.relative_to(self.site).parts[0])
         if not target.is_relative_to(self.root):
             return False
+        # `bin` has the interpreter and scripts of other wheels, too: only what an installer wrote may go.
         if target.parent == self.root / "bin":
             return not _ITSELF.fullmatch(target.name) and (not os.path.lexists(target) or _is_script(target))
         return any(folder in target.parents for folder in self._data)
@@ -116,6 +118,7 @@ class _Site:
 
     def at_its_parent(self, path: Path) -> Path:
         """Return the path with all parent links resolved; a link at its end stays a link."""
+        # `resolve` asks the disk for every folder on the way, and a wheel has thousands of files in few.
         if path.parent not in self._parents:
             self._parents[path.parent] = path.parent.resolve()
         return self._parents[path.parent] / path.name
@@ -197,7 +200,8 @@ def _survey_site(site: Path, python: PythonEnv) -> tuple[_Site, tuple[PurgeRow, 
 
 def _staying(site_files: _Site, here: Iterable[Distribution], names: Container[str]) -> frozenset[Path]:
     """Return files of kept distributions that have one of the given names."""
-    # Only names of interest are compared, because torch alone lists 15,000 files.
+    # Another distribution may list the same script in `bin`, and still need it. Only names of interest are
+    # compared, because torch alone lists 15,000 files.
     staying = set()
     for other in here:
         if not other.owns:
@@ -209,6 +213,7 @@ def _staying(site_files: _Site, here: Iterable[Distribution], names: Container[s
 
 def _files(distribution: Distribution, root: Path) -> Iterator[Path]:
     """Yield the files in a distribution's metadata, and unlisted bytecode and scripts."""
+    # Bytecode is in no RECORD: Python writes it at the first import.
     modules: dict[Path, set[str]] = {}
     for path in package_owners.recorded(distribution):
         yield path
@@ -216,6 +221,7 @@ def _files(distribution: Distribution, root: Path) -> Iterator[Path]:
             modules.setdefault(path.parent, set()).add(path.stem)
     for folder, stems in modules.items():
         yield from _bytecode(folder, stems)
+    # Nor do old setuptools list their scripts, whose text names the distribution instead.
     if distribution.info.suffix in (".egg-link", ".egg"):
         yield from _setuptools_scripts(root / "bin", distribution.name)
 
@@ -298,7 +304,8 @@ def _what(distribution: Distribution) -> str:
 
 
 def _check_sites(python: PythonEnv) -> None:
-    """Refuse a site folder that links out of the environment: "nothing to remove" would be wrong."""
+    """Refuse a site folder that links out of the environment."""
+    # Passed over in silence, it would end in "nothing to remove", while `import triton` still works.
     own = _own_sites(python)
     for site in python.sites:
         linked = site not in own and site.absolute().is_relative_to(python.prefix.absolute())

@@ -1,4 +1,4 @@
-"""An env's virtual environment, created once, and changed only when its requirements change."""
+"""Plan an env's virtual environment: created once, and changed only when its requirements change."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ STAMP = ".requirements.done"  # in the venv, so it is deleted with it
 
 def gave_up_on_an_index(pip_output: str) -> bool:
     """Report whether pip gave up on an index, in which case it lists only the versions of the others."""
+    # pip ends with 0 all the same: this line of its output is the only sign.
     return "WARNING: Retrying (Retry(total=0," in pip_output
 
 
@@ -49,14 +50,14 @@ def site_packages(env: EnvDir, base: PythonEnv) -> Path:
 def plan(env: EnvDir, base: PythonEnv, *requirements: tuple[str, ...]) -> Plan:
     """Plan to create the venv and install into it.
 
-    Another base interpreter recreates the venv: `venv` over an older one would keep the older python. New
-    requirements are installed on top.
+    Another base interpreter recreates the venv; new requirements are installed on top.
 
     Args:
         env: the environment.
         base: the interpreter that the venv is based on.
         requirements: requirements for pip, one call each.
     """
+    # Without `--clear`, `venv` over an older one would keep the older python.
     create = (str(base.executable), "-m", "venv", "--clear", str(env.venv))
     make = (MakeDir(env.path, phase=PHASE), Run(create, cwd=env.path, phase=PHASE))
     installs = [
@@ -65,6 +66,8 @@ def plan(env: EnvDir, base: PythonEnv, *requirements: tuple[str, ...]) -> Plan:
     return Plan(
         f"virtual environment of {env.name}",
         (
+            # Two stamps, so that a new requirement does not recreate the venv. The first lies outside, where
+            # `--clear` does not reach it; the second inside, so that a new venv gets everything again.
             *stamped(make, env.path / ".venv.done", env.python),
             *stamped(installs, env.venv / STAMP),
         ),
@@ -78,9 +81,10 @@ def pip_install(python: Path, *arguments: str) -> tuple[str, ...]:
 
 
 def torch_requirement(version: str) -> tuple[str, ...]:
-    """Return pip's arguments for a CPU build of PyTorch, from its own index: PyPI has those for CUDA.
+    """Return pip's arguments for a CPU build of PyTorch: `cpu` for the newest, or a version.
 
-    `wanted` is `cpu` or a CPU version, which `core/envs/settings.py` has checked.
+    `core/envs/settings.py` has checked the version's form.
     """
-    torch_requirement = "torch" if version == "cpu" else f"torch=={version}"
-    return torch_requirement, "--index-url", configs.load("capture")["torch-index"]["cpu"]
+    requirement = "torch" if version == "cpu" else f"torch=={version}"
+    # From PyTorch's own index: the builds on PyPI are those for CUDA.
+    return requirement, "--index-url", configs.load("capture")["torch-index"]["cpu"]

@@ -191,7 +191,7 @@ def _configure(bench: DebugLibraryContext) -> tuple[Step, ...]:
         *(f"-D{name}={value}" for name, value in values.items()),
         *("-G", "Ninja", "-S", str(source), "-B", str(build)),
     )
-    stamp = Stamp(build / ".done", digest(argv), made=build / "include" / _CONFIG_HEADER)
+    stamp = Stamp(build / ".done", digest(argv), result=build / "include" / _CONFIG_HEADER)
     return (Run(argv, cwd=bench.folder.parent, phase="LLVM's config.h", stamp=stamp),)
 
 

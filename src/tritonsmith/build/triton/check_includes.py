@@ -157,7 +157,7 @@ def execute(check: IncludeCheck, session: Session) -> tuple[Path, ...]:
     except CommandFailedError as failure:
         explained = explain(failure, check) if failure.step.phase == PHASE else diagnose.explain(failure)
         raise explained from failure
-    compiled = check.objects.found() if check.sources else ()
+    compiled = check.objects.compiled_sources() if check.sources else ()
     unchecked = tuple(path for path, source in check.changed.items() if str(source) not in compiled)
     if unchecked and not compiled:
         raise StepError(

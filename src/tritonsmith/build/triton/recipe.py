@@ -126,7 +126,7 @@ def _copy(part: Component, workspace: Workspace, checkout: Path) -> Step:
         part.tree,
         checkout,
         phase=PHASE,
-        stamp=Stamp(stamp, digest(str(part.source), states), made=part.dest),
+        stamp=Stamp(stamp, digest(str(part.source), states), result=part.dest),
     )
 
 

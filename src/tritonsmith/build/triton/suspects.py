@@ -177,7 +177,7 @@ def explain(
     lines = [f"{best.in_words} [{best.id}]", *diagnose.both(llvm, pin)]
     for _, error in failed:
         lines += error.lines[:_SHOWN]
-    count = len(step.found())
+    count = len(step.compiled_sources())
     what = f"{len(failed)} of the {count} files compiled first failed"
     # Inputs that are generated for these objects count too, such as tables of TableGen.
     if len(failed) > count:

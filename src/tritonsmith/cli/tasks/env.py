@@ -167,7 +167,7 @@ def allow(context: Context, file: str = word("path of an env file"), json: bool 
     if not file.endswith(".toml"):
         raise UsageError("only env files that are named by path need consent", hints=["./my.toml"])
     # Such a file comes with somebody's source tree, and its values name programs that we would run.
-    path, programs = settings.wanted(file)
+    path, programs = settings.values_needing_consent(file)
     if programs:
         consent.allow(path, programs, workspace.default())
     if json:

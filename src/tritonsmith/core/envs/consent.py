@@ -1,4 +1,4 @@
-"""Ask for consent to the programs that an env file in a source tree runs.
+"""Require consent to the programs that an env file in a source tree runs.
 
 An untrusted tree may contain an env file that names an interpreter, a compiler, or sources whose CMake files
 a build runs. The file is used only after the user has seen and allowed these values (`env --allow`); a change
@@ -68,17 +68,17 @@ def check(file: Path, table: Mapping[str, Any], space: Workspace, around: Iterab
         )
 
 
-def allow(file: Path, wanted: Mapping[str, Any], space: Workspace) -> None:
+def allow(file: Path, values: Mapping[str, Any], space: Workspace) -> None:
     """Record the user's consent.
 
     Raises:
         SmithError: the workspace is not writable.
     """
     space.claim()
-    record = Write(_record(file, wanted, space), f"{file}\n", phase="allow")
+    record = Write(_record(file, values, space), f"{file}\n", phase="allow")
     space.run(Plan("allow", (record,)), "env.allow", quiet=True)
 
 
-def _record(file: Path, wanted: Mapping[str, Any], space: Workspace) -> Path:
+def _record(file: Path, values: Mapping[str, Any], space: Workspace) -> Path:
     # By the values themselves: a change of any of them, by a `git pull` for example, needs consent again.
-    return space.root / "allowed" / digest(str(file), dict(wanted))
+    return space.root / "allowed" / digest(str(file), dict(values))

@@ -1,6 +1,6 @@
-"""Sessions, which run one task in one environment under its lock, and the receipts that they leave.
+"""Run a task in an environment under its lock (a session), and read and write the receipts of builds.
 
-A receipt is a JSON file with the inputs of a build. The last build that did not succeed has one, too.
+A receipt is a JSON file with the inputs of a build. A build that has not succeeded has one, too.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ from tritonsmith.core.plan import Plan, Remove, Step, Write, locks
 from tritonsmith.core.plan.runner import PlanResult
 
 SCHEMA = 1
+_ATTEMPT = "attempt"  # the receipt of a build that was started, until it succeeds
+_PHASE = "receipt"
+_BUILDS = ("build-triton", "install-triton")
 
 
 def render(task: str, content: Mapping[str, Any]) -> str:
@@ -44,13 +47,6 @@ def read(path: Path) -> dict[str, Any] | None:
     except (OSError, ValueError):
         return None
     return receipt if isinstance(receipt, dict) and receipt.get("schema") == SCHEMA else None
-
-
-# The last unsuccessful build of an environment's Triton: its settings, and how it ended.
-
-_NAME = "attempt"
-_PHASE = "receipt"
-_BUILDS = ("build-triton", "install-triton")
 
 
 @dataclass(frozen=True)
@@ -91,18 +87,19 @@ def unfinished_steps(
     if failure:
         about |= {"what": failure.what, "where": failure.where or "", "why": failure.why or ""}
         about["interrupted"] = isinstance(failure, InterruptedRunError)
-    text = render(_NAME, {**about, "content": content})
-    return (Write(env.receipt(_NAME), text, phase=_PHASE),)
+    # At the start already: a build that is killed writes nothing at its end.
+    text = render(_ATTEMPT, {**about, "content": content})
+    return (Write(env.receipt(_ATTEMPT), text, phase=_PHASE),)
 
 
 def ended_steps(env: EnvDir) -> tuple[Step, ...]:
     """Return the steps that delete that record after a success."""
-    return (Remove((env.receipt(_NAME),), env.root, phase=_PHASE),)
+    return (Remove((env.receipt(_ATTEMPT),), env.root, phase=_PHASE),)
 
 
 def unfinished(env: EnvDir) -> UnfinishedBuild | None:
     """Return the last build, if it did not succeed; None if it did, or if there was none."""
-    receipt = read(env.receipt(_NAME))
+    receipt = read(env.receipt(_ATTEMPT))
     if receipt is None or not isinstance(receipt.get("content"), dict):
         return None
     when = str(receipt.get("finished") or "")
@@ -158,12 +155,12 @@ class Session:
         seconds = {phase: round(took, 1) for phase, took in self.seconds.items()}
         text = render(self.task, {**content, "seconds": seconds, "log": str(self.log)})
         paths = (self.env.receipt(self.task), *beside)
-        written = (Write(path, text, phase="receipt") for path in paths)
+        written = (Write(path, text, phase=_PHASE) for path in paths)
         self.run_unseen((*written, *also))
 
     def run_unseen(self, steps: tuple[Step, ...]) -> None:
         """Run steps that keep records, without output."""
-        self.space.run(Plan("receipt", steps), self.task, quiet=True, log=self.log)
+        self.space.run(Plan(_PHASE, steps), self.task, quiet=True, log=self.log)
 
 
 @contextmanager

@@ -1,6 +1,6 @@
-"""Settings from defaults, the user's file, the env file and flags, each value with its source.
+"""Merge settings of an environment: defaults, the user's file, env files and flags; each value has an origin.
 
-The schema of env files. Unknown keys are errors; every key has a default.
+The data classes are the schema of env files. Unknown keys are errors; every key has a default.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class PythonSettings:
 
     Attributes:
         interpreter: version (`3.11`) or path; empty for the one that runs the tool.
-        torch: `cpu` for the newest PyTorch for the CPU, `2.13.0+cpu` for that one: `up` installs it.
+        torch: PyTorch that `up` installs: `cpu` for the newest for the CPU, `2.13.0+cpu` for that release.
     """
 
     interpreter: str = ""
@@ -267,8 +267,8 @@ def load(
     on_line = {key: value for key, value in (flags or {}).items() if value is not None}
     layers.append(("command line", on_line))
     settings = resolve(name if release else name_of(path), layers)
-    # Every file of the chain, not only the last: one from a checkout may inherit from one's
-    # own, and the other way round.
+    # Every file of the chain, not only the last: a checkout's may inherit from the user's own, or the user's
+    # from a checkout's.
     for file, table, given_as in () if only_shown else chain:
         # Files in these folders are the user's or the tool's own.
         if file.parent not in _folders():
@@ -276,7 +276,7 @@ def load(
     return settings
 
 
-def wanted(name: str) -> tuple[Path, dict[str, Any]]:
+def values_needing_consent(name: str) -> tuple[Path, dict[str, Any]]:
     """Return an env file, and its values that need consent.
 
     Raises:
@@ -306,8 +306,7 @@ def _lineage(path: Path, name: str) -> list[tuple[Path, dict[str, Any], str]]:
         name = table.pop(INHERITS, "")
         if not isinstance(name, str):
             raise ConfigError(f"{INHERITS} must be the name or path of an environment", where=path)
-        # Beside this file and not in the current folder: the meaning of a file must not
-        # depend on where one stands.
+        # Beside this file: its meaning must not depend on the current folder.
         if name.endswith(".toml"):
             name = str(path.parent / Path(name).expanduser())
         path = find(name) if name else path
@@ -374,8 +373,7 @@ def _is_name(name: str) -> bool:
 
 def _around(name: str) -> tuple[Path, ...]:
     """Return the folders above an env file as it was given."""
-    # Not of the resolved path: a link in a checkout may lead out of it, and is the
-    # checkout's word all the same.
+    # Not of the resolved path: a link in a checkout may lead out of it, and still comes from the checkout.
     return tuple(Path(name).expanduser().absolute().parents) if name.endswith(".toml") else ()
 
 
@@ -384,8 +382,7 @@ def available() -> list[tuple[str, Path, str]]:
     envs: dict[str, tuple[str, Path, str]] = {}
     for folder in _folders():
         for path in sorted(filter(Path.is_file, folder.glob("*.toml"))):
-            # A list of environments must not fail at one unreadable file; whoever asks for that
-            # one is told of the error.
+            # One unreadable file must not hide the others; the error comes when its environment is used.
             first = untrusted.text_if_any(path).partition("\n")[0]
             about = first.removeprefix("#").strip() if first.startswith("#") else ""
             name = name_of(path)

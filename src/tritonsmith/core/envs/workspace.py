@@ -107,6 +107,7 @@ class Workspace:
         Raises:
             SmithError: it is not writable, or belongs to another user.
         """
+        # Deletions are confined to marked folders, so the mark comes before the first file.
         with _writable(self.root):
             files.mark(self.root)
 
@@ -192,6 +193,7 @@ def default() -> Workspace:
         SmithError: neither gives a folder: a user without a home.
     """
     home = os.environ.get("TRITONSMITH_HOME")
+    # `~` cannot be expanded in a container whose user number has no entry in /etc/passwd.
     try:
         return Workspace(
             Path(home).expanduser().absolute() if home else platformdirs.user_data_path("tritonsmith")

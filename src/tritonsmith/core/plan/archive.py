@@ -1,8 +1,11 @@
-"""Extract tar archives: nothing is written outside the destination, which appears only when complete.
+"""Read two kinds of archive: tar, which is extracted, and ar (`lib*.a`), whose thin form can be made regular.
 
-Archives of objects (`lib*.a`): reading them, and converting thin archives to regular ones.
+Tar archives come from strangers. They are read from start to end in bounded memory, unknown entries are
+refused, nothing is written outside the destination, and the destination appears only when it is complete.
+The format: https://pubs.opengroup.org/onlinepubs/9699919799/utilities/pax.html, and for what GNU adds
+https://www.gnu.org/software/tar/manual/html_node/Standard.html
 
-A thin archive names its objects instead of holding them. The format (llvm/lib/Object/Archive.cpp): a
+A thin ar archive names its objects instead of holding them. The format (llvm/lib/Object/Archive.cpp): a
 magic, then members with a header of 60 bytes. `/` is the index of symbols (the offset of a header for each),
 `//` the table of long names; BSD's members have their names before their content.
 """
@@ -28,6 +31,27 @@ from tritonsmith.core.plan.compression import (
 )
 from tritonsmith.core.plan.confined_tree import FreshTree
 from tritonsmith.core.untrusted import UnreadableError
+
+Kind = Literal["file", "folder", "link", "hard link"]
+_BLOCK = 512  # bytes
+_CHUNK = 1 << 18
+# `\0` is a file of the oldest archives, `7` a contiguous one, which all systems treat as a file.
+_KINDS: dict[bytes, Kind] = {
+    b"0": "file", b"\0": "file", b"7": "file", b"1": "hard link", b"2": "link", b"5": "folder"
+}  # fmt: skip
+_SPECIAL = {b"3": "a device", b"4": "a device", b"6": "a pipe", b"S": "a sparse file"}
+_PAX, _GLOBAL, _LONG_NAME, _LONG_TARGET = b"xX", b"g", b"L", b"K"
+_USTAR = b"ustar\0"
+
+AR_MAGIC = b"!<arch>\n"
+THIN_AR_MAGIC = b"!<thin>\n"
+_AR_HEADER = 60  # bytes
+_AR_HEADER_END = b"`\n"
+# Symbol indexes: System V's with 32 bits, and the 64 bits that LLVM writes for archives beyond 4 GiB. An
+# index holds offsets of headers, which all move when a thin archive becomes a regular one.
+_AR_INDEXES = {b"/": ">I", b"/SYM64/": ">Q"}  # name to format of a number in it
+_AR_TABLES = (b"/", b"/SYM64/", b"//")  # held by thin archives too
+_BSD_INDEX = "__.SYMDEF"
 
 
 def extract(
@@ -93,26 +117,6 @@ def add_member(tree: FreshTree, member: TarMember, tarball: Tarball, strip: int)
         tree.file(parts, content, member.size, executable=member.executable, mtime=member.mtime)
 
 
-# Read tar archives strictly, from start to end and in bounded memory.
-#
-# Python's tarfile reads into memory what a header asks for, takes a damaged header for the end, and does not
-# check what follows the end. Here everything has a limit, and unknown entries are refused.
-#
-# The format: https://pubs.opengroup.org/onlinepubs/9699919799/utilities/pax.html, and for what GNU adds
-# https://www.gnu.org/software/tar/manual/html_node/Standard.html
-
-Kind = Literal["file", "folder", "link", "hard link"]
-_BLOCK = 512  # bytes
-_CHUNK = 1 << 18
-# `\0` is a file of the oldest archives, `7` a contiguous one, which all systems treat as a file.
-_KINDS: dict[bytes, Kind] = {
-    b"0": "file", b"\0": "file", b"7": "file", b"1": "hard link", b"2": "link", b"5": "folder"
-}  # fmt: skip
-_SPECIAL = {b"3": "a device", b"4": "a device", b"6": "a pipe", b"S": "a sparse file"}
-_PAX, _GLOBAL, _LONG_NAME, _LONG_TARGET = b"xX", b"g", b"L", b"K"
-_USTAR = b"ustar\0"
-
-
 @dataclass(frozen=True)
 class TarMember:
     """An entry of an archive.
@@ -137,7 +141,10 @@ class TarMember:
 
 
 class Tarball:
-    """An archive, unpacked, that is being read; iterating gives its members."""
+    """A tar archive that is being read, decompressed; iterating gives its members."""
+
+    # Python's tarfile reads into memory what a header asks for, takes a damaged header for the end, and does
+    # not check what follows the end. Here everything has a limit.
 
     def __init__(self, plain: Decompressed, allowed: UnpackLimits) -> None:
         self._plain, self._limits = plain, allowed
@@ -213,7 +220,7 @@ class Tarball:
             raise TooMuchError(f"entry {name[:80]!r}... has a name of more than {self._limits.name} bytes")
         parts = _name_parts(name)
         if len(parts) > self._limits.depth:
-            raise TooMuchError(f"entry {name[:80]!r}... lies more than {self._limits.depth} folders deep")
+            raise TooMuchError(f"entry {name[:80]!r}... is more than {self._limits.depth} folders deep")
         if "\0" in target:
             raise DamagedError(f"entry {name!r} points to {target!r}")
         return replace(member, name=name, parts=parts, kind=translated, size=self._left, target=target)
@@ -300,19 +307,8 @@ def _name_parts(name: str) -> tuple[str, ...]:
         raise DamagedError(f"entry {name!r} has no name")
     parts = tuple(part for part in name.split("/") if part not in ("", "."))
     if name.startswith("/") or ".." in parts:
-        raise DamagedError(f"entry {name!r} lies outside the archive's folder")
+        raise DamagedError(f"entry {name!r} is outside the archive's folder")
     return parts
-
-
-AR_MAGIC = b"!<arch>\n"
-THIN_AR_MAGIC = b"!<thin>\n"
-_AR_HEADER = 60  # bytes
-_AR_HEADER_END = b"`\n"
-# Symbol indexes: System V's with 32 bits, and the 64 bits that LLVM writes for archives beyond 4 GiB. An
-# index holds offsets of headers, which all move when a thin archive becomes a regular one.
-_AR_INDEXES = {b"/": ">I", b"/SYM64/": ">Q"}  # name to format of a number in it
-_AR_TABLES = (b"/", b"/SYM64/", b"//")  # held by thin archives too
-_BSD_INDEX = "__.SYMDEF"
 
 
 class BadArchiveError(ValueError):

@@ -21,9 +21,8 @@ from typing import Self
 from tritonsmith.core.plan import files
 from tritonsmith.core.plan.compression import DamagedError
 
-# Each component is opened below the descriptor of its parent, and never through a link. So no
-# archive, and no process that changes the tree meanwhile, can lead a write out of it; a check of
-# paths before would race with both.
+# Each component is opened below the descriptor of its parent, and never through a link. So no archive, and no
+# process that changes the tree meanwhile, can lead a write out of it; checking paths first would be a race.
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _UNFIT = {errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ}  # names that this file system does not take
@@ -55,7 +54,8 @@ class FreshTree:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         os.close(self._open[1])
         if kind:
-            with suppress(OSError):  # what failed is told; the next run removes the folder
+            # The first failure is the one to report; the next run removes the folder.
+            with suppress(OSError):
                 files.remove_tree(self.root)
 
     def folder(self, parts: Parts) -> None:
@@ -66,7 +66,7 @@ class FreshTree:
     def file(self, parts: Parts, pieces: Iterable[bytes], size: int, *, executable: bool, mtime: int) -> None:
         """Write a file of `size` bytes; who may read an executable one may run it.
 
-        `mtime` is in seconds since 1970; what lies in the future becomes now.
+        `mtime` is in seconds since 1970; a time in the future becomes now.
 
         Raises:
             DamagedError: the name exists.
@@ -75,8 +75,7 @@ class FreshTree:
         sha256 = hashlib.sha256()
         with _explained(parts, self.root):
             parent = self._enter(parts[:-1])
-            # The full disk is known before the first byte. Others share this disk, and
-            # suffer while 30 GB fill it.
+            # Before the first byte: others share this disk, and suffer while 30 GB fill it.
             free = os.statvfs(parent)
             if size > free.f_bavail * free.f_frsize:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -97,8 +96,7 @@ class FreshTree:
         Raises:
             DamagedError: the name exists, or the file does not.
         """
-        # `sums` has what this tree wrote itself, so a hard link cannot reach a file
-        # outside, nor a symbolic link.
+        # `sums` has what this tree wrote itself, so a hard link reaches no file outside and no symbolic link.
         if (sha256 := self.sums.get("/".join(target))) is None:
             raise DamagedError(
                 f"entry {'/'.join(parts)!r}, a link to {'/'.join(target)!r}, points to no earlier file"
@@ -134,8 +132,7 @@ class FreshTree:
         for parts, target in self._links.items():
             with _explained(parts, self.root):
                 os.symlink(target, parts[-1], dir_fd=self._enter(parts[:-1]))
-        # Between two steps another process of this user may have put files in, which
-        # the checksums do not cover.
+        # Another process of this user may have put files in, which the checksums do not cover.
         self._check()
 
     def _enter(self, parts: Parts) -> int:
@@ -143,7 +140,7 @@ class FreshTree:
         here, handle = self._open
         if here == parts:
             return handle
-        # Entries mostly lie in, or below, the folder of the entry before: that saves most of the opens.
+        # Most entries are in, or below, the folder of the entry before: that saves most of the opens.
         common = here == parts[: len(here)]
         handle = os.dup(handle) if common else os.open(self.root, _FOLDER)
         try:
@@ -170,8 +167,7 @@ class FreshTree:
             return False
         for part in target.split("/"):
             if part == "..":
-                # `..` after a link would leave the target of that link, not its folder: only
-                # real folders can be left.
+                # After a link, `..` would leave the link's target: only real folders can be left.
                 if not here or here not in self._folders:
                     return False
                 here = here[:-1]
@@ -214,7 +210,7 @@ def _explained(parts: Parts, root: Path) -> Iterator[None]:
     except FileExistsError:
         raise DamagedError(f"entry {name!r} occurs twice") from None
     except NotADirectoryError:
-        raise DamagedError(f"entry {name!r} lies below a file") from None
+        raise DamagedError(f"entry {name!r} is below a file") from None
     except OSError as error:
         if error.errno in _UNFIT:
             raise DamagedError(f"entry {name[:80]!r}: {error.strerror}") from None

@@ -1,4 +1,4 @@
-"""Downloads that resume, and that get their final name only after the checksum was verified.
+"""Download files: resume partial ones, and verify the checksum before a file gets its final name.
 
 HTTP libraries are imported where they are used: most runs download nothing.
 """
@@ -186,8 +186,8 @@ def verify(path: Path, sha256: str, progress: Progress) -> None:
         raise _wrong("the archive has the wrong checksum", path, checksum, sha256, hint)
 
 
-def _wrong(what: str, where: Path | str, found: str, sha256: str, hint: str) -> DownloadError:
-    why = f"sha256 is    {found}\nit should be {sha256.lower()}"
+def _wrong(what: str, where: Path | str, checksum: str, sha256: str, hint: str) -> DownloadError:
+    why = f"sha256 is    {checksum}\nit should be {sha256.lower()}"
     return DownloadError(what, where=where, why=why, hints=[hint])
 
 

@@ -1,9 +1,8 @@
-"""File changes that are not steps of a plan: scratch folders, streamed dumps, the tool's own records.
+"""Change files outside of a plan, and delete them only below folders that the tool marked as its own.
 
-Together with the steps (`plan/steps/`), marks and locks, this is all code that changes a disk:
-`tests/unit/test_promises.py` scans the rest of the tool for calls that do.
-
-Restrict deletions to folders that the tool marked as its own.
+Outside of a plan are scratch folders, streamed dumps and the tool's own records. Together with the steps
+(`plan/steps/`) and locks, this is all code that changes a disk: `tests/unit/test_promises.py` scans the rest
+of the tool for calls that do.
 """
 
 from __future__ import annotations
@@ -180,7 +179,7 @@ def opened_log(path: Path) -> AbstractContextManager[IO[str]]:
     """Return a log to append to, line by line."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, _LOG_MODE)
-    # names of files may hold bytes that are no UTF-8
+    # Names of files may hold bytes that are not UTF-8.
     return open(handle, "a", encoding="utf-8", errors="backslashreplace", buffering=1)  # noqa: PTH123
 
 
@@ -193,8 +192,6 @@ _BEGUN = re.compile(rf"{re.escape(_TAG)}(\.\d+)?")
 
 def mark(root: Path) -> None:
     """Mark `root` as a folder of the tool. Refuses a folder that holds other files.
-
-    A run that is killed between writing the tag and the marker leaves the tag alone.
 
     Raises:
         OwnershipError: the folder exists, is not empty and carries no mark.
@@ -234,10 +231,9 @@ def is_marked(root: Path) -> bool:
 
 
 def check_owned(path: Path, root: Path) -> Path:
-    """Check that a path may be deleted: it lies below a marked root.
+    """Check that a path may be deleted, and return it without the links on the way to it.
 
-    The parent is resolved and the last component is not, so that the link itself is deleted and never its
-    target.
+    It must lie below a marked root.
 
     Raises:
         OwnershipError: the path is elsewhere, or must not be deleted.
@@ -250,6 +246,7 @@ def check_owned(path: Path, root: Path) -> Path:
             why=f"deletions are confined to {root}",
             hints=["delete it by hand if you are sure"],
         )
+    # The last component is not resolved, so that a link itself is deleted and never its target.
     return path.parent.resolve() / path.name
 
 
@@ -262,7 +259,7 @@ def _problem(path: Path, root: Path) -> str | None:
         return "the root has no marker of tritonsmith"
     target = path.parent.resolve() / path.name
     if not target.is_relative_to(root.resolve()) or target == root.resolve():
-        return "the path lies outside the root"
+        return "the path is outside the root"
     return None if target.is_symlink() else _held(target)
 
 

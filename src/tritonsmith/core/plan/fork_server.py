@@ -1,6 +1,6 @@
-"""A program that is imported once, and forked for each run: the same program, without its start.
+"""Import a program once, and fork it for each run, which saves its start.
 
-The server is a process of its own: this one may have threads, which a fork would not survive.
+The server is a separate process: this one may have threads, which a fork would not survive.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from tritonsmith.core.plan import stopping
 from tritonsmith.core.plan.programs import lines_until, readable
 
 _SIZE = 1 << 20  # bytes of a request
-_CHECKED = 0.1  # seconds between looks whether who asked for a run is there
-_POLLED = 0.005  # seconds between looks whether a run has ended
+_REQUESTER_INTERVAL = 0.1  # seconds between checks that the requester of a run still exists
+_POLL_INTERVAL = 0.005  # seconds between checks whether a run has ended
 _OURS = "tritonsmith."
 
 
@@ -98,12 +98,14 @@ class ForkServer:
                         stopping.stop(child)
                     finally:
                         child.wait()  # it may have ended by itself
-                else:  # interrupted before it has a name: the server knows it
+                # Interrupted before the run has a number here: the server knows it, and stops it.
+                else:
                     self.close()
                 raise
         try:
             return child.wait()
-        except BaseException:  # its code may be half read
+        # Its code may be half read, so the next answer would begin with the rest.
+        except BaseException:
             self.close()
             raise
 
@@ -175,7 +177,7 @@ class _ForkedChild:
             elif until is not None and time.monotonic() > until:
                 raise subprocess.TimeoutExpired(str(self.pid), timeout or 0)
             else:
-                time.sleep(_POLLED)
+                time.sleep(_POLL_INTERVAL)
         return self.code
 
 
@@ -220,7 +222,7 @@ def _modules_used(requests: socket.socket, ended: int) -> list[str]:
     """Return the modules that a run has used, at its end; none at once if it becomes another program.
 
     Raises:
-        OSError: who asked for it is gone.
+        OSError: the requester is gone.
     """
     text = b""
     while True:
@@ -237,11 +239,11 @@ def _code(child: _ForkedChild, requests: socket.socket) -> int:
     """Wait for the end of a run.
 
     Raises:
-        OSError: who asked for it is gone.
+        OSError: the requester is gone.
     """
     while True:
         try:
-            return child.wait(_CHECKED)
+            return child.wait(_REQUESTER_INTERVAL)
         except subprocess.TimeoutExpired:
             if readable(requests, 0):
                 raise ConnectionResetError from None

@@ -1,4 +1,4 @@
-"""Hold locks that name their holder: of an environment, of an entry of the store."""
+"""Hold the lock of an environment or of a store's entry, which names its holder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Child processes that act: streamed for steps, attached to our terminal, spoken to line by line."""
+"""Start programs that act: streamed for steps, attached to our terminal, or answering line by line."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def stream(
         cwd: working directory.
         env: the whole environment.
         on_line: called with each line of output and error, in order, without its line end.
-        timeout: seconds after which it is told to abort, so that Python's faulthandler prints where it is,
+        timeout: seconds after which it gets SIGABRT, so that Python's faulthandler prints where it is,
             and stopped; 0 for never.
 
     Returns:
@@ -190,9 +190,13 @@ def readable(source: IO[bytes] | socket.socket, seconds: float) -> bool:
 
 
 class LineProcess:
-    """Start the program, with a file for its standard error.
+    """A program that answers line by line.
 
-    `change` of the environment maps names to values; None removes a variable.
+    Args:
+        argv: program and arguments.
+        cwd: working directory.
+        change: of the environment, name to value; None removes a variable.
+        errors: the file that gets its standard error.
 
     Raises:
         FactError: the program cannot be started.

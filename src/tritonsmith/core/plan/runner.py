@@ -1,4 +1,4 @@
-"""The runner: executes the steps of a plan in order, with a log, progress, stamps and ^C."""
+"""Execute the steps of a plan in order, with a log, progress, stamps and ^C."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stopping a run: signals end it like ^C, and its child processes are stopped too."""
+"""Stop a run: SIGTERM and SIGHUP end it like ^C, and its child processes are stopped, too."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Terminal output: tables and progress bars."""
+"""Output for people: consoles, tables, progress bars, HTML pages."""

@@ -64,6 +64,7 @@ def typed(text: str) -> str:
 
     Sources always say `invoke TASK`.
     """
+    # A hint must work where it is pasted: with the tool installed by pipx there is no `invoke` on PATH.
     name = Path(sys.argv[0]).name
     called = "tritonsmith" if name == "tritonsmith" else "invoke"
     if name == "__main__.py":  # python -m invoke
@@ -139,6 +140,7 @@ class Screen(Console):
 
     def print(self, *objects: Any, **options: Any) -> None:
         """Print; see Rich."""
+        # Tables have hidden the secrets of their cells before wrapping them: half a token is not recognized.
         shown = (redact.hidden(item) if isinstance(item, str) else item for item in objects)
         super().print(*shown, **options)
 

@@ -1,4 +1,4 @@
-"""HTML pages without a script: escaped, self-contained, and with a policy that lets them load nothing."""
+"""Render HTML pages: escaped, self-contained, scriptless, under a policy that lets them load nothing."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ def render(template: Path, title: str, **values: object) -> str:
 
 
 def _policy(style: str) -> str:
+    # By its digest, the page's own style is the only one that a browser applies.
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     return (
         f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"

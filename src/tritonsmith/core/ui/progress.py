@@ -1,4 +1,4 @@
-"""One progress bar per phase, with an estimate of the time left; plain lines without a terminal."""
+"""Show one progress bar per phase, with an estimate of the time left; plain lines without a terminal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 PLAIN_INTERVAL = 30.0  # seconds between lines in a log
-_MANY = 100_000  # beyond this it is bytes that are counted, not steps
+_MANY = 100_000  # no build has as many steps, so a larger total counts bytes
 
 
 class PhaseProgress:
@@ -39,7 +39,7 @@ class PhaseProgress:
         self._bars: Progress | None = None
         self._bar: TaskID | None = None
         self._phase = ""
-        self._began = self._said = 0.0
+        self._began = self._printed = 0.0
 
     def __enter__(self) -> Self:
         if self._live:
@@ -73,38 +73,40 @@ class PhaseProgress:
     def begin(self, phase: str) -> None:
         """Start a phase of still unknown extent."""
         self._phase, self._began = phase, self._clock()
-        self._said = self._began
+        self._printed = self._began
         if self._bars:
-            # It names what a cache or an archive calls a kernel.
+            # A phase may be called as a kernel of a stranger's archive is, with control characters.
             title = " ".join(printable(phase).split())
             self._bar = self._bars.add_task(title, total=None, current="", share="")
         else:
-            self._say("...")
+            self._print("...")
 
     def update(self, done: int, total: int | None, current: str = "") -> None:
         """Update the current phase: steps or bytes done, of how many if known; and the current step."""
         if self._bars and self._bar is not None:
             share = _share(done, total)
-            shown = " ".join(printable(current[:60]).split())  # what a compiler says of a file's name, say
+            shown = " ".join(printable(current[:60]).split())
             self._bars.update(self._bar, completed=done, total=total, current=shown, share=share)
             return
         now = self._clock()
-        if now - self._said < PLAIN_INTERVAL:
+        # A line for each of Ninja's 5,000 steps would bury the rest of a CI log.
+        if now - self._printed < PLAIN_INTERVAL:
             return
-        self._said = now
+        self._printed = now
         left = f", {duration((now - self._began) / done * (total - done))} left" if done and total else ""
-        self._say(f"{_share(done, total)}{left}: {current}")
+        self._print(f"{_share(done, total)}{left}: {current}")
 
     def end(self, seconds: float) -> None:
         """End the current phase, which took so long."""
         if self._bars and self._bar is not None:
+            # A phase of unknown extent would otherwise stay a moving bar after its end.
             task = self._bars.tasks[self._bar]
             total = task.total or 1
             self._bars.update(self._bar, completed=total, total=total, current="")
         else:
-            self._say(duration(seconds))
+            self._print(duration(seconds))
 
-    def _say(self, text: str) -> None:
+    def _print(self, text: str) -> None:
         if not self._silent and not writes_records():
             err().print(f"[{self._phase}] {text}", markup=False)
 

@@ -1,4 +1,4 @@
-"""Tables that always fit the screen.
+"""Draw tables that always fit the screen.
 
 A row stays a row. If a table is too wide, texts wrap between words and columns that can be spared are
 omitted by name; if that does not help, long words break at their hyphens and dots; if there are still too
@@ -100,9 +100,9 @@ class Grid:
         return {
             "title": self.title,
             "columns": [
-                (_told(column.head), column.right, column.cut, column.spare) for column in self.columns
+                (_as_json(column.head), column.right, column.cut, column.spare) for column in self.columns
             ],
-            "rows": [[_told(cell) for cell in row] for row in self.rows],
+            "rows": [[_as_json(cell) for cell in row] for row in self.rows],
             "keys": self.keys,
             "styles": self.styles,
             "across": self.across,
@@ -134,7 +134,7 @@ class Grid:
         chosen = list(range(len(self.columns)))
         if width is None:
             return self._drawn(chosen, self._extents(chosen, _TEXT)[1]), ()
-        # Empty columns go first, because nothing is lost with them.
+        # The gentlest way first: nothing is lost with empty columns, so they are not even named.
         if not self._fits(chosen, self._extents(chosen, _TEXT)[0], width):
             chosen = [
                 index
@@ -365,7 +365,7 @@ def clipped(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def _told(cell: Text) -> tuple[str, str]:
+def _as_json(cell: Text) -> tuple[str, str]:
     return cell.plain, str(cell.style)
 
 
@@ -423,6 +423,7 @@ def _blocks(widths: Sequence[int], room: int | None) -> Iterator[list[int]]:
 
 def _shared(least: Sequence[int], most: Sequence[int], room: int) -> list[int]:
     """Return widths of columns; remaining space goes to the narrowest columns that need more."""
+    # One cell at a time, so that two long columns end equally wide, not the first one whole.
     widths = list(least)
     left = room - sum(widths)
     while left > 0 and (wanting := [index for index in range(len(widths)) if widths[index] < most[index]]):
@@ -433,6 +434,7 @@ def _shared(least: Sequence[int], most: Sequence[int], room: int) -> list[int]:
 
 def _cut(cell: Text, width: int) -> Text:
     """Shorten to one line, with a mark."""
+    # By Rich, which counts the cells of wide characters, not by a slice.
     line = _one_line(cell)
     line.truncate(width, overflow="ellipsis")
     return line
@@ -466,6 +468,7 @@ def _broken(line: Text, width: int) -> Iterator[Text]:
             stop = begin + 1
             while piece(stop + 1).cell_len <= width:
                 stop += 1
+            # A hyphen in the first half would leave most of the line empty: then the word breaks at the edge.
             half = begin + (stop - begin) // 2
             stop = next((at for at in range(stop, half, -1) if line.plain[at - 1] in _HYPHENS), stop)
             yield piece(stop)

@@ -372,7 +372,7 @@ def _graph(clone: Repo, tips: Iterable[str]) -> dict[str, _Commit]:
 
 def _bodies(clone: Repo, tips: Iterable[str]) -> dict[str, str]:
     """Return the message bodies that name picked or reverted commits."""
-    grep = (f"--grep={text}" for text in git_history.TELLS)
+    grep = (f"--grep={text}" for text in git_history.REFERENCES)
     log = clone.git.log(
         "--ignore-missing", "--no-show-signature", *grep, f"--format=%H{_FIELD}%b{_RECORD}", *tips
     )

@@ -10,7 +10,7 @@ from tritonsmith.core.plan import Link, Plan, Stamp
 
 
 def test_two_steps_with_one_reason_are_one_line(tmp_path: Path) -> None:
-    stamps = [Stamp(tmp_path / name, "new", made=tmp_path) for name in ("bin.done", "include.done")]
+    stamps = [Stamp(tmp_path / name, "new", result=tmp_path) for name in ("bin.done", "include.done")]
     for stamp in stamps:
         stamp.path.write_text("that of another environment")
     steps = tuple(

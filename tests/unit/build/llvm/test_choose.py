@@ -446,8 +446,8 @@ def test_a_build_that_is_configured_already_stays_published(tmp_path: Path, comm
         if step.stamp:
             step.stamp.path.parent.mkdir(parents=True, exist_ok=True)
             step.stamp.path.write_text(step.stamp.key, encoding="utf-8")
-            if step.stamp.made:
-                step.stamp.made.touch()
+            if step.stamp.result:
+                step.stamp.result.touch()
     assert retracted() is (commit == "")
 
 

@@ -34,7 +34,7 @@ def write(file: Path, values: dict[str, str], jobs: int = 1) -> Path:
 
 
 def allow(file: Path) -> None:
-    path, wanted = settings.wanted(str(file))
+    path, wanted = settings.values_needing_consent(str(file))
     consent.allow(path, wanted, workspace.default())
 
 

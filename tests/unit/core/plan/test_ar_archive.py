@@ -44,7 +44,8 @@ def test_a_thin_archive_made_whole(tmp_path: Path, wide: bool) -> None:
     number, width = ("Q", 8) if wide else ("I", 4)
     offsets = struct.unpack_from(f">3{number}", content, index.content + width)
     assert list(offsets) == [member.header for member in whole.objects]
-    assert ar_symbols(fat) == ar_symbols(fat)
+    names = 4 * width  # after the count and three offsets, which move
+    assert ar_symbols(fat)[names:] == ar_symbols(tmp_path / "libS.a")[names:]
     assert b"__cxx11" in ar_symbols(tmp_path / "libS.a")
 
 

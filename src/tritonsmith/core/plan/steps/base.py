@@ -1,8 +1,6 @@
-"""Define steps, plans of steps, and the tools that the runner gives a step.
+"""Define steps, plans of steps, the tools that the runner gives a step, and the steps that run a program.
 
 A step prints itself as shell, and does the same when the runner calls it: `shell` and `act`, side by side.
-
-Run a program.
 """
 
 from __future__ import annotations
@@ -31,6 +29,9 @@ from tritonsmith.core.plan import programs
 _NUMBERED = re.compile(r"^\[(\d+)/(\d+)\]\s*(.*)$")  # as Ninja, and the worker, count their steps
 _PHASES = 6  # lines of a summary
 _KEPT_LINES = 4000  # of a failing command, for the search for its first error
+CHUNK = 1 << 20  # bytes of a program's standard error that are read at once
+_PAUSE = 0.01  # seconds between looks at a file that does not grow at the moment
+_QUIET = 0.25  # seconds of silence after which a program is thought to have written all it wanted to
 
 
 @dataclass(frozen=True)
@@ -40,19 +41,19 @@ class Stamp:
     Attributes:
         path: the file.
         key: a key of the step's inputs.
-        made: the result of the step, if the stamp lies beside the result, which may have been deleted since.
+        result: what the step makes, where that may be deleted without its stamp.
         again: do the step even if this was done.
     """
 
     path: Path
     key: str
-    made: Path | None = None
+    result: Path | None = None
     again: bool = False
 
     def holds(self) -> bool:
         """Return whether the step was completed with exactly these inputs, and its result still exists."""
         try:
-            gone = self.made is not None and not self.made.exists()
+            gone = self.result is not None and not self.result.exists()
             return not self.again and not gone and self.path.read_text(encoding="utf-8") == self.key
         except (OSError, UnicodeDecodeError):
             return False
@@ -156,6 +157,7 @@ class Plan:
             if step.phase != phase:
                 phase = step.phase
                 lines += ["", _comment(phase)]
+            # A group of steps shares a stamp, and is skipped as a whole.
             if step.stamp != stamp:
                 stamp = step.stamp
                 once = stamp if stamp and not stamp.again else None
@@ -168,6 +170,7 @@ def _common_folder(steps: Iterable[Step]) -> str:
     """Return the folder that contains everything of these steps; empty if that says nothing."""
     paths = [getattr(step, field.name) for step in steps for field in fields(step)]
     places = [str(path) for path in paths if isinstance(path, Path) and path.is_absolute()]
+    # `/home` tells a reader nothing.
     folder = os.path.commonpath(places) if places else ""
     return folder if folder.count("/") > 1 else ""
 
@@ -185,20 +188,21 @@ def _plain(value: object) -> object:
 
 def step_key(step: Step) -> str:
     """Return a key that changes whenever anything in the step but the stamp changes."""
+    # Without the stamp, which is made of this key.
     values = {field.name: getattr(step, field.name) for field in fields(step) if field.name != "stamp"}
     return digest(type(step).__name__, values)
 
 
-def stamped(steps: Iterable[Step], path: Path, made: Path | None = None) -> tuple[Step, ...]:
+def stamped(steps: Iterable[Step], path: Path, result: Path | None = None) -> tuple[Step, ...]:
     """Give a sequence one stamp: all steps are skipped once the last one has succeeded.
 
     Args:
         steps: steps that make one thing together.
         path: the stamp's file, beside that thing.
-        made: that thing; without it the stamp does not hold.
+        result: that thing; without it the stamp does not hold.
     """
     sequence = tuple(steps)
-    stamp = Stamp(path, digest(*(step_key(step) for step in sequence)), made)
+    stamp = Stamp(path, digest(*(step_key(step) for step in sequence)), result)
     return tuple(replace(step, stamp=stamp) for step in sequence)
 
 
@@ -326,10 +330,10 @@ class StepTools:
         hide = redact.SecretLines()
         numbered = False
 
-        def on_line(said: str) -> None:
+        def on_line(printed: str) -> None:
             nonlocal numbered
             # Before anything else sees the line: the log, the screen and the error are written from it.
-            line = hide(said)
+            line = hide(printed)
             kept.append(line)
             self._log.write(f"{line}\n")
             if match := _NUMBERED.match(line):
@@ -408,18 +412,9 @@ class Run(Step):
         return self.title.startswith("ninja")
 
 
-# A program that keeps the terminal while its standard error is read.
-
-CHUNK = 1 << 20
-_PAUSE = 0.01  # seconds between looks at a file that does not grow at the moment
-_QUIET = 0.25  # seconds after which a program is thought to have said what it wanted to
-
-
 @dataclass(frozen=True)
 class AttachedRun(Step):
-    """Run a program in our terminal, its standard error in a file: writing there never waits for a reader.
-
-    The terminal sends ^C to the program as well, which decides how to react.
+    """Run a program in our terminal, with its standard error in a file.
 
     Attributes:
         argv: program and arguments.
@@ -444,12 +439,14 @@ class AttachedRun(Step):
     def act(self, tools: StepTools) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
+        # A file and not a pipe: the program never waits for us to read.
         with self.errors.open("xb") as errors, self.errors.open("rb", buffering=0) as reader:
             stdout, environ = errors if self.both else None, process.changed(tools.environ, dict(self.env))
             try:
                 program = subprocess.Popen(self.argv, env=environ, stdout=stdout, stderr=errors)
             except OSError as error:
                 raise FactError(f"cannot run {self.argv[0]}", why=error.strerror or str(error)) from error
+            # The terminal sends ^C to the program as well, which decides how to react; we go on reading.
             old = signal.signal(signal.SIGINT, lambda *_: None)
             try:
                 if tools.tap:
@@ -474,7 +471,8 @@ def follow(
     """
     waited = 0.0
     while True:
-        done = over()  # before the read: what is written until then is read
+        # Asked before the read: what the program wrote until its end is then in the file.
+        done = over()
         chunk = reader.read(CHUNK)
         if chunk:
             feed(chunk)

@@ -48,7 +48,7 @@ class RemoveEntries(Step):
     grace: float = 0.0
 
     def shell(self) -> list[str]:
-        # the shell cannot tell whether an entry has changed
+        # The shell cannot tell whether an entry has changed.
         each = "printf '%s\\n' \"$entries\" | while IFS= read -r entry; do"
         lines = ["(", f"cd -P {shlex.quote(str(self.root))}", "entries=$(cat <<'EOF'"]
         lines += [*(entry.name for entry in self.entries), "EOF", ")"]

@@ -1,4 +1,4 @@
-"""Create, write, link, copy, rename and remove folders and files."""
+"""Create, write, link, copy, rename, remove and patch files and folders."""
 
 from __future__ import annotations
 
@@ -225,13 +225,13 @@ def _check_inside(root: Path, path: Path) -> None:
         )
 
 
-def _same_content(one: str, other: str) -> bool:
+def _same_content(source: str, dest: str) -> bool:
     """Return whether two files have the same content."""
     # Not `filecmp`: it reads 8 KiB at a time and trusts equal time stamps. ptxas alone has 30 MB, and
     # this runs in every build.
-    if Path(one).stat().st_size != Path(other).stat().st_size:
+    if Path(source).stat().st_size != Path(dest).stat().st_size:
         return False
-    with open(one, "rb", buffering=0) as first, open(other, "rb", buffering=0) as second:  # noqa: PTH123
+    with open(source, "rb", buffering=0) as first, open(dest, "rb", buffering=0) as second:  # noqa: PTH123
         while True:
             left, right = first.read(_COMPARED), second.read(_COMPARED)
             if left != right:
@@ -240,12 +240,9 @@ def _same_content(one: str, other: str) -> bool:
                 return True
 
 
-# Change a text file of a user's checkout, if its text is still the one that the plan was made from.
-
-
 @dataclass(frozen=True)
 class Patch(Step):
-    """Replace the text of a file, printed as a diff; nothing to do if the file has the new text already.
+    """Replace the text of a file in a user's checkout, unless it has changed since the plan was made.
 
     The texts are `untrusted.exact_text`, so what is not changed stays byte for byte; so does the mode.
 

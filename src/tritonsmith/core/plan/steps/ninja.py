@@ -99,7 +99,7 @@ class BuildUsed(NinjaBuild):
             raise StepError(
                 "this build uses nothing from that tree",
                 where=self.user,
-                why=f"none of the inputs of {' '.join(of)} lies in {self.tree}",
+                why=f"none of the inputs of {' '.join(of)} is in {self.tree}",
                 hints=[
                     "configure it again: `invoke setup-mlir --reconfigure`",
                     "or build all of LLVM: --scope all",
@@ -156,7 +156,7 @@ class BuildObjects(NinjaBuild):
         if argv := self.argv():
             tools.run(self, argv, self.tree, _STATUS)
 
-    def found(self) -> tuple[str, ...]:
+    def compiled_sources(self) -> tuple[str, ...]:
         """Return the sources that the tree compiles, by their names in the tree.
 
         Raises:
@@ -180,7 +180,7 @@ class BuildObjects(NinjaBuild):
         """Return the command; empty if the tree compiles none of the sources."""
         # `SOURCE^` is Ninja's name for the first output of SOURCE. `-k 0` goes on after failures: all
         # errors of an API change in one run, not one a day.
-        targets = [f"{source}^" for source in self.found()]
+        targets = [f"{source}^" for source in self.compiled_sources()]
         return self.command("-k", "0", *targets) if targets else ()
 
 

@@ -38,12 +38,13 @@ from tritonsmith.core.plan.steps.fetch import VerifyChecksum
 
 SCHEMA = 1
 HEAD, TREE, SUMS = "tritonsmith-llvm.json", "tree", "SHA256SUMS"
-# The archive's own sums are of texts with placeholders; these are of the files as they lie
-# there, for `store --verify`.
-CHECKSUMS = "tritonsmith-checksums.json"  # in an unpacked tree: of its files as they are there
+# In an unpacked tree, for `store --verify`: the archive's own sums are of texts with placeholders.
+CHECKSUMS = "tritonsmith-checksums.json"
 ARRIVED = ".tritonsmith-import"  # in an unpacked tree: the archive's checksum
 _CHUNK = 1 << 20  # bytes
 _PATTERN = 256  # characters of a pattern of names: none is longer
+PLACEHOLDER = b"@TRITONSMITH_PREFIX@"  # stands for the tree's path in an archive's texts
+_UNQUOTABLE = '"\\$;\n'  # CMake takes these for something else in a quoted string
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ class Pack(Step):
     level: int
 
     def shell(self) -> list[str]:
-        # the shell leaves thin archives and the paths in texts as they are
+        # A shell would leave thin archives, and the paths in texts, as they are.
         tops = dict.fromkeys(name.partition("/")[0] for name in (item.name for item in self.items))
         tree, dest = shlex.quote(self.places[0][0]), shlex.quote(str(self.dest))
         return [
@@ -93,7 +94,7 @@ class Pack(Step):
         # The checksum goes first and comes last: a killed run leaves an archive without
         # one, which no import accepts.
         sidecar.unlink(missing_ok=True)
-        with _told(self):
+        with _explained(self):
             total = sum(_size(item) for item in self.items)
         done = 0
 
@@ -272,7 +273,7 @@ def _write(step: Pack, partial: Path, count: Callable[[int, str], None]) -> str:
     """Write the archive, and return its checksum."""
     import zstandard  # noqa: PLC0415 - for this step alone
 
-    with partial.open("wb") as file, _told(step):
+    with partial.open("wb") as file, _explained(step):
         hashed = _Hashed(file)
         # All cores, and a checksum of zstd's in each frame, so that damage is found where
         # it is and not at the end.
@@ -292,7 +293,7 @@ def _write(step: Pack, partial: Path, count: Callable[[int, str], None]) -> str:
 
 
 @contextmanager
-def _told(step: Pack) -> Iterator[None]:
+def _explained(step: Pack) -> Iterator[None]:
     try:
         yield
     except (archive.BadArchiveError, tarfile.TarError) as error:
@@ -377,21 +378,14 @@ def _promised(text: bytes) -> dict[str, str]:
     return checksums
 
 
-def _compare(promised: dict[str, str], found: dict[str, str]) -> None:
+def _compare(promised: dict[str, str], unpacked: dict[str, str]) -> None:
     """Check that each file has the checksum listed in the archive, and that none is missing."""
-    wrong = [f"{name}: not listed" for name in sorted(found.keys() - promised.keys())]
-    wrong += [f"{name}: missing" for name in sorted(promised.keys() - found.keys())]
-    both = sorted(found.keys() & promised.keys())
-    wrong += [f"{name}: wrong checksum" for name in both if found[name] != promised[name]]
+    wrong = [f"{name}: not listed" for name in sorted(unpacked.keys() - promised.keys())]
+    wrong += [f"{name}: missing" for name in sorted(promised.keys() - unpacked.keys())]
+    both = sorted(unpacked.keys() & promised.keys())
+    wrong += [f"{name}: wrong checksum" for name in both if unpacked[name] != promised[name]]
     if wrong:
         raise DamagedError("\n".join(("the content does not match its checksums", *wrong[:8])))
-
-
-# The path of a tree in its texts: removed when the tree is packed, and replaced when it is unpacked.
-
-PLACEHOLDER = b"@TRITONSMITH_PREFIX@"
-# What CMake takes for something else in a quoted string.
-_UNQUOTABLE = '"\\$;\n'
 
 
 def check_prefix(place: Path) -> None:

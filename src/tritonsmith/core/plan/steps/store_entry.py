@@ -1,4 +1,4 @@
-"""Entries of the store: folders, each with a manifest beside it that marks the entry as complete.
+"""Delete entries of the store: folders, each with a manifest beside it that marks the entry as complete.
 
 An entry is deleted in this order, under its lock:
 
@@ -68,7 +68,7 @@ class Discard(Step):
     stale: tuple[SeenEntry, ...] = ()
 
     def shell(self) -> list[str]:
-        # the shell cannot tell whether somebody uses the entry by now
+        # The shell cannot tell whether somebody has started to use the entry.
         tree, trash = self.root / self.name, self.root / f"{TRASH}{self.name}-$$"
         used, manifest = (shlex.quote(f"{tree}.{ending}") for ending in ("used", "json"))
         moved = f'{shlex.quote(str(self.root))}/"{trash.name}"'
@@ -166,8 +166,9 @@ def hold(root: Path, name: str, purpose: str = "delete from the store") -> Itera
     hints = ["wait for it to end, or stop it with ^C in its terminal"]
     with locks.hold(lock, purpose=purpose, busy=f"with {name} in the store of LLVMs", hints=hints):
         yield
+        # While it is held: a run that waits for this very file finds that it is gone, and tries again.
         if not any(map(os.path.lexists, entry)):
-            lock.unlink(missing_ok=True)  # held: whoever gets this one instead of a new one tries again
+            lock.unlink(missing_ok=True)
 
 
 def _resume(grave: Path, name: str, step: RemoveLeftovers) -> None:
@@ -221,9 +222,9 @@ def _claimed(root: Path, name: str, stale: tuple[SeenEntry, ...]) -> bool:
             changed = record.stat().st_mtime_ns
             content = untrusted.read_json(record)
         except (FileNotFoundError, ValueError):
-            continue  # gone by now, or damaged: it names nobody
+            continue  # removed since, or damaged: it names no entry
         except OSError:
-            return True  # nobody knows what it names
+            return True  # it may name this one
         named = isinstance(content, dict) and content.get("entry") == name
         if named and (record.name, changed) not in known:
             return True

@@ -1,4 +1,4 @@
-"""All-or-nothing removal from a folder that the tool does not own: site-packages.
+"""Remove files, all or none, from a folder that the tool does not own: site-packages.
 
 Each file is renamed into a stash beside it; then all of them are deleted, or all are put back. Order on disk:
 
@@ -270,7 +270,7 @@ def _prove(journal: UninstallJournal, stash: Path, root: Path) -> None:
         raise _refused(root, "the root is the home folder or /")
     for path in (stash, *journal.paths, *journal.folders):
         if not inside(path, whole):
-            raise _refused(path, f"the path does not lie below {root}")
+            raise _refused(path, f"the path is not below {root}")
 
 
 def _spare(journal: UninstallJournal, stash: Path, root: Path) -> None:
