@@ -287,6 +287,7 @@ def _write(
         if files[name] in list(files.values())[:-1]:
             files[name] = folder / f"{stem}_{len(files)}.py"
         space.run(Plan("sources", (Write(files[name], text, phase="sources"),)), _TASK, quiet=True, log=log)
+    # Listed after the sources are written, since an entry has the digest of its file.
     kernels = list_entries(recording, files, prepared.device, near)
     captured = {
         "command": redact.hidden(shlex.join(prepared.step.argv)),

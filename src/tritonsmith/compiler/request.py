@@ -262,6 +262,8 @@ def options_of(texts: Iterable[str]) -> dict[str, Any]:
     Raises:
         UsageError: one has no name or no value.
     """
+    # Which options there are is for the backend to say: its release has others, and the worker checks the
+    # names.
     options = {}
     for text in texts:
         name, equals, value = text.partition("=")

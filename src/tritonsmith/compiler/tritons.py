@@ -318,6 +318,7 @@ def _with(side: Triton, word: str, *, alone: bool) -> Triton:
 def _with_option(side: Triton, name: str, text: str) -> Triton:
     if name in side.options or (name == _PTXAS and side.ptxas):
         raise UsageError(f"{side.label} sets {name} twice", hints=["omit one of them"])
+    # In full, because `13.0` names whatever the registry has newest of it, and results are kept by this name.
     if name == _PTXAS:
         return replace(side, ptxas=ptxas.resolve(text, ptxas.pip_python(Path(sys.executable))))
     return replace(side, options={**side.options, name: signature.parse_value(text)})
@@ -370,6 +371,7 @@ def plan(version: str) -> Plan:
     Raises:
         FactError: the base interpreter does not exist.
     """
+    # The same base and index as `--env wheel`, so that a user's settings hold for releases, too.
     env = env_of(version)
     base = venv.base_interpreter(settings.load("wheel").python.interpreter)
     whole = venv.plan(env, base, (f"triton=={version}",))

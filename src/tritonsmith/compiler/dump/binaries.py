@@ -185,6 +185,7 @@ def _paired(index: DumpIndex, compiled: Sequence[Manifest]) -> Iterator[tuple[st
     # Order and names do not identify a compile: threads finish in any order, and a program may compile one
     # function many times. Only equal TTGIR does.
     waiting = [(kernel.name, _texts(index, kernel.name)) for kernel in index.kernels]
+    # Each kernel of the index is taken once: a program may compile one text for two kernels.
     for manifest in compiled:
         for point in manifest.points:
             path = manifest.path(point, "ttgir")

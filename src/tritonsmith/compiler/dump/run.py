@@ -114,6 +114,7 @@ def of_kernel(
     # One at a time, so that one point's output comes after the other's.
     alone = replace(interpreter, jobs=1)
     compiling = compile_run.prepare(request, alone, work / "compiled")
+    # A dump of the same kernel replaces the last one, so that the workspace does not fill.
     to = (out or interpreter.space.root / "passes" / f"{request.file.stem}.{compiling.kernel}").absolute()
     compiling = compiling.under(_set(choices, to))
     logs = [str(compiling.out / point.id / "log") for point in compiling.points]

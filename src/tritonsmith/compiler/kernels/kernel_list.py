@@ -361,6 +361,7 @@ def render_kernels(
 
 
 def _table(content: Mapping[str, Any]) -> Table:
+    # tomlkit alone decides about quotes and line ends: names of kernels and paths may have any character.
     table = tomlkit.table()
     for key, value in content.items():
         table.add(key, tomlkit.item(_inline(value, lines=key in _SPLIT_KEYS)))

@@ -177,6 +177,7 @@ def of_all(results: Mapping[str, Measured]) -> Measured:
     """Merge kernels into one table; if there are several, points and notes carry the name of their kernel."""
     if len(results) == 1:
         return next(iter(results.values()))
+    # By the name in the kernels file, of which a function may have several.
     rows = [
         replace(row, kernel=name, point=f"{name}/{row.point}")
         for name, measured in results.items()
