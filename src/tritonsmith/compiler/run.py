@@ -205,8 +205,9 @@ def _points_by_running(
     request: CompileRequest, kernel: str, interpreter: Interpreter
 ) -> Iterator[CompilePoint]:
     """Yield the points of a kernel whose head or configs are known only by running its file."""
-    descriptions = _descriptions(request, kernel, interpreter)
-    for target, description in zip(request.targets, descriptions, strict=True):
+    # Target by target: a file may define another kernel, or other configs, for another GPU.
+    described = zip(request.targets, _descriptions(request, kernel, interpreter), strict=True)
+    for target, description in described:
         if request.runs_for_configs and not description.configs:
             raise _not_tuned(kernel)
         tuned = description.configs if request.runs_for_configs else ()

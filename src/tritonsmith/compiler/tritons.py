@@ -371,7 +371,7 @@ def plan(version: str) -> Plan:
     Raises:
         FactError: the base interpreter does not exist.
     """
-    # The same base and index as `--env wheel`, so that a user's settings hold for releases, too.
+    # The same base interpreter as `--env wheel`, so that a user's setting of it holds for releases, too.
     env = env_of(version)
     base = venv.base_interpreter(settings.load("wheel").python.interpreter)
     whole = venv.plan(env, base, (f"triton=={version}",))

@@ -175,7 +175,7 @@ def watched_step(
     """
     if not argv:
         raise UsageError("no program is given", hints=[f"give it after the flags: {command_line}{EXAMPLE}"])
-    # `-m pytest` and `script.py` need no word more than with `python` itself.
+    # A flag of Python's or a script, as in `-- -m pytest`, implies `python`.
     words = [*(["python"] if argv[0].startswith("-") or argv[0].endswith(".py") else []), *argv]
     folders = [str(python.parent)] if python else []
     path = os.pathsep.join([*folders, os.environ.get("PATH", os.defpath)])
