@@ -1,7 +1,7 @@
-"""The folder of a corpus: `kernels.toml`, which every task takes that takes a list, and `sources/`.
+"""A corpus of kernels: a folder with a list, `kernels.toml`, and copies of their sources.
 
 CORPUS/kernels.toml
-CORPUS/sources/KEY/...       a kernel's file and what it imports; KEY is a hash of all of them
+CORPUS/sources/KEY/...       a kernel's file and its imports; KEY is a hash of all of them
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class CorpusChange:
 
     Attributes:
         name: in the corpus; in the list, where it was not added.
-        state: in comparison with what was there.
-        why: it was not added.
+        state: in comparison with the corpus before.
+        why: the reason why it was not added.
     """
 
     name: str
@@ -61,7 +61,7 @@ class CorpusUpdate:
     Attributes:
         plan: the steps.
         changes: of each kernel.
-        notes: what a person should know.
+        notes: remarks for the user.
     """
 
     plan: Plan
@@ -100,6 +100,7 @@ class Corpus:
         """
         space = workspace.default()
         space.claim()
+        # Two commands that change it at once would each write the list that they read, and lose a kernel.
         place = manifest.scratch_folder(self.folder, space)
         files.make_folder(place)
         purpose = f"{task} --corpus {self.folder}"
@@ -133,7 +134,7 @@ def add(corpus: Corpus, path: Path) -> CorpusUpdate:
     for entry in entries:
         try:
             kept, tree = _copied(path, entry)
-        except SmithError as error:
+        except SmithError as error:  # one kernel that cannot be copied does not keep the others out
             changes.append(CorpusChange(entry.name, "not added", f"{error.what}: {error.where}"))
             continue
         trees[tree.key] = tree
@@ -144,6 +145,7 @@ def add(corpus: Corpus, path: Path) -> CorpusUpdate:
         changes.append(CorpusChange(name, state))
     steps = [_write(corpus, list(known.values())), *_stale(corpus, known.values())] if known else []
     used = {_key(entry) for entry in known.values()}
+    # The sources first, then the list, then what is stale: after a kill, the list names only what is there.
     copies = (step for key, tree in trees.items() if key in used for step in _copies(corpus, tree))
     return CorpusUpdate(Plan("change the corpus", (*copies, *steps)), tuple(changes), notes)
 
@@ -180,7 +182,7 @@ def empty(corpus: Corpus) -> UsageError:
 
 
 def _copied(path: Path, entry: ListedKernel) -> tuple[ListedKernel, KernelSources]:
-    """Return an entry as it is in a corpus, and its sources.
+    """Return the corpus' entry for an entry of a list, and its sources.
 
     Raises:
         SmithError: a file cannot be read, the kernel is not in it, or an argument is missing.
@@ -194,14 +196,16 @@ def _copied(path: Path, entry: ListedKernel) -> tuple[ListedKernel, KernelSource
 
 
 def _identity(entry: ListedKernel) -> tuple[object, ...]:
-    """Return the identity of an entry, whatever its name and whoever launches it."""
+    """Return the identity of an entry, which does not depend on its name or its launches."""
+    # Nor on the folder of its file: the next capture may be of another checkout.
     file = entry.module or entry.file.rpartition("/")[2]
     options = tuple(sorted((name, repr(value)) for name, value in entry.options.items()))
     return (file, entry.kernel, entry.signature, options, entry.targets, str(entry.versions))
 
 
 def _free(name: str, known: Iterable[ListedKernel]) -> str:
-    """Return the name, or the first of NAME-2, NAME-3 ... that no kernel has: folders are called by it."""
+    """Return the name, or the first of NAME-2, NAME-3 ... that no kernel has."""
+    # By the names of folders, as each kernel is compiled into one, and two names may give the same.
     taken = {folder_name(entry.name) for entry in known}
     number, free = 1, name
     while folder_name(free) in taken:
@@ -229,7 +233,7 @@ def _copies(corpus: Corpus, tree: KernelSources) -> Iterator[Step]:
 
 
 def _stale(corpus: Corpus, kernels: Iterable[ListedKernel]) -> Iterator[RemoveWritten]:
-    """Yield steps that remove sources that no kernel has, if they are as they were written."""
+    """Yield steps that remove the sources of no kernel, if they are as they were written."""
     used = {_key(entry) for entry in kernels}
     for entry in {_key(entry): entry for entry in corpus.kernels()}.values():
         if _key(entry) in used:
@@ -244,6 +248,7 @@ def _stale(corpus: Corpus, kernels: Iterable[ListedKernel]) -> Iterator[RemoveWr
 
 
 def _written(folder: Path, entry: ListedKernel, paths: Sequence[Path]) -> bool:
+    # The key is a hash of all files, so it also tells whether they are still the same.
     main = entry.file.removeprefix(f"{SOURCES}/{_key(entry)}/")
     try:
         sums = [(path.relative_to(folder).as_posix(), source_tree.sum_of(path)) for path in paths]

@@ -31,7 +31,7 @@ from tritonsmith.lab.model import Observation, Verdict
 BASELINE = "nothing changed"
 BY_HAND = Observation(Verdict.SKIP, why="skipped by hand")
 FLAKY = "flaky: "  # the beginning of a reason: the tests of a change disagree
-# Folders of the workspace that hold nothing but experiments.
+# Folders of the workspace that hold nothing but experiments, so that a new one may empty them.
 _OURS = ("triage", "passes/knockout", "passes/reduce", "passes/isolate", "reduce", "blame")
 
 
@@ -42,7 +42,7 @@ class Rules:
     Attributes:
         confirm: how many tests of a change have to agree.
         skip: names of changes that are not tested.
-        command: the command line that asks for it, for its journal; secrets in it are hidden.
+        command: the command line of the experiment, for its journal; secrets in it are hidden.
     """
 
     confirm: int = 1
@@ -127,8 +127,8 @@ def agreed(tests: Sequence[Observation]) -> Observation:
     seconds = sum(test.seconds for test in tests)
     untested = next((test for test in tests if test.verdict is Verdict.SKIP), None)
     verdicts = Counter(test.verdict for test in tests)
-    # Of all of them, and of the first one where they differ: a commit is built for that, and is there for the
-    # others.
+    # The first test's metrics win where they differ: a commit is built for that one, and only taken again for
+    # the others.
     metrics = {name: value for test in reversed(tests) for name, value in test.metrics.items()}
     if untested or len(verdicts) == 1:
         return replace(untested or tests[-1], seconds=seconds, metrics=metrics)
@@ -145,14 +145,13 @@ def steady(
 ) -> Callable[[Sequence[C]], Iterator[Observation]]:
     """Return a test that is a skip where a fact differs from that of the change's test before.
 
-    Tests agree by their verdicts, and two compiles may differ though both succeed.
-
     Args:
         test: tests changes.
         journal: of the experiment.
-        fact: of an observation, which has to be the same each time.
+        fact: returns the part of an observation that has to be the same each time.
     """
 
+    # `agreed` compares verdicts alone, and two compiles may differ though both succeed.
     def compared(changes: Sequence[C]) -> Iterator[Observation]:
         for change, observation in zip(changes, test(changes), strict=True):
             earlier = journal.seen[change.name]
@@ -188,13 +187,12 @@ def begun(
 ) -> Iterator[Journal]:
     """Yield the journal of a run that was stopped, or a new one in a folder that was emptied.
 
-    An unchanged input does not prove an unchanged world: so the baseline is tested once more before a
-    journal is taken up. The body of the `with` calls `Journal.end` with the answer. An error that would come
-    again ends the journal, too; ^C, a full disk, a lock and a failed download do not.
+    The body of the `with` calls `Journal.end` with the answer. An error that would come again ends the
+    journal, too; ^C, a full disk, a lock and a failed download do not.
 
     Args:
         folder: of the experiment, which is locked.
-        key: all that its tests depend on but the change.
+        key: all that its tests depend on, except the change.
         space: the workspace.
         task: name of the command.
         baseline: tests the subject with nothing changed.
@@ -202,7 +200,7 @@ def begun(
         silent: say nothing.
 
     Raises:
-        UsageError: something else is in the folder, or what another command was stopped at.
+        UsageError: the folder has other content, or a stopped run of another command.
     """
     new = Journal(folder / journal.FILE, key_of(task, key), task=task, command=rules.command)
     notes = _begun(new, folder, space, baseline, silent=silent)
@@ -217,18 +215,17 @@ def recorded(
     """Yield a new journal of an experiment, and the one of the same experiment whose run was stopped.
 
     For a subject that finds its own results again: it decides which observations of that run still hold, and
-    takes them up with `Journal.recall`. So there is no baseline to test once more. What that run skipped is
-    skipped only if `rules` skips it too: a check that passes must not have left out what nobody sees.
+    takes them up with `Journal.recall`. So there is no baseline to test once more.
 
     Args:
         folder: of the journal, which is locked.
-        key: all that its tests depend on but the change.
+        key: all that its tests depend on, except the change.
         task: name of the command.
         rules: how often each change is tested, and which are not.
-        clear: removes what an earlier run has left, where there is nothing to go on with.
+        clear: removes the files of an earlier run, where there is nothing to go on with.
 
     Raises:
-        UsageError: in the folder is what another command was stopped at.
+        UsageError: the folder has a stopped run of another command.
     """
     path = folder / journal.FILE
     whole = key_of(task, key)
@@ -247,7 +244,8 @@ def recorded(
 def _governed(notes: Journal, rules: Rules) -> Iterator[None]:
     """Apply the rules to a journal, and end it with an error that would come again."""
     notes.confirm = rules.confirm
-    # --skip is of this command: what only the stopped run left out is tested now.
+    # --skip is of this command: what only the stopped run left out is tested now. A check that passes must
+    # not owe that to a flag of some earlier day.
     if notes.skipped - set(rules.skip):
         notes.skipped &= set(rules.skip)
         notes.begin()
@@ -255,6 +253,7 @@ def _governed(notes: Journal, rules: Rules) -> Iterator[None]:
         notes.skip(name)
     try:
         yield
+        # Only now: a search asks for its changes one after the other, and none of them is known before.
         _check_names(rules.skip, notes.asked)
     except (InterruptedRunError, LockedError, DownloadError, StepError):
         raise  # these pass: the next run goes on with what is known, after hours of tests perhaps
@@ -279,7 +278,7 @@ def kept(
 
     Args:
         folder: of the journal alone, which is locked; in the workspace, one that has ended leaves nothing.
-        key: all that an answer depends on, but the change.
+        key: all that a test depends on, except the change.
         space: the workspace.
         task: name of the command.
         baseline: the test of this run with nothing changed.
@@ -288,6 +287,7 @@ def kept(
     """
     with manifest.hold_output(folder, space, task):
         with begun(folder, key, space, task, lambda: baseline, rules, silent=silent) as notes:
+            # The search does not ask for it, and the next run compares with the one in the journal.
             if notes.known(BASELINE) is None:
                 notes.add(BASELINE, baseline)
             yield notes
@@ -296,7 +296,7 @@ def kept(
 
 
 def _check_names(skipped: Iterable[str], known: Iterable[str]) -> None:
-    """Warn of names that no change of an experiment had, which are misspelt or were never reached."""
+    """Warn of names that no change of an experiment had: they are misspelt, or the search never got there."""
     for name in skipped:
         if name not in (names := list(known)):
             near = next(iter(did_you_mean(name, names)), "")
@@ -304,7 +304,7 @@ def _check_names(skipped: Iterable[str], known: Iterable[str]) -> None:
 
 
 def status(folder: Path) -> Journal | None:
-    """Return what an experiment has observed so far, which another process may be running; None if nothing.
+    """Return the journal of an experiment, which another process may be running; None if there is none.
 
     Raises:
         FactError: its journal is damaged.
@@ -313,20 +313,20 @@ def status(folder: Path) -> Journal | None:
 
 
 def key_of(task: str, key: object) -> str:
-    """Return the key of a journal: what its tests depend on, the command, and this tool itself."""
+    """Return the key of a journal: the command, everything that its tests depend on, and this tool itself."""
     return digest(task, tritonsmith.__version__, _tool(), key)
 
 
 def _tool() -> object:
-    """Return the state of this tool's own sources: another version may have other names for the same."""
+    """Return the state of this tool's own sources: another version may give the same change another name."""
     return journal.tree(Path(tritonsmith.__file__).parent)
 
 
 def _check_task(old: Journal | None, task: str) -> None:
-    """Check that no other command was stopped in the folder of a journal, whose tests would be lost.
+    """Check that no other command was stopped in the folder of a journal.
 
     Raises:
-        UsageError: one was.
+        UsageError: there is a stopped run, whose tests would be lost.
     """
     if old and old.path and not old.ended and old.count and old.task not in ("", task):
         hints = [f"to go on with it: {old.command}"] if old.command else []
@@ -348,6 +348,8 @@ def _begun(
     if not _is_ours(folder, space):
         _check_task(unfinished, new.task)
     if unfinished and unfinished.seen[BASELINE]:
+        # An equal key does not prove an equal world: a driver or the clock of a GPU is in no file. So the
+        # baseline is tested once more, and has to give the same result.
         if unfinished.key != new.key:
             note("it starts over: the stopped run had other inputs, or too many files to compare")
         elif not _alike(unfinished.seen[BASELINE][0], baseline()):
@@ -363,7 +365,8 @@ def _begun(
 
 
 def _alike(before: Observation, now: Observation) -> bool:
-    """Report whether two tests with nothing changed say the same; figures may hold times and addresses."""
+    """Report whether two tests with nothing changed have the same result."""
+    # Not their figures, which may have times and addresses in them.
     facts = [(test.verdict, test.failure, test.code, test.cause, test.failed_in) for test in (before, now)]
     return facts[0] == facts[1]
 
@@ -389,7 +392,8 @@ def _is_ours(folder: Path, space: Workspace) -> bool:
 
 
 def fresh(folder: Path) -> Path:
-    """Return a folder that is not there, for one test: a killed one may have left half of its files."""
+    """Return a folder that does not exist yet, for one test."""
+    # A test that was killed may have left half of its files in the folder of that name.
     number = 1
     while (place := folder if number == 1 else folder.with_name(f"{folder.name}-{number}")).exists():
         number += 1

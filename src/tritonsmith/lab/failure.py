@@ -1,7 +1,4 @@
-"""Identify a failure, to distinguish "the same again" from "something else": kind and text, no addresses.
-
-A parse error is not a failure of a pass: the caller reports whether the passes began.
-"""
+"""Identify a failure by its kind and text, to distinguish "the same again" from "something else"."""
 
 from __future__ import annotations
 
@@ -26,20 +23,25 @@ Kind = Literal[
 ]
 
 UNREACHABLE = "unreachable: "  # before the message of `llvm_unreachable`, which may be empty
-FRAMES = 3  # of a stack trace, above the handler's own
+# Deeper frames of a stack trace depend on how the input nests, which is what a reduction changes.
+FRAMES = 3
 _ASSERTION = re.compile(r"(?P<file>[^\s:]+):\d+: (?P<in>.*?): Assertion [`'](?P<text>.*)['`] failed")
+# As macOS prints an assertion.
 _BSD_ASSERTION = re.compile(
     r"Assertion failed: \((?P<text>.*)\), function (?P<in>\S+), file (?P<file>[^\s,]+)"
 )
+# The message is on the line before, and a release build has neither a message nor a file
+# (llvm_unreachable_internal of llvm/lib/Support/ErrorHandling.cpp).
 _UNREACHABLE = re.compile(
     r"(?:^(?P<text>[^\n]+)\n)?UNREACHABLE executed(?: at (?P<file>[^\s:!]+))?", re.MULTILINE
 )
 _FATAL = re.compile(r"^(?:LLVM|rocm) ERROR: (?P<text>[^\n]*)", re.MULTILINE)
+# Python's faulthandler prints `Fatal Python error: Aborted` for a signal, after the message that counts.
 _ERROR = re.compile(r"^(?!\s|Fatal Python)[^\n]*?\berror: (?P<text>[^\n]*)$", re.MULTILINE)
 _PIPELINE = re.compile(r"Pipeline failed while executing \[(?P<text>[^\n]*)\]")
 _GENERAL = "Failures have been detected while processing an MLIR pass pipeline"  # after a crash
 _RAISED = re.compile(r"^(?P<text>\w*(?:Error|Exception): [^\n]*)$", re.MULTILINE)
-_PLAIN = "RuntimeError: PassManager::run failed"
+_PLAIN = "RuntimeError: PassManager::run failed"  # of libtriton, whatever has failed
 _OPERATION = re.compile(r': "[\w.$]+"\(.*')  # the operation that an error is about: its operands come and go
 # `#5 0x0000 name(args) (/lib/libtriton.so+0x12ab)`; bare: `5 libtriton.so 0x0000 name + 12`.
 _FRAME = re.compile(r"^ *#\d+ 0x[0-9a-f]+ (?P<text>[^\n]*)$", re.MULTILINE)
@@ -94,11 +96,12 @@ def of(log: str, *, crashed: str = "", timeout: bool = False, code: int = 1) -> 
 
 def _refused(log: str) -> Failure | None:
     """Return the message of a pass that failed in an orderly way."""
+    # A diagnostic names the reason; what Python raises afterwards often says only that there was one.
     messages = [match["text"] for match in _ERROR.finditer(log)]
     if message := next((text for text in messages if not text.startswith(_GENERAL)), ""):
         return Failure("error", _plain(_OPERATION.sub("", message)))
     raised = [match for match in _RAISED.finditer(log) if match["text"] != _PLAIN]
-    if raised:
+    if raised:  # the last one is what reached the top; those before it are its causes
         return Failure("exception", _plain(raised[-1]["text"]))
     if match := _PIPELINE.search(log):
         return Failure("failure", _plain(match["text"]))
@@ -139,8 +142,9 @@ def _plain(text: str) -> str:
 
 
 def _name(signature: str) -> str:
-    """`mlir::LLVM::getBase` of `python: Value mlir::LLVM::getBase(Location) const [with T = int]`."""
+    """Return `mlir::LLVM::getBase` of `python: Value mlir::LLVM::getBase(Location) const [with T = int]`."""
     signature = signature.replace("decltype(auto)", "auto")
+    # GCC puts the result before the name, and `decltype(auto)` would end the name at its bracket.
     head = re.split(r"\(|\[with", signature.rpartition(": ")[2] if ": " in signature else signature)[0]
     return head.split()[-1] if head.split() else signature
 
@@ -153,6 +157,7 @@ def top_frames(log: str) -> list[str]:
     """List the topmost functions, the handler's aside; a place in the page stands for one without a name."""
     frames = [_frame(match["text"], _PLACE.search(match["text"])) for match in _FRAME.finditer(log)]
     frames = frames or [_frame(match["text"], match) for match in _BARE.finditer(log)]
+    # A trace begins in the handler that prints it, below which the frames of the failure come.
     first = next((number for number, (library, name) in enumerate(frames) if _handles(library, name)), None)
     while first is not None and first < len(frames) and _handles(*frames[first]):
         first += 1

@@ -1,9 +1,7 @@
-"""The journal of an experiment: a line per test, from which a run after one that was stopped goes on.
+"""The journal of an experiment: a line per test, from which the next run of a stopped command goes on.
 
-Everything that a test depends on besides the change: where all of it is the same, so are the results.
-
-Each function returns something to digest. A journal is taken up only where the digest is the same, so a file
-too many begins an experiment anew, which costs time; a file too few mixes two inputs, which costs the truth.
+It is taken up only if nothing that a test depends on has changed since. The functions below `merged` collect
+those inputs: each returns something to digest for the key of a journal.
 """
 
 from __future__ import annotations
@@ -43,7 +41,7 @@ class Journal:
 
     Attributes:
         path: of the file, whose first line names the schema and the key; None if nothing is written.
-        key: digest of everything that an observation depends on, but for the change that is tested.
+        key: digest of everything that an observation depends on, except the change that is tested.
         seen: name of a change to its observations, in the order of the tests.
         ended: there is nothing to go on with.
         answer: the answer in one line, once it has ended.
@@ -64,6 +62,7 @@ class Journal:
     task: str = ""
     command: str = ""
     asked: set[str] = field(default_factory=set, init=False)
+    # How many observations of each change this run has taken: a search may ask for one change twice.
     _used: Counter[str] = field(default_factory=Counter, init=False)
 
     @property
@@ -158,6 +157,7 @@ def read(path: Path, *, to_go_on: bool = True, untested: bool = False) -> Journa
         FactError: it is damaged.
     """
     try:
+        # What follows the last newline was cut off, by a kill or a full disk.
         whole, newline, rest = untrusted.read_text(path, untrusted.OURS).rpartition("\n")
         head, *lines = whole.split("\n")
         first = untrusted.json_of(head)
@@ -188,10 +188,10 @@ def read(path: Path, *, to_go_on: bool = True, untested: bool = False) -> Journa
 
 
 def merged(journals: Mapping[str, Journal]) -> Journal:
-    """Return what several experiments observed; where they are several, names begin with the experiment's.
+    """Return the observations of several experiments in one journal, for a table or a page.
 
     Args:
-        journals: by the names of the experiments.
+        journals: by the names of the experiments, which the names of changes begin with if there are several.
     """
     several = Journal(ended=all(journal.ended for journal in journals.values()))
     several.command = next((journal.command for journal in journals.values() if journal.command), "")
@@ -207,10 +207,14 @@ def _observation(row: dict[str, Any]) -> Observation:
     verdict, failure = Verdict(row.pop("verdict")), row.pop("failure")
     failed = None if failure is None else untrusted.shaped(Failure, failure)
     observation = untrusted.shaped(Observation, row, verdict=verdict, failure=failed)
+    # Python's json reads NaN and Infinity, and a sum of times would be neither.
     if not all(map(math.isfinite, (observation.seconds, observation.cpu_seconds))):
         raise ValueError("a time is not a number")
     return replace(observation, notes=tuple(observation.notes), swapped=tuple(observation.swapped))
 
+
+# In doubt, an input is counted: a file too many begins an experiment anew, which costs time; a file too few
+# mixes the results of two inputs, which costs the truth.
 
 # Variables of a terminal and of its session: they differ in the next window, and no compiler reads them.
 _SESSION = (
@@ -241,7 +245,7 @@ _METADATA = (".dist-info", ".egg-info", ".egg-link", ".pth", "_finder.py")
 
 
 def unknown() -> str:
-    """Return something that is never the same again: where inputs cannot be compared, nothing is taken up."""
+    """Return something that is never the same again, for inputs that cannot be compared."""
     return f"unknown {uuid4().hex}"
 
 
@@ -252,6 +256,7 @@ def environment() -> dict[str, object]:
         for name, value in os.environ.items()
         if not any(fnmatchcase(name, pattern) for pattern in _SESSION)
     }
+    # TRITON_PTXAS_PATH keeps its value when the program behind it is replaced.
     return {
         name: (value, file(Path(value)) if value.startswith("/") else None) for name, value in kept.items()
     }
@@ -304,10 +309,14 @@ def tree(folder: Path, *, every: bool = False, apart: Iterable[Path] = ()) -> ob
 
 
 def python(executable: Path) -> object:
-    """Return an interpreter with its packages, of which Triton's and those installed from elsewhere whole."""
+    """Return an interpreter with the state of its packages.
+
+    Most packages have that of their metadata; Triton, and packages from elsewhere, that of all files.
+    """
     known = python_env.read(executable)
     if known is None:
         return unknown()
+    # An editable install is a line of a `.pth` file or a finder: its sources change without any change here.
     elsewhere = [
         folder for folder in known.path if folder not in known.sites and not (folder / "os.py").is_file()
     ]
@@ -330,6 +339,7 @@ def python(executable: Path) -> object:
 
 def compiled(asked: CompileRequest, where: Interpreter) -> object:
     """Return a compile with the kernel's sources, the Triton and the programs that it runs."""
+    # A file that does not parse has no list of imports, and its error is the compile's to report.
     try:
         of_python = "" if asked.from_ir else source_tree.of(asked.file, asked.kernel).key
         sources = of_python or source_tree.sum_of(asked.file)
@@ -342,7 +352,7 @@ def compiled(asked: CompileRequest, where: Interpreter) -> object:
 
 
 def program(path: Path) -> object:
-    """Return a program; of a Python, and of a script for one, that Python."""
+    """Return a program; for a Python, and for a script that one runs, also that Python."""
     return (str(path), file(path), [python(executable) for executable in _pythons(path)])
 
 
@@ -369,9 +379,10 @@ def command(argv: Sequence[str], cwd: Path, path: str, apart: Iterable[Path] = (
         path: its PATH.
         apart: files and folders that the experiment itself writes.
     """
-    # `tests/test_k.py::test_add` names a file, too.
+    # `tests/test_k.py::test_add` of pytest names a file, too.
     named = [cwd / word.partition("::")[0] for word in argv[1:]]
     scripts = [name for name in named if untrusted.is_file(name)]
+    # A script imports from its own folder, and `python -m` from the current one.
     folders = dict.fromkeys((cwd, *(script.parent for script in scripts), *paths_of(os.environ)))
     trees = [tree(folder, apart=apart) for folder in folders]
     called, pythons = process.which(argv[0], path) or argv[0], process.which("python", path)

@@ -1,4 +1,4 @@
-"""The compared metrics: resources, instructions by class, sizes, operations, time."""
+"""The metrics by which compiles are compared: resources, instructions by class, sizes, operations, time."""
 
 from __future__ import annotations
 
@@ -47,6 +47,7 @@ def measure(manifest: Manifest, point: Point, row: ResourceRow) -> Measured:
         FactError: the file of a stage cannot be read.
     """
     language = _LANGUAGES[point.backend]
+    # Without a disassembler nothing was counted, which is not the same as 0 of each class.
     counted = {
         f"{_INSTRUCTIONS}{name}": row.instructions.get(name, 0) if row.instructions else None
         for name in (assembly.TOTAL, *assembly.names(language))
@@ -81,6 +82,7 @@ def summary() -> tuple[str, ...]:
 def metric_of(name: str) -> Metric:
     """Return the description of a short name; which direction is better follows from its keys."""
     row = configs.load("kernel-metrics")["short"][name]
+    # Where the keys of the vendors disagree, neither direction is called better.
     ways = {_better(key) for key in (*row["cuda"], *row["hip"])}
     return Metric(name, row["title"], ways.pop() if len(ways) == 1 else "")
 
@@ -130,16 +132,15 @@ def value_of(name: str, measured: Measured, backend: str) -> tuple[bool, Value]:
     keys = keys_of(name, backend)
     if not keys or any(key not in measured for key in keys):
         return False, None
+    # One unknown part makes the sum unknown: a partial sum would look like an improvement.
     parts = [measured[key] for key in keys]
     numbers = [part for part in parts if isinstance(part, (int, float))]
     return True, sum(numbers) if len(numbers) == len(parts) else None
 
 
 def growth(a: float, b: float) -> float:
-    """Return the change from A to B in percent of A.
-
-    From zero to anything is infinite growth, whatever the amount; from zero to zero is none.
-    """
+    """Return the change from A to B in percent of A."""
+    # The first spill is always worth a report, so growth from zero passes every limit, whatever the amount.
     if a == 0:
         return 0.0 if b == 0 else math.inf
     return 100 * (b - a) / a
@@ -168,6 +169,7 @@ def _operations(manifest: Manifest, point: Point, stages: list[str]) -> Iterator
 def _title(key: str) -> str:
     for column in COLUMNS:
         if column.key == key:
+            # Heads break lines so that a table is narrow, at a hyphen in the middle of a word.
             head = column.head.replace("-\n", "").replace("\n", " ")
             return f"{head}, {column.unit}" if column.unit else head
     if key == TIME:

@@ -41,6 +41,7 @@ class Observation:
         metrics: resources of the code, by the columns of `kernel.resources`.
     """
 
+    # A journal keeps these fields as JSON, and a reader refuses a line with other ones.
     verdict: Verdict
     figures: str = ""
     why: str = ""

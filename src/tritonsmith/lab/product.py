@@ -1,9 +1,9 @@
 """Every kernel by every Triton for every target: the search and the subject of compare, study and rehearse.
 
 An experiment of this kind is a declaration: the cells, a question about each (does it compile? is it worse
-than its baseline?), and a report of the manifests. Nothing is compiled twice: a result that is there is found
-again by its content (lab/batch/kept.py). So the journal only adds what a folder cannot tell: the tests of
-`--confirm`, and the cells that a person has ruled out.
+than its baseline?), and a report of the manifests. Nothing is compiled twice: lab/batch/kept.py finds a
+result again by its content. So the journal only adds what a folder cannot tell: the tests of `--confirm`,
+and the cells that a person has ruled out.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Cell:
         kernel: its name in tables.
         triton: the name of the Triton in tables.
         target: the target: `cuda:90:32`.
-        job: the compile, for all targets of the kernel; None if the kernel cannot even be asked for.
+        job: the compile, for all targets of the kernel; None if there can be none.
         baseline: the compile by another Triton that this one is compared with; None if there is none.
         why: the reason why there is no job.
     """
@@ -59,8 +59,8 @@ class Cell:
         return f"{self.kernel} {self.triton} {self.target}"
 
 
-# Whether a cell shows what is searched for, from the manifests of the folders that are complete so far: its
-# own, and that of its baseline if it has one and nobody skipped that.
+# Judges a cell by the manifests of the folders that are complete so far: its own, and that of its baseline
+# if it has one and nobody skipped that.
 Question = Callable[[Cell, Mapping[Path, Manifest]], Observation]
 
 
@@ -153,6 +153,7 @@ class CompiledKernels:
             manifests = {folder: there.get(folder) for folder in folders}
             if not (earlier.seen.get(cell.name) and folders and all(manifests.values())):
                 continue
+            # All of its tests: a later one may disagree, and `--confirm` has to see both.
             for observation in earlier.seen[cell.name]:
                 journal.recall(cell.name, observation)
             self._tested.add(cell.name)
@@ -178,6 +179,7 @@ class CompiledKernels:
     def _again(self, table: Sequence[Cell], places: Sequence[int]) -> Iterator[tuple[int, Observation]]:
         """Compile cells once more, and throw the results away."""
         space = workspace.default()
+        # Not in the folder of the first compile, whose result is the one that is kept.
         scratch = space.root / "kernels" / "confirm" / uuid.uuid4().hex
         by_folder = {scratch / str(place): place for place in places}
         jobs = [
@@ -199,7 +201,7 @@ class CompiledKernels:
 
 
 def observation(points: Sequence[Point], verdict: Verdict, figures: str = "", why: str = "") -> Observation:
-    """Return the observation of a cell with what its compiles tell by themselves.
+    """Return the observation of a cell, with the times, the code and the messages of its compiles.
 
     Args:
         points: the compiles of the cell.
@@ -235,12 +237,13 @@ def recorded(
         folder: of the journal, which is locked.
         task: name of the command.
         table: the cells; a kernel's name in `rules.skip` stands for all of its cells.
-        question: all that the answers depend on besides the compiles.
+        question: everything that the answers depend on besides the compiles.
         rules: how often each cell is tested, and which are not.
-        clear: removes what an earlier run has left, where there is nothing to go on with.
+        clear: removes the files of an earlier run, where there is nothing to go on with.
     """
     skipped = [cell.name for cell in table if {cell.name, cell.kernel} & set(rules.skip)]
     kernels = {cell.kernel for cell in table}
+    # The names that fit nothing go along, so that the experiment warns of them at its end.
     unknown = [name for name in rules.skip if name not in kernels and name not in skipped]
     named = replace(rules, skip=(*skipped, *unknown))
     with experiment.recorded(folder, _inputs(table, question), task, named, clear) as journals:
@@ -278,12 +281,12 @@ def doubts(observations: Mapping[str, Observation]) -> Iterator[str]:
 
 
 def unsure(row: Observation) -> bool:
-    """Report whether the tests of a cell have no answer together, which is nobody's choice."""
+    """Report whether the tests of a cell have no answer together, though nobody has ruled it out."""
     return row.verdict is Verdict.SKIP and row != experiment.BY_HAND and row.why != UNTESTED
 
 
 def _inputs(table: Sequence[Cell], question: object) -> object:
-    """Return all that the observations of cells depend on."""
+    """Return everything that the observations of cells depend on."""
     jobs = {job.out: job for cell in table for job in (cell.job, cell.baseline) if job}
     # The folder's name is what tells two contents of a keyed job's file apart.
     trees: SourceTrees = {}

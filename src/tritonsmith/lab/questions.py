@@ -1,10 +1,7 @@
-"""Questions about compiles: is a limit broken, is a text there, does it fail in the same way?
+"""The questions that an experiment asks about a test, each answered by an observation.
 
-`--when "spills>0"`, `"registers>+10%"`, `"ptx contains ld.global.b8"`; without `--when`, a failure.
-
-The question of a command, as `git bisect run` and `git bisect` have it: its exit code says what it saw.
-
-`--when wrong`: does a pass change what a kernel computes? Answered by running its IR, without a GPU.
+`limit`: `--when "spills>0"`, `"registers>+10%"`, `"ptx contains ld.global.b8"`. `same_failure`: no `--when`.
+`wrong`: `--when wrong`, whether a pass changes what a kernel computes. `succeeds`: a command's exit code.
 """
 
 from __future__ import annotations
@@ -36,13 +33,14 @@ def limit(limits: Sequence[Term], base: Sequence[Manifest], compiles: Sequence[M
 
     Args:
         limits: the terms that make them bad.
-        base: compiles that signed terms are about; the same ones where there are none.
+        base: the compiles with which signed terms compare; `compiles` again where there are none.
         compiles: the compiles.
     """
     seconds = _seconds(compiles)
     paired = matching.pair(base, compiles)
     if why := next(_missing(paired), ""):
         return Observation(Verdict.SKIP, why=why, seconds=seconds)
+    # A kernel for two vendors has metrics of which each compile has only some: those it lacks do not count.
     applied = [[reading for reading in row if reading.applies] for row in readings(limits, paired)]
     shown = [next((reading for reading in row if reading.broken), row[0]) for row in applied if row]
     figures = ", ".join(dict.fromkeys(reading.figures for reading in shown if reading.figures))
@@ -91,6 +89,7 @@ def same_failure(searched: Sequence[Manifest], compiles: Sequence[Manifest]) -> 
     same = [str(own[key]) for key, failed in wanted_failures.items() if own.get(key) == failed]
     if same:
         return Observation(Verdict.BAD, same[0], seconds=seconds)
+    # As for `git bisect`, another failure hides whether the first one is still there.
     other = [str(failed) for key, failed in own.items() if key in wanted_failures]
     if other:
         return Observation(Verdict.SKIP, other[0], "it fails in another way", seconds)
@@ -131,6 +130,7 @@ def _seconds(compiles: Sequence[Manifest]) -> float:
     return sum(point.seconds for manifest in compiles for point in manifest.points)
 
 
+# Exit codes as `git bisect run` reads them (git-bisect(1)): 125 is a commit that cannot be tested.
 SKIP = 125
 ABORT = 128  # and above: a shell's code for a signal, or for what it cannot run
 
@@ -140,7 +140,7 @@ def succeeds(code: int, figures: str, seconds: float, why: str = "") -> Observat
 
     Args:
         code: its exit code; negative where a signal ended it.
-        figures: what it said, as it is shown.
+        figures: its output, as it is shown.
         seconds: wall time.
         why: the reason of a skip, if it is not the exit code alone.
     """
@@ -163,7 +163,7 @@ def wrong(
 
     Args:
         asked: the compile, for one target.
-        where: who compiles.
+        where: the interpreter that compiles.
         folder: of the dump.
         silent: show no progress.
         stop: returns whether to give up; polled.
@@ -183,6 +183,7 @@ def wrong(
     if answer.culprit:
         notes = tuple(line.strip() for line in answer_lines(answer) if line.strip() != sentence)
         return Observation(Verdict.BAD, sentence, seconds=seconds, notes=notes, cause=sentence)
+    # What was not compared may hold the pass that is searched for.
     if answer.open:
         return Observation(Verdict.SKIP, why=sentence, seconds=seconds)
     return Observation(Verdict.GOOD, sentence, seconds=seconds)

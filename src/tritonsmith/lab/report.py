@@ -39,7 +39,7 @@ def table(journal: Journal, words: Words | None = None) -> Grid:
 
 
 def as_json(journal: Journal, words: Words | None = None) -> dict[str, Any]:
-    """Return all tests, the changes that are skipped, the command, and the answer, None before the end."""
+    """Return all tests, the skipped changes, the command, and the answer, which is None before the end."""
     return {
         "schema": 1,
         "tests": [
@@ -74,7 +74,7 @@ def write(
         journal: of the experiment.
         path: of the file.
         title: plain text.
-        command: which repeats the experiment; secrets in it are hidden.
+        command: the command that repeats the experiment; secrets in it are hidden.
         answer: lines; the first one is the verdict.
         words: as for `table`.
 
@@ -113,10 +113,12 @@ def write_page(template: Path, path: Path, title: str, **values: object) -> None
 
 def result(test: Observation) -> str:
     """Return the evidence of a test in one line."""
+    # Messages of compilers have several lines, and a cell of the table has one.
     return " ".join(test.evidence.split())
 
 
 def _tests(journal: Journal) -> Iterator[tuple[str, Observation]]:
+    # By changes and not by time: the tests of one change, of which --confirm makes several, stand together.
     for name, tests in journal.seen.items():
         yield from ((name, test) for test in tests)
 

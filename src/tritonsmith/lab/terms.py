@@ -18,6 +18,7 @@ from tritonsmith.inspect import show as show_stage
 from tritonsmith.lab import metrics
 from tritonsmith.lab.compare.matching import TEXTS, Compared
 
+# ASCII, as `\d` matches the digits of every script otherwise.
 _LIMIT = re.compile(
     r"(?P<metric>[^<>=!]+?)\s*(?P<comparison><=|>=|==|!=|<|>)\s*(?P<sign>[+-]?)(?P<number>\d+(\.\d+)?)\s*(?P<percent>%?)",
     re.ASCII,
@@ -60,7 +61,7 @@ class Limit:
     percent: bool
 
     def broken(self, a: float, b: float) -> bool:
-        """Report whether the values break the limit; A's does not matter without `change`."""
+        """Report whether the values break the limit; the value of A counts only for a change."""
         limited = metrics.growth(a, b) if self.percent else b - a if self.change else b
         return _COMPARISONS[self.comparison](limited, self.value)
 
@@ -88,7 +89,7 @@ class TextTerm:
 
     @property
     def change(self) -> bool:
-        """No text term is about a change."""
+        """False, as a text term is about B alone."""
         return False
 
 
@@ -158,6 +159,7 @@ def _search(term: TextTerm, pair: Compared) -> TermReading:
         return TermReading(applies=False)
     there = term.needle in show_stage.stage_text(pair.pair.b.manifest, point, term.stage)
     has = "contains" if there else "does not contain"
+    # A term is a symptom, like `spills>0`: `ttgir not contains X` is broken where X is gone.
     return TermReading(applies=True, broken=there != term.lacks, figures=f"{term.stage} {has} {term.needle}")
 
 
@@ -193,7 +195,7 @@ def _limit(text: str, flag: str) -> Limit:
 
 
 def _unknown(name: str, flag: str) -> UsageError:
-    if name in WORDS:
+    if name in WORDS:  # columns with text, such as what limits the occupancy
         hint = (
             "a kernel that A can launch and B cannot is always a failure"
             if name == LAUNCH

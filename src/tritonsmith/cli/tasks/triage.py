@@ -129,12 +129,11 @@ def command_subject(
     from tritonsmith.compiler import user_program
     from tritonsmith.core.envs import workspace
     from tritonsmith.core.plan import digest
-    from tritonsmith.lab.triage import check as result_check
-    from tritonsmith.lab.triage.program import CommandSubject
+    from tritonsmith.lab.triage.program import CommandSubject, parse_check, script_of
 
-    checked = result_check.parse(check) if check else None
+    checked = parse_check(check) if check else None
     if checked:
-        result_check.script_of(argv)
+        script_of(argv)
     space = workspace.default()
     interpreter = user_program.interpreter(env, python, space)
     # Another command, in a folder of its own, does not end what was stopped of this one.

@@ -1,9 +1,4 @@
-"""A kernel under triage: compiled under each change, without a GPU.
-
-A kernel whose result is wrong, under triage without a GPU: the first pass that changes it is the cause.
-
-Where the time of a slow compile goes: by stage, and by the compiler's own clock of its passes.
-"""
+"""A kernel under triage, without a GPU: compiled under each change, or its IR run after each pass."""
 
 from __future__ import annotations
 
@@ -29,7 +24,6 @@ from tritonsmith.core.command_line import command
 from tritonsmith.core.errors import InterruptedRunError, SmithError, UsageError
 from tritonsmith.core.plan import digest
 from tritonsmith.core.text import version_key
-from tritonsmith.inspect import show
 from tritonsmith.inspect import show as show_stage
 from tritonsmith.lab import experiment, failure, journal, metrics, questions
 from tritonsmith.lab.experiment import BASELINE
@@ -37,62 +31,15 @@ from tritonsmith.lab.failure import Failure
 from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.questions import wrong
 from tritonsmith.lab.terms import Limit, Term
-from tritonsmith.lab.triage import check, other_ptxas, variant
-from tritonsmith.lab.triage.other_ptxas import OwnPtxas
+from tritonsmith.lab.triage import other_tools, variant
+from tritonsmith.lab.triage.other_tools import OwnPtxas
 from tritonsmith.lab.triage.variant import TriageChange, variant_rows
 from tritonsmith.lab.triage.verdict import not_tested
 
 # `  3.7846 (  6.9%)  ConvertTritonGPUToLLVM`; LLVM has up to four such pairs before the name, wall time last.
 _ROW = re.compile(r"^(?: +-?\d+\.\d+ \( *-?[\d.]+%\))* +(?P<seconds>\d+\.\d+) \( *[\d.]+%\) +(?P<name>\S.*)$")
 _SUMS = re.compile(r"Total|Rest|.* Pipeline|\(A\) .*")
-_MADE = {"cubin": "cubin (ptxas)"}  # whose stage says little
-
-
-def by_cpu(compiled: Manifest) -> Manifest:
-    """With CPU seconds in the place of wall time, which other load changes."""
-    points = [replace(point, seconds=cpu(point)) for point in compiled.points]
-    return replace(compiled, points=tuple(points))
-
-
-def cpu(point: Point) -> float:
-    """CPU seconds of a compile; its wall time where nobody counted them, as where it failed."""
-    return sum(point.cpu_seconds.values()) or point.seconds
-
-
-def total(compiled: Manifest) -> float:
-    """CPU seconds of all compiles."""
-    return sum(map(cpu, compiled.points))
-
-
-def takes_most_time(least: float, compiled: Manifest) -> bool:
-    """Report whether a compile takes too much of the others' time to be called quicker."""
-    return total(compiled) > variant.times("quicker") * least
-
-
-def sentences(points: Sequence[Point]) -> Iterator[str]:
-    """The stages and the passes that take most."""
-    least = variant.times("share")
-    for point in points:
-        total = cpu(point)
-        stages = sorted(point.cpu_seconds.items(), key=lambda row: -row[1])
-        slow_stages = [
-            f"{_MADE.get(name, name)} {took:.1f}" for name, took in stages if took >= least * total
-        ]
-        if slow_stages:
-            yield f"of {total:.1f} CPU s: {', '.join(slow_stages)}"
-        slow = [(took, name) for took, name in passes(point.log) if took >= least * point.seconds]
-        if slow:
-            rows = ", ".join(f"{name} {took:.1f} s" for took, name in sorted(slow, reverse=True))
-            yield f"passes, by the compiler's clock, of {point.seconds:.1f} s: {rows}"
-
-
-def passes(log: str) -> Iterator[tuple[float, str]]:
-    """Wall time and name of each pass, as MLIR and LLVM report them."""
-    for line in log.splitlines():
-        if (match := _ROW.match(line)) and not _SUMS.fullmatch(match["name"]):
-            yield float(match["seconds"]), match["name"]
-
-
+_TITLES = {"cubin": "cubin (ptxas)"}  # of stages whose name says little
 _BINARIES = ("cubin", "hsaco")
 _NO_LAUNCH: Final = "cannot launch"
 _AMOUNT = re.compile(r" \d")  # in `shared 196608 > 166912 B`
@@ -117,6 +64,7 @@ class KernelSubject:
     terms: tuple[Term, ...]
     out: Path
     silent: bool = False
+    # A compile is the same each time; only a program may be flaky.
     is_command: bool = field(default=False, init=False)
     has_check: bool = field(default=False, init=False)
     _baseline: Manifest | None = field(default=None, init=False)
@@ -149,6 +97,7 @@ class KernelSubject:
         if self.terms:
             return "slow" if self._timed else "limit"
         points = self._baseline.points if self._baseline else ()
+        # What compiles and cannot be launched asks for too much of something, as a limit says.
         if self._baseline and all(point.status == "ok" for point in points):
             return "limit" if _refused_launches(self._baseline) else "failure"
         return "hang" if any(point.status == "timeout" for point in points) else "failure"
@@ -170,6 +119,7 @@ class KernelSubject:
 
     def resume(self, known: Iterable[Observation]) -> None:
         """Take up the times of compiles to the same machine code, and of no other run."""
+        # The machine may have other load now: a time of other code says nothing of what is quicker.
         code = _code(self._baseline) if self._baseline else ""
         times = [test.cpu_seconds for test in known if code and test.code == code]
         self._least = min(times, default=self._least)
@@ -181,12 +131,12 @@ class KernelSubject:
         # The log then has the time of each pass, which the sentences below name.
         where = replace(self.where, variables={**variables, **_TIMED}) if self._timed else self.where
         self._baseline = run.compile_all(self.asked, where, self._fresh(name), silent=True)
-        observation = replace(self.look(self._baseline), cpu_seconds=total(self._baseline))
+        observation = replace(self.look(self._baseline), cpu_seconds=total_cpu_seconds(self._baseline))
         self._least = (
             observation.cpu_seconds if name == BASELINE else min(self._least, observation.cpu_seconds)
         )
         if self._timed and observation.verdict is Verdict.BAD:
-            observation = replace(observation, notes=tuple(sentences(self._baseline.points)))
+            observation = replace(observation, notes=tuple(slow_parts(self._baseline.points)))
         return replace(observation, seconds=time.monotonic() - began)
 
     def test(self, change: TriageChange) -> Observation:
@@ -198,11 +148,11 @@ class KernelSubject:
         return self._observed(change)
 
     def _told(self, change: TriageChange) -> Observation:
-        """Test with a build that reports more."""
+        """Test with a build that reports more of a fault."""
         began, space = time.monotonic(), self.where.space
         try:
-            build = check.find(change.build, self.where.python, self.triton, space)
-            observation = check.test(change, build, space, self._observed, self._log)
+            build = other_tools.find_build(change.build, self.where.python, self.triton, space)
+            observation = other_tools.test_by_build(change, build, space, self._observed, self._log)
         except InterruptedRunError:
             raise
         except SmithError as error:
@@ -210,7 +160,7 @@ class KernelSubject:
         return replace(observation, seconds=time.monotonic() - began)
 
     def _assembled(self, change: TriageChange) -> Observation:
-        """By another ptxas, where its own is reached at all."""
+        """Test by another ptxas, where its own is reached at all."""
         began, points = time.monotonic(), self._baseline.points if self._baseline else ()
         if self.kind == "failure" and not any(_PTXAS in f"{point.log}{point.error}" for point in points):
             return Observation(Verdict.SKIP, why="it fails before ptxas")
@@ -218,11 +168,15 @@ class KernelSubject:
         capabilities = frozenset(f"{int(arch) // 10}.{int(arch) % 10}" for arch in arches)
         package = Path(self._baseline.origin if self._baseline else "")
         level = next(
-            (point.options[other_ptxas.OPTION] for point in points if other_ptxas.OPTION in point.options),
+            (
+                point.options[other_tools.PTX_VERSION]
+                for point in points
+                if other_tools.PTX_VERSION in point.options
+            ),
             None,
         )
         own = OwnPtxas(self.where.python, package, capabilities, level, self.out)
-        observation = other_ptxas.test(change, self.triton, own, self._observed, self._log)
+        observation = other_tools.test_by_ptxas(change, self.triton, own, self._observed, self._log)
         return replace(observation, seconds=time.monotonic() - began)
 
     def _fresh(self, name: str) -> Path:
@@ -239,6 +193,7 @@ class KernelSubject:
     def _observed(self, change: TriageChange, python: Path | None = None) -> Observation:
         began = time.monotonic()
         request = replace(self.asked, options={**self.asked.options, **change.options})
+        # The user may have asked for a surgery, too, which stays part of the subject.
         if change.skip or change.ptxas:
             known = request.surgery or Surgery()
             skip, ptxas = filter(None, (change.skip,)), filter(None, (change.ptxas,))
@@ -253,7 +208,8 @@ class KernelSubject:
         except SmithError as error:
             why = ": ".join(filter(None, (error.what, (error.why or "").partition("\n")[0])))
             return Observation(Verdict.SKIP, why=why, seconds=time.monotonic() - began)
-        observation = replace(self.look(compiled), cpu_seconds=total(compiled))
+        observation = replace(self.look(compiled), cpu_seconds=total_cpu_seconds(compiled))
+        # The same code in less time is the noise of this machine, and raises the bar for "quicker".
         same = (
             bool(observation.code)
             and self._baseline is not None
@@ -293,11 +249,11 @@ class KernelSubject:
         code = _code(compiled)
         if self.terms:
             if self._timed:
-                compiled = by_cpu(compiled)
+                compiled = with_cpu_seconds(compiled)
             observation = questions.limit(self.terms, (compiled,), (compiled,))
             changed = self._baseline is not None and self._baseline.folder != compiled.folder
             # Times differ from run to run: it has to be quicker than all compiles to the same code.
-            near = self._timed and changed and takes_most_time(self._least, compiled)
+            near = self._timed and changed and too_slow(self._least, compiled)
             if near and observation.verdict is Verdict.GOOD:
                 why = "below the limit, but close to the unchanged compile"
                 return Observation(Verdict.SKIP, observation.figures, why)
@@ -322,8 +278,8 @@ class KernelSubject:
 
 
 def lines_of(text: str, line: Mapping[str, str]) -> list[str]:
-    """Return FILE:LINE of each line of a stage that has a text, once each."""
-    origins = show.origins(text, line["stage"])
+    """Return FILE:LINE of each line of a stage that contains a text, without duplicates."""
+    origins = show_stage.origins(text, line["stage"])
     places = [
         f"{Path(origin.file).name}:{origin.number}"
         for content, origin in zip(text.splitlines(), origins, strict=True)
@@ -344,15 +300,13 @@ def _failed(compiled: Manifest | None) -> dict[str, list[Failure]]:
 
 
 def _refused_launches(compiled: Manifest) -> dict[str, tuple[Failure, str]]:
-    """Map each point that compiles and cannot be launched to its failure and to that in figures.
-
-    The failure names the resource alone: 196608 B of shared memory and 180000 B, both too much, are the same.
-    """
+    """Map each point that compiles and cannot be launched to its failure, without and with its figures."""
     refused = {}
     for row in measure.of_manifest(compiled).rows:
         launch = str(row.values.get(LAUNCH) or CAN_LAUNCH)
         if launch != CAN_LAUNCH:
             why = launch.removeprefix("no: ")
+            # The resource alone: 196608 B of shared memory and 180000 B, both too much, are one failure.
             resource = _AMOUNT.split(why)[0]
             refused[row.point] = (Failure(_NO_LAUNCH, resource), f"{_NO_LAUNCH}: {why}")
     return refused
@@ -366,13 +320,14 @@ def _failed_in(compiled: Manifest) -> str:
 
 
 def _place(compiled: Manifest) -> tuple[str, ...]:
-    """Say in which pass the compiles failed, if all failed in one."""
+    """Return a sentence that names the pass in which all compiles failed; none if they do not agree."""
     name = _failed_in(compiled)
     return (f"it fails in the pass {name}",) if name else ()
 
 
 def _code(compiled: Manifest) -> str:
     """Return a digest of all machine code; empty if one compile has none."""
+    # Part of the code alone could be the same while the rest is not there to differ.
     files = [
         compiled.folder / point.stages[name].path
         for point in compiled.points
@@ -407,7 +362,8 @@ class WrongKernelSubject(KernelSubject):
         return observation
 
     def test(self, change: TriageChange) -> Observation:
-        """By another release: no other change tells more than the pass does."""
+        """Check it by another release."""
+        # The check itself names the pass, so leaving that one out would tell nothing more.
         try:
             return self._checked(self.place(change), change.name)
         except InterruptedRunError:
@@ -418,7 +374,7 @@ class WrongKernelSubject(KernelSubject):
     def check(
         self, asked: CompileRequest, folder: Path, stop: Callable[[], bool] = lambda: False
     ) -> Observation:
-        """Another kernel: whether the same pass changes its result in the same way; not if it has to stop."""
+        """Check another kernel: BAD where the same pass changes its result in the same way."""
         observation = wrong(asked, self.where, folder, silent=self.silent, stop=stop)
         if observation.verdict is Verdict.BAD and observation.cause != self._cause:
             return replace(observation, verdict=Verdict.OTHER)
@@ -426,3 +382,49 @@ class WrongKernelSubject(KernelSubject):
 
     def _checked(self, where: Interpreter, name: str) -> Observation:
         return wrong(self.asked, where, self._fresh(name), silent=self.silent)
+
+
+def with_cpu_seconds(compiled: Manifest) -> Manifest:
+    """Return a manifest with CPU seconds in the place of wall time, which other load changes."""
+    points = [replace(point, seconds=cpu_seconds(point)) for point in compiled.points]
+    return replace(compiled, points=tuple(points))
+
+
+def cpu_seconds(point: Point) -> float:
+    """Return the CPU seconds of a compile; its wall time if they were not counted, as when it failed."""
+    return sum(point.cpu_seconds.values()) or point.seconds
+
+
+def total_cpu_seconds(compiled: Manifest) -> float:
+    """Return the CPU seconds of all compiles."""
+    return sum(map(cpu_seconds, compiled.points))
+
+
+def too_slow(least: float, compiled: Manifest) -> bool:
+    """Report whether compiles take too much of the time of others to be called quicker."""
+    return total_cpu_seconds(compiled) > variant.times("quicker") * least
+
+
+def slow_parts(points: Sequence[Point]) -> Iterator[str]:
+    """Yield sentences that name the stages and the passes with most of the time."""
+    least = variant.times("share")
+    for point in points:
+        whole = cpu_seconds(point)
+        stages = sorted(point.cpu_seconds.items(), key=lambda row: -row[1])
+        slow_stages = [
+            f"{_TITLES.get(name, name)} {took:.1f}" for name, took in stages if took >= least * whole
+        ]
+        if slow_stages:
+            yield f"of {whole:.1f} CPU s: {', '.join(slow_stages)}"
+        # Passes have wall time only, so their share is of the wall time.
+        slow = [(took, name) for took, name in pass_times(point.log) if took >= least * point.seconds]
+        if slow:
+            rows = ", ".join(f"{name} {took:.1f} s" for took, name in sorted(slow, reverse=True))
+            yield f"passes, by the compiler's clock, of {point.seconds:.1f} s: {rows}"
+
+
+def pass_times(log: str) -> Iterator[tuple[float, str]]:
+    """Yield wall time and name of each pass, as MLIR and LLVM report them."""
+    for line in log.splitlines():
+        if (match := _ROW.match(line)) and not _SUMS.fullmatch(match["name"]):
+            yield float(match["seconds"]), match["name"]

@@ -1,6 +1,6 @@
-"""A command under triage: it runs with each change, and its exit code or a check of its values tells.
+"""A program under triage: it runs with each change, and its exit code or `--check` tells whether it is right.
 
-`knockout -- python script.py`: a program without each pass in turn, right or wrong.
+`knockout -- python script.py` runs the same subject without each pass in turn.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from tritonsmith.core import process, untrusted
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, InterruptedRunError, SmithError, StepError, UsageError
 from tritonsmith.core.plan import files, programs
+from tritonsmith.core.text import split_outside_brackets
 from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
 from tritonsmith.facts import gpus, tools
@@ -31,16 +32,23 @@ from tritonsmith.lab.experiment import BASELINE, Search
 from tritonsmith.lab.failure import Failure
 from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict
-from tritonsmith.lab.triage import check, other_ptxas
-from tritonsmith.lab.triage.check import ResultCheck
+from tritonsmith.lab.triage import other_tools
 from tritonsmith.lab.triage.kernel import lines_of
-from tritonsmith.lab.triage.other_ptxas import OwnPtxas
+from tritonsmith.lab.triage.other_tools import OwnPtxas
 from tritonsmith.lab.triage.variant import TriageChange, variant_rows
 from tritonsmith.lab.triage.verdict import UNCHANGED, not_tested
 from tritonsmith.worker.border import text_of
-from tritonsmith.worker.messages import OperatedRow, OperateRequest
+from tritonsmith.worker.messages import CheckedRow, CheckRequest, OperatedRow, OperateRequest
 
-_SHOWN = 100  # characters of the last line
+_CLOSE = " ~ "
+_TOLERANCE = re.compile(r"(rtol|atol)=(\d*\.?\d+(?:e-?\d+)?)", re.ASCII)
+_FLAG = re.compile("-")
+_HINTS = (
+    '--check "out ~ reference": values or functions of the script\'s top level, compared as torch does',
+    '--check "out ~ reference, rtol=1e-2, atol=1e-2"',
+    '--check "torch.equal(out, reference)", or the name of a function that asserts',
+)
+_SHOWN = 100  # characters of the last line of output
 _STAGES = {"cuda": "ptx", "hip": "amdgcn"}  # a file of Triton's cache that tells the backend
 _TARGET = re.compile(r"^\.target sm_(\d+)(\d)", re.MULTILINE)
 _PYTHON = re.compile(r"python(3(\.\d+)?)?$")
@@ -52,6 +60,85 @@ _CHECKED = {
 }
 
 
+@dataclass(frozen=True)
+class ResultCheck:
+    """A condition on the values of a script when it has ended: `--check "out ~ reference"`.
+
+    Attributes:
+        text: the condition as the user wrote it.
+        left: an expression in the script's names.
+        right: the expression that it has to be close to; empty where the left one is true or false by itself.
+        rtol: relative tolerance; None for torch's own, by the dtypes.
+        atol: absolute tolerance; where only one of the two is not None, the other one counts as 0.
+    """
+
+    text: str
+    left: str
+    right: str = ""
+    rtol: float | None = None
+    atol: float | None = None
+
+    def argv(self, argv: Sequence[str], folder: Path, name: str) -> tuple[tuple[str, ...], Path]:
+        """Return the command with the check, and the file in which the result will be.
+
+        Args:
+            argv: `python script.py`, with flags of Python and arguments of the script.
+            folder: for the request and the result.
+            name: of both files.
+        """
+        at = script_of(argv)
+        request, result = folder / f"{name}.request.json", folder / f"{name}.json"
+        content = CheckRequest(self.left, self.right, self.rtol, self.atol, str(result))
+        python = argv[:at] or ("python",)
+        return (*python, *call.script(content, request), *argv[at:]), result
+
+
+def parse_check(text: str) -> ResultCheck:
+    """Parse the value of `--check`.
+
+    Raises:
+        UsageError: it is not Python, or a tolerance is not a number.
+    """
+    left, *rest = split_outside_brackets(text, _CLOSE, quotes="\"'")
+    if len(rest) > 1:
+        raise UsageError(f"--check compares two, not {len(rest) + 1}", hints=_HINTS)
+    right, *words = split_outside_brackets(rest[0], ",", quotes="\"'") if rest else [""]
+    tolerances: dict[str, float] = {}
+    for word in words:
+        if not (match := _TOLERANCE.fullmatch(word)):
+            raise UsageError(f"--check: {word!r} is not a tolerance", hints=_HINTS)
+        tolerances[match[1]] = float(match[2])
+    # A typing error is reported now, and not after the minutes that the script takes.
+    for expression in (left, right) if rest else (left,):
+        try:
+            compile(expression, "--check", "eval")
+        except SyntaxError as error:
+            raise UsageError(f"--check: {expression!r} is not Python", why=error.msg, hints=_HINTS) from error
+    return ResultCheck(text, left, right, **tolerances)
+
+
+def script_of(argv: Sequence[str], what: str = "--check") -> int:
+    """Return the position of the script in a command.
+
+    Args:
+        argv: the command.
+        what: the flag that needs a script.
+
+    Raises:
+        UsageError: the command is not `python script.py`.
+    """
+    at = next((number for number, word in enumerate(argv) if word.endswith(".py")), -1)
+    if at < 0 or (at and "python" not in Path(argv[0]).name) or not all(map(_FLAG.match, argv[1:at])):
+        raise UsageError(f"{what} is about a Python script", hints=["-- python script.py ARGUMENTS"])
+    return at
+
+
+def _check_result(result: Path) -> tuple[str, str]:
+    """Return status and text of a check; empty where the script ended before it."""
+    rows = call.results(result, CheckedRow)
+    return (rows[0].status, rows[0].text) if rows else ("", "")
+
+
 @dataclass
 class CommandSubject:
     """A command; its symptom is its failure, that it does not end, or that a check does not hold.
@@ -59,10 +146,10 @@ class CommandSubject:
     Attributes:
         argv: program and arguments.
         python: the interpreter that is first on its PATH; None for the caller's own PATH.
-        cwd: where it runs.
-        out: folder of what it prints, and of Triton's caches.
+        cwd: the folder in which it runs.
+        out: folder of its output, and of Triton's caches.
         timeout: seconds; 0 for none.
-        check: of the script's values: then nothing else is the symptom.
+        check: a condition on the script's values, which then is the only symptom.
         first: the baseline, with which other runs are compared; None before it.
         folders: of the last run of each change, by its name.
     """
@@ -127,6 +214,7 @@ class CommandSubject:
             # It is tested once more before a journal is taken up, and must not be compared with itself.
             self.first = None
         observation = self._run(self._fresh(name), {})
+        # Without a kernel in its cache, as under TRITON_INTERPRET, no change of the compiler can matter.
         if self.check and observation.verdict in (Verdict.BAD, Verdict.GOOD) and not self._compiled():
             why = f"{observation.figures}, but no kernel was compiled for a GPU"
             observation = replace(observation, verdict=Verdict.SKIP, why=why)
@@ -135,7 +223,7 @@ class CommandSubject:
         return observation
 
     def test(self, change: TriageChange) -> Observation:
-        """Run it with a change; twice where the symptom is gone, for it may come and go."""
+        """Run it with a change; twice where the symptom is gone."""
         if change.assembler:
             return self._assembled(change)
         if change.build:
@@ -143,7 +231,7 @@ class CommandSubject:
         return self._steady(change)
 
     def _told(self, change: TriageChange) -> Observation:
-        """Test with a build that reports more, whose interpreter runs the script."""
+        """Test with a build that reports more of a fault, whose interpreter runs the script."""
         space = workspace.default()
         if not _PYTHON.match(Path(self.argv[0]).name):
             return Observation(Verdict.SKIP, why=f"{self.argv[0]} is not a Python that another can replace")
@@ -153,8 +241,8 @@ class CommandSubject:
             return replace(self, argv=(str(python), *self.argv[1:]), python=python).observe(watched)
 
         try:
-            build = check.find(change.build, self._python, self.triton, space)
-            return check.test(change, build, space, look, self._log)
+            build = other_tools.find_build(change.build, self._python, self.triton, space)
+            return other_tools.test_by_build(change, build, space, look, self._log)
         except InterruptedRunError:
             raise
         except SmithError as error:
@@ -172,10 +260,11 @@ class CommandSubject:
             f"{target[1]}.{target[2]}" for text in texts for target in _TARGET.finditer(text)
         )
         own = OwnPtxas(self._python, tritons.package(self._python), capabilities, None, self.out)
-        return other_ptxas.test(change, self.triton, own, self._steady, self._log)
+        return other_tools.test_by_ptxas(change, self.triton, own, self._steady, self._log)
 
     def _steady(self, change: TriageChange) -> Observation:
         observation = self.observe(change)
+        # A race may be gone once by chance, and a false cause is worse than no answer.
         if observation.verdict is Verdict.GOOD:
             again = self.observe(change)
             if again.verdict is not Verdict.GOOD:
@@ -198,6 +287,7 @@ class CommandSubject:
         except UsageError as error:
             return not_tested(error)
         finding = re.search(change.says, self._log(change.name)) if change.says else None
+        # The witness speaks first: the crash that follows its message is the same fault once more.
         if finding and observation.verdict is not Verdict.GOOD:
             return replace(observation, verdict=Verdict.OTHER, figures=finding[1])
         why = self._unmet(change, observation, results)
@@ -222,7 +312,7 @@ class CommandSubject:
         return ""
 
     def passes(self, change: TriageChange) -> Observation:
-        """Name each run of a pass in the compiles of its kernels, in their order: `NAME#2`, as notes."""
+        """Count the passes of its kernels: the notes are `NAME#2` for each run, in their order."""
         folder = self._fresh(change.name)
         observation = self._run(folder, self._operated(change, folder / "results"))
         rows = call.noted(folder / "results", OperatedRow)
@@ -234,7 +324,7 @@ class CommandSubject:
         return replace(observation, verdict=Verdict.GOOD, notes=tuple(names))
 
     def _watched(self, change: TriageChange) -> Observation:
-        """Run it under a tool of compute-sanitizer; what that says is another failure than the symptom."""
+        """Run it under a tool of compute-sanitizer, whose report is another failure than the symptom."""
         try:
             program = tools.find_sanitizer()
         except FactError as error:
@@ -249,12 +339,14 @@ class CommandSubject:
             return replace(observation, verdict=Verdict.OTHER, figures=finding)
         if not tools.sanitizer_finished(text):
             return replace(observation, verdict=Verdict.SKIP, why=f"{change.tool} did not finish")
+        # Kernels run many times slower under a tool: the symptom may well look different there.
         if observation.verdict is Verdict.OTHER:
             return replace(observation, verdict=Verdict.BAD, figures="it found nothing")
         return observation
 
     def _fresh(self, name: str) -> Path:
-        """Make a folder for one run of a change: another run's cache and results tell nothing of it."""
+        """Make a folder for one run of a change."""
+        # The cache and the results of another run tell nothing of this one.
         self.folders[name] = experiment.fresh(self.out / folder_name(name))
         files.make_folder(self.folders[name])
         return self.folders[name]
@@ -272,7 +364,7 @@ class CommandSubject:
         return tuple(dict.fromkeys(places))
 
     def bisect(self, _other: str) -> str:
-        """Return no command: it is unknown which kernels a command needs."""
+        """Return no command, as it is unknown which kernels a program compiles."""
         return ""
 
     def _compiled(self, name: str = BASELINE) -> frozenset[str]:
@@ -284,6 +376,7 @@ class CommandSubject:
         """Return variables with which each Python compiles with a change's options, or without its pass."""
         files.make_folder(results)
         request, site = results.parent / "request.json", results.parent / "site"
+        # Python runs `sitecustomize` at its start, and so does each Python that the program starts itself.
         files.make_folder(site)
         surgery = Surgery(skip=(change.skip,)) if change.skip else Surgery()
         content = OperateRequest(str(results), surgery.request(), dict(change.options), change.allocator)
@@ -303,7 +396,7 @@ class CommandSubject:
         if self.check:
             argv, result = self.check.argv(argv, folder, "check")
         if launcher:
-            at = check.script_of(argv, launcher)
+            at = script_of(argv, launcher)
             argv = (*(argv[:at] or ("python",)), "-m", launcher, *argv[at:])
         program = process.which(argv[0], environ["PATH"]) or argv[0]
         began, last = time.monotonic(), ""
@@ -326,12 +419,14 @@ class CommandSubject:
                 why = error.strerror or str(error)
                 raise StepError(f"cannot run {argv[0]}", why=why) from error
         seconds = time.monotonic() - began
+        # The exit code does not tell: a program that is stopped may end with one of its own.
         late = bool(self.timeout) and seconds >= self.timeout
         if self.check:
-            status, text = check.read(result)
+            status, text = _check_result(result)
             if status:
                 return replace(_CHECKED[status], figures=text, seconds=seconds)
             figures = f"no end after {self.timeout} s" if late else f"exit code {code}: {last[:_SHOWN]}"
+            # After a baseline with a result, an early end comes from the change; before, nothing is known.
             verdict = Verdict.OTHER if self.first else Verdict.SKIP
             return Observation(verdict, figures, "it ends before the check", seconds)
         if code in (0, questions.SKIP):
@@ -346,17 +441,17 @@ class CommandSubject:
 
 
 _COUNTED = TriageChange("passes counted")
-_LONGEST = 60  # characters of what a run said
+_LONGEST = 60  # characters of the figures of a run
 
 
 @dataclass(frozen=True)
 class ProgramKnockout:
-    """A program without each pass.
+    """The runs of a program without each of its passes.
 
     Attributes:
-        triton: version.
-        baseline: with all passes.
-        passes: `NAME#2` to what was seen without it, in their order.
+        triton: the version of Triton.
+        baseline: the run with all passes.
+        passes: `NAME#2` to the run without it, in their order.
     """
 
     triton: str
@@ -367,7 +462,7 @@ class ProgramKnockout:
 def run(
     subject: CommandSubject, journal: Journal, tell: Callable[[str, Observation], None]
 ) -> ProgramKnockout:
-    """Run it as it is, and then without each pass that its kernels are compiled with.
+    """Run a program as it is, and then without each pass that its kernels are compiled with.
 
     Args:
         subject: the program.
@@ -402,10 +497,10 @@ def _search(subject: CommandSubject) -> Search[TriageChange, ProgramKnockout]:
 
 
 def table(result: ProgramKnockout, *, check: bool) -> Grid:
-    """A line for each pass.
+    """Return a table with a line for each pass.
 
     Args:
-        result: what was seen.
+        result: the runs.
         check: whether values of the program were checked, not its exit code.
     """
     rows = [
@@ -422,7 +517,7 @@ def table(result: ProgramKnockout, *, check: bool) -> Grid:
 
 
 def as_json(result: ProgramKnockout, *, check: bool) -> dict[str, Any]:
-    """All of it."""
+    """Return all runs; the one with all passes has no name."""
     return {
         "schema": 1,
         "triton": result.triton,

@@ -1,4 +1,4 @@
-"""What is changed, one thing at a time: the rows of `configs/triage.toml` that fit a symptom and a Triton."""
+"""The variants of a triage: the rows of `configs/triage.toml` that fit a symptom and a Triton."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class TriageChange:
         release: `newest` or `before`: another Triton; empty for the same one.
         tool: of compute-sanitizer, under which a command runs.
         launcher: a module that runs the script: `python -m LAUNCHER script.py`.
-        allocator: it wants memory of Triton's allocator: torch's, unless the program sets another.
-        says: how a witness says what it found, in what the program prints: a pattern with one group.
-        needs: what has to be there to run it; empty where nothing has to. Only `a GPU` is ever found.
+        allocator: whether it needs memory of Triton's allocator: torch's, unless the program sets another.
+        says: pattern of the message of a witness in the program's output, with one group.
+        needs: what it needs to run; empty for nothing. Only `a GPU` is ever found.
     """
 
     name: str
@@ -51,6 +51,7 @@ class TriageChange:
 
     def version(self, triton: str) -> str:
         """Return the other release that it is about; empty if there is none."""
+        # `before` is the release line before this one: patch releases of one line share most of their code.
         here = version_key(triton)
         every = [wheel for row in checkout.triton_releases() for wheel in row.wheels]
         newer = [wheel for wheel in every if version_key(wheel) > here]
@@ -61,25 +62,25 @@ class TriageChange:
 
 @dataclass(frozen=True)
 class Meaning:
-    """The meaning of a change: what it says if the symptom is gone with it, and when it is tried.
+    """The meaning of a change: the conclusion if the symptom is gone with it, and when it is tried.
 
     Attributes:
         role: `cause` names what is to blame; `side` says on which side of a line that is; `witness` reports
             faults of its own, and is no cause if the symptom is gone. A `baseline` changes nothing.
         family: causes of one family are one cause; empty for a witness that contradicts none.
-        gone: what it means if the symptom is gone.
-        stays: what it means if the symptom stays; empty if that means nothing.
-        alone: what it means if the symptom is `gone` or `shows`, where without it nothing can be tested.
-        next: what to do if it is gone.
+        gone: the conclusion if the symptom is gone.
+        stays: the conclusion if the symptom stays; empty if there is none.
+        alone: the conclusion by symptom, `gone` or `shows`, where without this change nothing can be tested.
+        next: the next thing to do if the symptom is gone.
         line: `stage` and `text` of the operations that it is about.
-        source: of the row.
+        source: where this is known from.
         after: a variant that must have made the symptom go; empty for one that is always tried.
         last: tried only where no cause was found among those that are not.
-        since: first release line that has it.
-        until: last one.
+        since: the first release line that has it.
+        until: the last one; empty if the newest has it.
         commands: whether it can be tried on a command.
         kernels: whether it can be tried on a kernel that is compiled only.
-        symptoms: kinds for which it tells something; all but `slow` and `wrong` if empty.
+        symptoms: kinds of symptoms that it can explain; all but `slow` and `wrong` if empty.
     """
 
     role: Literal["cause", "side", "witness", "baseline"]
@@ -101,11 +102,11 @@ class Meaning:
 
 @dataclass(frozen=True)
 class TriageVariant:
-    """A row of the table: a change, and what it means.
+    """A row of the table: a change and its meaning.
 
     Attributes:
-        change: what is changed.
-        meaning: what it says.
+        change: the thing that is changed.
+        meaning: the conclusions from it.
     """
 
     change: TriageChange
@@ -117,14 +118,15 @@ class TriageVariant:
         return self.change.name
 
     def fits(self, triton: str, backends: frozenset[str], *, command: bool, symptom: str) -> bool:
-        """Report whether a variant can be tried, and would tell something.
+        """Report whether a variant can be tried, and could explain the symptom.
 
         Args:
-            triton: version.
+            triton: the version.
             backends: `cuda`, `hip`, or both where nobody knows.
             command: whether a command is tested, not a kernel.
-            symptom: kind of it.
+            symptom: the kind of symptom.
         """
+        # A variable that this release does not read would change nothing, and look like a cleared suspect.
         change, meaning = self.change, self.meaning
         known = [row for name in change.variables if (row := variables.find(name))]
         return (
@@ -138,23 +140,24 @@ class TriageVariant:
 
 
 def variant_rows() -> Any:
-    """Return the table of all variants as it is: what it says may change between two runs."""
+    """Return the whole table, for a journal's key: its conclusions may change between two runs."""
     return configs.load(_CONFIG)
 
 
 def every() -> Iterator[TriageVariant]:
-    """All variants, in the order in which they are tried."""
+    """Yield all variants, in the order in which they are tried."""
     for row in configs.load(_CONFIG)["variant"]:
         yield _of_row(row)
 
 
 def ordered(failed_in: str) -> Iterator[TriageVariant]:
-    """Yield all variants, the compile without the pass in which it fails before the others.
+    """Yield all variants, first the compile without the pass in which it fails.
 
     Args:
         failed_in: as MLIR names its class, `TritonGPUCoalesce`; empty if it is unknown.
     """
     rows = list(every())
+    # MLIR already named the pass, so this is the likeliest cause, and a table cannot list every pass.
     if failed_in:
         skips = {row.name: _bare(row.change.skip) for row in rows if row.change.skip}
         known = next((row for row in rows if skips.get(row.name) == _bare(failed_in)), None)
@@ -176,7 +179,7 @@ def _bare(name: str) -> str:
 
 
 def times(name: str) -> float:
-    """A number of `[times]`."""
+    """Return a number of the table `[times]`."""
     return float(configs.load(_CONFIG)["times"][name])
 
 

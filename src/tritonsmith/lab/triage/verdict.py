@@ -1,8 +1,6 @@
-"""From what was seen under each variant to a verdict, which says when it is not sure.
+"""The search of a triage: test a subject under each variant, conclude from the observations, and report.
 
-The verdict on the screen, as JSON, and as a folder to attach.
-
-A subject that changes are tried on, and the words for what becomes of its symptom.
+A conclusion names one cause, or says that it is not sure.
 """
 
 from __future__ import annotations
@@ -33,7 +31,7 @@ SYMPTOM = {  # in tables, triage.json and configs/triage.toml
 
 
 def not_tested(error: SmithError) -> Observation:
-    """Return a skip that says why something was not tested, and what to do."""
+    """Return a skip with the reason why something was not tested, and what to do."""
     why = ": ".join(filter(None, (error.what, (error.why or "").partition("\n")[0])))
     return Observation(Verdict.SKIP, why="; ".join((why, *error.hints)))
 
@@ -43,7 +41,7 @@ class Subject(Protocol):
 
     @property
     def triton(self) -> str:
-        """The version of its Triton; empty if nobody knows."""
+        """The version of its Triton; empty if it is unknown."""
 
     @property
     def backends(self) -> frozenset[str]:
@@ -59,7 +57,7 @@ class Subject(Protocol):
 
     @property
     def key(self) -> object:
-        """Everything that a test depends on, but for the change; to digest."""
+        """Everything that a test depends on, except the change; it is digested for the journal."""
 
     def baseline(self, name: str = BASELINE) -> Observation:
         """Test it as it is, with caches of its own; BAD or GOOD.
@@ -101,7 +99,7 @@ class Conclusion(StrEnum):
 
 @dataclass(frozen=True)
 class Tried:
-    """A variant, and what was seen under it."""
+    """A variant, and the observation under it."""
 
     variant: TriageVariant
     observation: Observation
@@ -114,14 +112,14 @@ class Tried:
 
 @dataclass(frozen=True)
 class TriageResult:
-    """The result.
+    """The result of a triage.
 
     Attributes:
-        conclusion: how it ends.
-        text: the verdict in one line.
-        reasons: what it rests on, each a sentence.
-        next: what to do, each a sentence or a command.
-        baseline: what was seen with nothing changed.
+        conclusion: the way in which it ends.
+        text: the conclusion in one line, with its cause.
+        reasons: sentences that it rests on.
+        next: sentences or commands for the next step.
+        baseline: the observation with nothing changed.
         tried: the variants, in the order of the tests.
     """
 
@@ -134,12 +132,12 @@ class TriageResult:
 
     @property
     def decided(self) -> bool:
-        """Report whether the answer is sure: nothing found, or one cause."""
+        """Report whether the conclusion is sure: nothing found, or one cause."""
         return self.conclusion in (Conclusion.NOTHING, Conclusion.DECIDED)
 
 
 def run(subject: Subject, journal: Journal, tell: Callable[[str, Observation], None]) -> TriageResult:
-    """Test the subject as it is, then under each variant that fits, and judge.
+    """Test the subject as it is, then under each variant that fits, and conclude.
 
     Args:
         subject: a kernel or a command.
@@ -157,13 +155,11 @@ def observed(subject: Subject, rows: Sequence[TriageVariant]) -> Iterator[Observ
 
 
 def search(subject: Subject) -> Search[TriageVariant, TriageResult]:
-    """Ask for the baseline, then for each variant that fits, one at a time.
-
-    A variant below another is tried only where the symptom is gone under that one.
-    """
+    """Ask for the baseline, then for each variant that fits, one at a time."""
     (first,) = yield [UNCHANGED]
     if first.verdict is Verdict.SKIP:
         return (yield from _untested(subject, first))
+    # Compilers are deterministic; programs with races and measured times are not.
     unsteady = subject.is_command or (subject.kind == "slow" and first.verdict is Verdict.BAD)
     again = (yield [UNCHANGED_AGAIN] * (variants.baselines() - 1)) if unsteady else []
     if {test.verdict for test in again} - {first.verdict} or {test.failure for test in again} - {
@@ -178,6 +174,7 @@ def search(subject: Subject) -> Search[TriageVariant, TriageResult]:
     tried: list[Tried] = []
     for row in variants.ordered(first.failed_in):
         fits = row.fits(subject.triton, subject.backends, command=subject.is_command, symptom=subject.kind)
+        # A narrower variant explains a wider one: it is tried only where the symptom is gone under that.
         gone = {row.variant.name for row in tried if row.verdict is Verdict.GOOD}
         causes = any(
             row.variant.meaning.role == "cause" and not row.variant.meaning.last and row.variant.name in gone
@@ -196,7 +193,7 @@ def search(subject: Subject) -> Search[TriageVariant, TriageResult]:
 
 
 def _untested(subject: Subject, baseline: Observation) -> Search[TriageVariant, TriageResult]:
-    """Say why it cannot be tested, and what the interpreter says of a check, which needs no GPU."""
+    """Report why it cannot be tested, and what the interpreter, which needs no GPU, says of a check."""
     text = f"not decided: it cannot be tested: {baseline.why}"
     tried: list[Tried] = []
     for row in variants.every() if subject.has_check else ():
@@ -218,14 +215,11 @@ def _untested(subject: Subject, baseline: Observation) -> Search[TriageVariant, 
 
 
 def judge(subject: Subject, baseline: Observation, tried: Sequence[Tried]) -> TriageResult:
-    """Judge what was seen.
-
-    One cause: if the variants that make the symptom go are of one family. A variant that changes no machine
-    code and yet makes it go shows that the symptom comes and goes by itself.
-    """
+    """Conclude from the observations: one cause if all variants without the symptom are of one family."""
     gone = [row for row in tried if row.verdict is Verdict.GOOD and row.variant.meaning.role != "witness"]
     names = {row.variant.name for row in gone}
     causes = [row for row in gone if row.variant.meaning.role == "cause"]
+    # Of a variant and those below it, the narrowest says most.
     narrow = [
         row for row in causes if not any(other.variant.meaning.after == row.variant.name for other in causes)
     ]
@@ -235,7 +229,8 @@ def judge(subject: Subject, baseline: Observation, tried: Sequence[Tried]) -> Tr
     ]
     heard = [row for row in tried if row.variant.meaning.role == "witness" and row.verdict is Verdict.OTHER]
     families = list(dict.fromkeys(row.variant.meaning.family for row in narrow))
-    if families:  # a race goes with the timing, and so under many a change
+    # A race is gone with the timing, and so under many a change: what a witness reports is a cause, too.
+    if families:
         families += [row.variant.meaning.family for row in heard if row.variant.meaning.family]
     reasons = [*baseline.notes, *(_reason(row) for row in (*narrow, *sides))]
     hints = [subject_hint for row in (*narrow, *sides) if (subject_hint := _next(subject, row))]
@@ -247,23 +242,21 @@ def judge(subject: Subject, baseline: Observation, tried: Sequence[Tried]) -> Tr
     ]
     untested = [row.variant.name for row in tried if row.verdict is Verdict.SKIP]
     notes = [f"not tested: {', '.join(untested)}"] if untested else []
+    result = partial(TriageResult, baseline=baseline, tried=tuple(tried))
+    because, then = (*reasons, *notes), tuple(hints)
     # The same machine code cannot be the cause of another result: so the symptom comes and goes by itself.
     same = [row for row in narrow if baseline.code and row.observation.code == baseline.code]
     if same:
-        reasons = [f"{same[0].variant.name}: the machine code is the same as with nothing changed"]
-        return TriageResult(
-            Conclusion.FLAKY, str(Conclusion.FLAKY), (*reasons, *notes), (), baseline, tuple(tried)
-        )
-    if baseline.cause or (stays and not causes):
-        text = baseline.cause or f"decided: {stays[0]}"
-        known = (*reasons, *notes) if baseline.cause else tuple(notes)
-        return TriageResult(Conclusion.DECIDED, text, known, tuple(hints), baseline, tuple(tried))
-    if stays and causes:  # the interpreter shows it, and a change of the compiler makes it go
-        text = f"{Conclusion.SEVERAL}: {'; '.join((stays[0], *families))}"
-        return TriageResult(
-            Conclusion.SEVERAL, text, (*reasons, *notes), tuple(hints), baseline, tuple(tried)
-        )
-    if len(families) == 1:
+        why = f"{same[0].variant.name}: the machine code is the same as with nothing changed"
+        return result(Conclusion.FLAKY, str(Conclusion.FLAKY), (why, *notes), ())
+    if baseline.cause:
+        return result(Conclusion.DECIDED, baseline.cause, because, then)
+    # The interpreter, say, compiles nothing: where the symptom stays with it, the compiler is not needed for
+    # it. If a change of the compiler removes it all the same, the two contradict each other.
+    if stays and not causes:
+        return result(Conclusion.DECIDED, f"decided: {stays[0]}", tuple(notes), then)
+    several = [*stays[:1], *families]
+    if len(several) == 1:
         places = dict.fromkeys(
             place
             for row in narrow
@@ -271,31 +264,25 @@ def judge(subject: Subject, baseline: Observation, tried: Sequence[Tried]) -> Tr
             for place in subject.lines(row.variant.meaning.line)
         )
         details = [*places, *(swap for row in narrow if (swap := _swap(row)))]
-        text = ", ".join((families[0], *details))
-        return TriageResult(
-            Conclusion.DECIDED, text, (*reasons, *notes), tuple(hints), baseline, tuple(tried)
-        )
-    if families:
-        text = f"{Conclusion.SEVERAL}: {'; '.join(families)}"
-        return TriageResult(
-            Conclusion.SEVERAL, text, (*reasons, *notes), tuple(hints), baseline, tuple(tried)
-        )
+        return result(Conclusion.DECIDED, ", ".join((families[0], *details)), because, then)
+    if several:
+        return result(Conclusion.SEVERAL, f"{Conclusion.SEVERAL}: {'; '.join(several)}", because, then)
     lead = f"{Conclusion.NONE} of this Triton" if names else str(Conclusion.NONE)
-    return TriageResult(Conclusion.NONE, lead, (*reasons, *notes), tuple(hints), baseline, tuple(tried))
+    return result(Conclusion.NONE, lead, because, then)
 
 
 def _reason(tried: Tried) -> str:
-    """Explain what it means that the symptom is gone."""
+    """Explain the conclusion from a symptom that is gone."""
     return ": ".join(filter(None, (tried.variant.name, _swap(tried), tried.variant.meaning.gone)))
 
 
 def _swap(tried: Tried) -> str:
-    """Name both ptxas of an exchange; empty where its own was used."""
+    """Name both ptxas of an exchange; empty where Triton's own was used."""
     return " instead of ".join(reversed(tried.observation.swapped))
 
 
 def _next(subject: Subject, tried: Tried) -> str:
-    """Return the next thing to do; with a command where the row has a place for one."""
+    """Return the next thing to do, with a command where the row has a place for one."""
     variant = tried.variant
     other = variant.change.version(subject.triton) if variant.change.release else ""
     text = variant.meaning.next.replace("{ptxas}", (tried.observation.swapped or ("",))[-1])
@@ -305,55 +292,59 @@ def _next(subject: Subject, tried: Tried) -> str:
     return text.replace("{bisect}", command) if command else ""
 
 
-_LONGEST = 72  # characters of what was seen
+_LONGEST = 72  # characters of an observation
 _SAME = "the same"  # as in the first row
 
 
-def table(answer: TriageResult) -> Grid:
+def table(result: TriageResult) -> Grid:
     """Return the table of changes and observations."""
     columns = ["changed", "symptom", "seen", "s"]
-    return tables.plain("one change at a time", columns, rows(answer), right=["s"])
+    return tables.plain("one change at a time", columns, rows(result), right=["s"])
 
 
-def rows(answer: TriageResult) -> list[list[str]]:
-    """Give each test a line of text; a message that repeats the first row's is not shown again."""
-    first = _text(answer.baseline)
-    shown = [_row("nothing changed", answer.baseline)]
-    shown += [_row(row.variant.name, row.observation, first) for row in answer.tried]
+def rows(result: TriageResult) -> list[list[str]]:
+    """Return a row for each test; a message that repeats the first row's is shortened."""
+    first = _text(result.baseline)
+    shown = [_row("nothing changed", result.baseline)]
+    shown += [_row(row.variant.name, row.observation, first) for row in result.tried]
     return shown
 
 
-def lines(answer: TriageResult) -> Iterator[str]:
-    """The verdict, what it rests on, and what to do."""
-    yield f"verdict: {answer.text}"
-    yield from (f"  {line}" for line in answer.reasons)
-    yield from (f"  next: {line}" for line in answer.next)
+def lines(result: TriageResult) -> Iterator[str]:
+    """Yield the conclusion, its reasons, and the next steps."""
+    yield f"verdict: {result.text}"
+    yield from (f"  {line}" for line in result.reasons)
+    yield from (f"  next: {line}" for line in result.next)
 
 
-def as_json(answer: TriageResult, about: dict[str, Any]) -> dict[str, Any]:
-    """Everything.
+def as_json(result: TriageResult, about: dict[str, Any]) -> dict[str, Any]:
+    """Return the whole result as JSON data.
 
     Args:
-        answer: the verdict.
-        about: what was tested, by what.
+        result: the result.
+        about: the subject and its Triton.
     """
     return {
         "schema": 1,
         **about,
-        "answer": answer.conclusion.name.lower(),
-        "decided": answer.decided,
-        "verdict": answer.text,
-        "reasons": list(answer.reasons),
-        "next": list(answer.next),
-        "baseline": _seen(answer.baseline),
+        "answer": result.conclusion.name.lower(),
+        "decided": result.decided,
+        "verdict": result.text,
+        "reasons": list(result.reasons),
+        "next": list(result.next),
+        "baseline": _observation_as_json(result.baseline),
         "tried": [
-            {"variant": row.variant.name, "family": row.variant.meaning.family, **_seen(row.observation)}
-            for row in answer.tried
+            {
+                "variant": row.variant.name,
+                "family": row.variant.meaning.family,
+                **_observation_as_json(row.observation),
+            }
+            for row in result.tried
         ],
     }
 
 
-def _seen(observation: Observation) -> dict[str, Any]:
+def _observation_as_json(observation: Observation) -> dict[str, Any]:
     return {
         "symptom": SYMPTOM[observation.verdict],
         "figures": observation.figures,
@@ -364,12 +355,12 @@ def _seen(observation: Observation) -> dict[str, Any]:
 
 
 def in_short(observation: Observation) -> str:
-    """Say what was seen in one line; triage.json and the logs have all of it."""
+    """Return an observation in one line; triage.json and the logs have all of it."""
     return tables.clipped(_text(observation), _LONGEST)
 
 
 def _text(observation: Observation) -> str:
-    """All that was seen, in one line."""
+    """Return the whole observation in one line."""
     return " ".join(", ".join(filter(None, (observation.figures, observation.why))).split())
 
 

@@ -10,8 +10,8 @@ import pytest
 from tritonsmith.core.errors import UsageError
 from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Verdict
-from tritonsmith.lab.triage import check, verdict
-from tritonsmith.lab.triage.program import CommandSubject
+from tritonsmith.lab.triage import verdict
+from tritonsmith.lab.triage.program import CommandSubject, parse_check, script_of
 from tritonsmith.lab.triage.verdict import Conclusion, TriageResult
 
 COMPILED = (  # as Triton leaves it
@@ -25,7 +25,7 @@ def subject(folder: Path, text: str, asked: str = "out ~ reference") -> CommandS
     """A script that is to be checked."""
     (folder / "script.py").write_text(text, encoding="utf-8")
     argv = ("python", "script.py")
-    return CommandSubject(argv, Path(sys.executable), folder, folder / "out", 0, check.parse(asked))
+    return CommandSubject(argv, Path(sys.executable), folder, folder / "out", 0, parse_check(asked))
 
 
 def judged(folder: Path, text: str, asked: str = "out ~ reference") -> TriageResult:
@@ -121,15 +121,15 @@ def test_the_script_is_the_main_module(tmp_path: Path) -> None:
 )
 def test_what_is_no_check(text: str, said: str) -> None:
     with pytest.raises(UsageError, match=said):
-        check.parse(text)
+        parse_check(text)
 
 
 @pytest.mark.parametrize("argv", [("make",), ("python", "-m", "pytest"), ("make", "x.py"), ()])
 def test_a_check_needs_a_script(argv: tuple[str, ...]) -> None:
     with pytest.raises(UsageError, match="about a Python script"):
-        check.script_of(argv)
+        script_of(argv)
 
 
 def test_commas_of_an_expression_are_no_tolerances() -> None:
-    made = check.parse("f(a, b) ~ g([1, 2], c), rtol=1e-2")
+    made = parse_check("f(a, b) ~ g([1, 2], c), rtol=1e-2")
     assert (made.left, made.right, made.rtol, made.atol) == ("f(a, b)", "g([1, 2], c)", 0.01, None)

@@ -10,9 +10,9 @@ import pytest
 from tritonsmith.core.errors import StepError
 from tritonsmith.core.plan import Plan
 from tritonsmith.lab.model import Observation, Verdict
-from tritonsmith.lab.triage import other_ptxas
+from tritonsmith.lab.triage import other_tools
 from tritonsmith.lab.triage import variant as variants
-from tritonsmith.lab.triage.other_ptxas import OwnPtxas
+from tritonsmith.lab.triage.other_tools import OwnPtxas
 from tritonsmith.lab.triage.variant import TriageChange
 from tritonsmith.wheels import ptxas
 from tritonsmith.wheels.ptxas import RegistryPtxas
@@ -64,7 +64,7 @@ def tested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Obs
     ) -> Observation:
         [change] = [row.change for row in variants.every() if row.name == name]
         facts = OwnPtxas(tmp_path / "python", tmp_path / "triton", frozenset(gpus), asked, tmp_path)
-        return other_ptxas.test(change, triton, facts, look, lambda _name: log)
+        return other_tools.test_by_ptxas(change, triton, facts, look, lambda _name: log)
 
     return test
 

@@ -13,7 +13,6 @@ from tritonsmith.core.errors import StepError
 from tritonsmith.facts import gpus
 from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict
-from tritonsmith.lab.triage import check as result_check
 from tritonsmith.lab.triage import program, verdict
 from tritonsmith.lab.triage import variant as variants
 from tritonsmith.lab.triage.program import CommandSubject
@@ -149,7 +148,7 @@ def test_a_launcher_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     text = f"import os, pathlib, sys\n{COMPILES}{ends}"
     runner = subject(tmp_path, text)
     runner.argv = (*runner.argv, "more")
-    runner.check = result_check.parse(checked) if checked else None
+    runner.check = program.parse_check(checked) if checked else None
     assert runner.baseline().verdict is Verdict.BAD
     seen = runner.test(replace(gsan, launcher="launched"))
     assert (seen.verdict, seen.figures) == (Verdict.OTHER, "Write after read race detected")

@@ -37,26 +37,26 @@ def manifest(name: str, *points: Point) -> Manifest:
 
 
 def test_passes_of_both_reports() -> None:
-    assert list(kernel.passes(LOG)) == [
+    assert list(kernel.pass_times(LOG)) == [
         (3.7846, "ConvertTritonGPUToLLVM"),
         (40.285, "GPU Load and Store Vectorizer"),
     ]
 
 
 def test_what_takes_a_share_is_told() -> None:
-    told = list(kernel.sentences([point(LOG, ttir=0.1, llir=21.3, ptx=18.0, cubin=1.6)]))
+    told = list(kernel.slow_parts([point(LOG, ttir=0.1, llir=21.3, ptx=18.0, cubin=1.6)]))
     assert told == [
         "of 41.0 CPU s: llir 21.3, ptx 18.0",
         "passes, by the compiler's clock, of 100.0 s: GPU Load and Store Vectorizer 40.3 s",
     ]
-    assert next(kernel.sentences([point(cubin=9.0, llir=1.0)])).endswith("cubin (ptxas) 9.0, llir 1.0")
+    assert next(kernel.slow_parts([point(cubin=9.0, llir=1.0)])).endswith("cubin (ptxas) 9.0, llir 1.0")
 
 
 def test_cpu_time_stands_for_wall_time() -> None:
-    made = kernel.by_cpu(manifest("a", point(llir=2.0), point()))
+    made = kernel.with_cpu_seconds(manifest("a", point(llir=2.0), point()))
     assert [one.seconds for one in made.points] == [2.0, 100.0]
 
 
 def test_a_little_quicker_is_not_quicker() -> None:
-    assert kernel.takes_most_time(10.0, manifest("b", point(llir=8.0)))
-    assert not kernel.takes_most_time(10.0, manifest("b", point(llir=5.0)))
+    assert kernel.too_slow(10.0, manifest("b", point(llir=8.0)))
+    assert not kernel.too_slow(10.0, manifest("b", point(llir=5.0)))

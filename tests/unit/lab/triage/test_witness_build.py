@@ -14,9 +14,9 @@ from tritonsmith.core.errors import FactError
 from tritonsmith.facts import libtriton
 from tritonsmith.facts.libtriton import Libtriton
 from tritonsmith.lab.model import Observation, Verdict
-from tritonsmith.lab.triage import check
+from tritonsmith.lab.triage import other_tools
 from tritonsmith.lab.triage import variant as variants
-from tritonsmith.lab.triage.check import WitnessBuild
+from tritonsmith.lab.triage.other_tools import BuildKind, WitnessBuild
 from tritonsmith.lab.triage.variant import TriageChange
 
 ASSERTED = "python: /src/lib/Coalesce.cpp:100: void f(int): Assertion `!x.empty()' failed.\nAborted\n"
@@ -52,9 +52,9 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]
     return made
 
 
-def found(kind: check.BuildKind, python: Path) -> WitnessBuild:
+def found(kind: BuildKind, python: Path) -> WitnessBuild:
     """The build that is asked."""
-    return check.find(kind, python, "3.9.0", Workspace(python.parents[4]))
+    return other_tools.find_build(kind, python, "3.9.0", Workspace(python.parents[4]))
 
 
 def test_the_same_commit_comes_first_and_then_the_newest(make: Callable[..., Path]) -> None:
@@ -105,9 +105,7 @@ def test_the_commit_of_a_wheel_is_not_known(make: Callable[..., Path]) -> None:
         ("address", "asserts", "Debug"),
     ],
 )
-def test_what_is_no_such_build(
-    make: Callable[..., Path], kind: check.BuildKind, has: str, build_type: str
-) -> None:
+def test_what_is_no_such_build(make: Callable[..., Path], kind: BuildKind, has: str, build_type: str) -> None:
     tested = make("tested", "", "a" * 40)
     make("dev", has, "b" * 40, build_type=build_type)
     with pytest.raises(FactError, match="needs a build with") as caught:
@@ -157,7 +155,7 @@ def test_what_is_an_answer(tmp_path: Path, seen: Verdict, log: str, answer: Verd
         assert (one, python) == (replace(change, says=""), build.env.python)
         return Observation(seen, "exit code 1")
 
-    told = check.test(change, build, space, look, lambda _name: log)
+    told = other_tools.test_by_build(change, build, space, look, lambda _name: log)
     assert told.verdict is answer
     assert told.figures.startswith(figures)
     assert answer is not Verdict.SKIP or told.why == "an assertions build does not report it: exit code 1"
@@ -183,8 +181,8 @@ def test_what_is_an_answer(tmp_path: Path, seen: Verdict, log: str, answer: Verd
 )
 def test_the_first_error_of_asan_in_short(lines: list[str], said: str) -> None:
     head = "AddressSanitizer: heap-buffer-overflow on address 0x5020 at pc 0x7f bp 0x7f sp 0x7f"
-    assert check.short(head, lines) == said
+    assert other_tools.short_error(head, lines) == said
 
 
 def test_no_error_is_no_text() -> None:
-    assert check.short("", []) == ""
+    assert other_tools.short_error("", []) == ""
