@@ -1,6 +1,7 @@
-"""IR text with plainer control flow: branches go one way, loops become their body, choices a side.
+"""Edits that make the control flow of IR text simpler.
 
-Blocks that nobody reaches go, parameters of blocks, and what a loop carries along, value by value.
+Branches go one way, a loop is replaced by its body, a choice by one side. Unreachable blocks are removed,
+parameters of blocks, and the values that a loop carries, one by one.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ _LABEL = re.compile(r"\s*(\^[\w$.\-]+)")
 _TARGET = re.compile(r"\^[\w$.\-]+")
 _DEFINED = r"%[\w$.\-]+"
 _NAME = rf"{_DEFINED}(?:#\d+)?"
+# `%r:2 = scf.for %i = %lb to %ub step %s iter_args(%a = %0, %b = %1) -> (f32, i32) : i32`
 _FOR = re.compile(
     rf"(?P<results>\s*(?:{_DEFINED}(?::\d+)?\s*=\s*)?)scf\.for\s+(?:unsigned\s+)?(?P<iv>{_NAME})\s*=\s*(?P<lb>{_NAME})\s+to\s+{_NAME}\s+step\s+{_NAME}"
     r"(?P<carried>\s+iter_args\((?P<pairs>.*)\)\s*->\s*\((?P<types>.*)\))?(?P<rest>\s*(?::\s*\w+\s*)?)$",
@@ -32,12 +34,12 @@ class BlockParameter:
     """A parameter of a block.
 
     Attributes:
-        function: that the block is in.
+        function: the function with the block.
         label: of the block.
         begin: offset of the block's line.
-        number: which one.
+        number: its place among the parameters of the block.
         name: `%3`.
-        type: of it.
+        type: its type.
     """
 
     function: Op
@@ -49,23 +51,25 @@ class BlockParameter:
 
 
 def straighter(source: IrText) -> Iterator[str]:
-    """For each branch: the text in which it returns, or goes one way; without blocks that nobody reaches."""
+    """Yield the text in which a branch returns or goes one way, for each; without unreachable blocks."""
     for function in source.functions():
         for region in function.regions:
             for op in region.ops if region.labels else ():
                 for text in _ways(op, region, function.name.partition(".")[0]):
                     line = f"{op.head[: len(op.head) - len(op.head.lstrip())]}{text}\n"
                     shorter = apply(source.text, [Edit(op.begin, op.end, line)])
+                    # No other edit removes the terminator of a block, and so none removes the block.
                     yield reached(shorter)
 
 
 def merged(source: IrText) -> Iterator[str]:
-    """For each block that the one before it alone goes to: the text in which the two are one."""
+    """Yield the text in which a block and the only one that branches to it are one, for each such block."""
     for function in source.functions():
         for region in function.regions:
             for begin, end in region.labels:
                 label = _LABEL.match(source.text[begin:end])
                 before = next((op for op in region.ops if op.end == begin), None)
+                # The operands of the branch would have to take the place of a block's parameters.
                 if not label or before is None or "(" in source.text[begin:end].partition("//")[0]:
                     continue
                 named = [op for op in region.ops if label[1] in _TARGET.findall(op.head)]
@@ -77,6 +81,7 @@ def _ways(op: Op, region: Region, dialect: str) -> Iterator[str]:
     targets = list(_targets(op.head))
     if not op.terminator or not targets:
         return
+    # A `return` without operands that is there already is spelled as its dialect wants it.
     returns = (op_before.head.strip() for op_before in region.ops if op_before.name.endswith("return"))
     yield next((text for text in returns if "%" not in text), f"{dialect}.return")
     if len(targets) > 1:
@@ -86,7 +91,7 @@ def _ways(op: Op, region: Region, dialect: str) -> Iterator[str]:
 
 
 def reached(text: str) -> str:
-    """The text without blocks that nobody reaches."""
+    """Return the text without unreachable blocks."""
     changed = []
     source = parse(text)
     for function in source.functions():
@@ -104,7 +109,7 @@ def reached(text: str) -> str:
 
 
 def _blocks(text: str, region: Region) -> dict[str, tuple[int, int]]:
-    """Label to offsets of the block; the first has none."""
+    """Map the label of each block, which is empty for the first one, to its offsets."""
     starts = [("", region.begin)]
     for begin, end in region.labels:
         if match := _LABEL.match(text[begin:end]):
@@ -114,8 +119,8 @@ def _blocks(text: str, region: Region) -> dict[str, tuple[int, int]]:
 
 
 def parameters(source: IrText) -> tuple[BlockParameter, ...]:
-    """Parameters of all blocks of functions."""
-    parameters_found = []
+    """Return the parameters of all blocks of functions."""
+    listed = []
     for function in source.functions():
         for region in function.regions:
             for begin, end in region.labels:
@@ -126,12 +131,12 @@ def parameters(source: IrText) -> tuple[BlockParameter, ...]:
                     continue
                 for number, parameter in enumerate(split_outside_brackets(line[place[0] : place[1]], ",")):
                     name, kind = (part.strip() for part in parameter.partition(":")[::2])
-                    parameters_found.append(BlockParameter(function, label[1], begin, number, name, kind))
-    return tuple(parameters_found)
+                    listed.append(BlockParameter(function, label[1], begin, number, name, kind))
+    return tuple(listed)
 
 
 def without_parameters(source: IrText, gone: Sequence[BlockParameter]) -> str | None:
-    """The text without some parameters: who used one uses a new argument of the function."""
+    """Return the text without some parameters, whose users use new arguments of the function."""
     text, changed = source.text, []
     added: dict[Op, list[str]] = defaultdict(list)
     for number, parameter in enumerate(gone):
@@ -164,7 +169,8 @@ def without_parameters(source: IrText, gone: Sequence[BlockParameter]) -> str | 
 
 
 def _in_branches(function: Op, label: str, numbers: set[int], changed: list[Edit]) -> Iterator[Edit]:
-    """The changes, with those in branches to a block made in what is left of their operands."""
+    """Yield the edits, those in branches to a block applied to the operands that are left of it."""
+    # A branch is replaced as a whole, and `apply` would drop the edits inside it.
     left = list(changed)
     for op in function.regions[0].ops:
         for first, last in _targets(op.head):
@@ -179,7 +185,7 @@ def _in_branches(function: Op, label: str, numbers: set[int], changed: list[Edit
 
 
 def _fewer(target: str, numbers: set[int]) -> str:
-    """`^bb1(%0, %1 : i32, i64)` without some."""
+    """Return `^bb1(%0, %1 : i32, i64)` without some of its operands."""
     place = bracketed(target, target.find("("))
     if not place:
         return target
@@ -204,10 +210,10 @@ class Loop:
     """An `scf.for`.
 
     Attributes:
-        op: it.
+        op: the operation.
         match: its head, by `_FOR`.
-        pairs: what is carried along: name in the body, and what it begins with.
-        types: of these.
+        pairs: the values that it carries: name in the body, and value at the start.
+        types: their types.
     """
 
     op: Op
@@ -217,7 +223,7 @@ class Loop:
 
 
 def loop(op: Op) -> Loop | None:
-    """The loop that an operation is; None if it is none, or spelled in another way."""
+    """Read an operation as a loop; None if it is none, or spelled in another way."""
     if op.name != "scf.for" or len(op.regions) != 1 or op.regions[0].labels:
         return None
     match = _FOR.fullmatch(op.head.rstrip())
@@ -236,7 +242,7 @@ def loop(op: Op) -> Loop | None:
 
 
 def unwrapped(source: IrText) -> Iterator[str]:
-    """For each loop and each side of a choice: the text with the body alone, run once."""
+    """Yield the text with the body in the place of the operation, for each loop and each side of a choice."""
     for op in source.ops():
         if for_loop := loop(op):
             values = {for_loop.match["iv"]: for_loop.match["lb"], **dict(for_loop.pairs)}
@@ -249,7 +255,7 @@ def unwrapped(source: IrText) -> Iterator[str]:
 
 
 def _inlined(source: IrText, op: Op, region: Region, values: dict[str, str]) -> str | None:
-    """The body in the place of the operation."""
+    """Return the text with the body in the place of the operation."""
     if region.labels:
         return None
     text = source.text
@@ -260,6 +266,7 @@ def _inlined(source: IrText, op: Op, region: Region, values: dict[str, str]) -> 
     body = text[region.begin : last.begin if last else region.end]
     around = text[: op.begin] + text[op.end :]
     number = max((int(digits) for digits in _FRESH.findall(text)), default=-1) + 1
+    # A name of the body is free outside, so the text around it may have the same one for another value.
     names = dict(values)
     for inner in region.ops:
         for name, _ in inner.results:
@@ -281,7 +288,7 @@ def _inlined(source: IrText, op: Op, region: Region, values: dict[str, str]) -> 
 
 
 def lighter(source: IrText) -> Iterator[str]:
-    """For each value that a loop carries along: the text in which it keeps what it begins with."""
+    """Yield the text in which a value that a loop carries keeps its start, for each such value."""
     for op in source.ops():
         if for_loop := loop(op):
             for number in reversed(range(len(for_loop.pairs))):
@@ -333,8 +340,9 @@ def _operands(op: Op) -> list[str]:
 
 
 def _renamed(text: str, names: dict[str, str]) -> str:
-    """A text with values replaced, all at once."""
+    """Return a text with other names for values."""
     if not names:
         return text
+    # All at once, as a new name may be one that is replaced itself; the longest first, as `%1` begins `%1#0`.
     listing = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
     return re.sub(rf"({listing})(?![\w$\-]|\.\w)", lambda match: names[match[1]], text)

@@ -1,7 +1,6 @@
-"""IR text made smaller: operations are cut out, then arguments that nobody uses, attributes and aliases.
+"""Edits that make IR text smaller: they remove operations, unused arguments, attributes and aliases.
 
-Who used what an operation made uses a new argument of the function. Its type is what the text tells, a guess
-that a parser will check.
+The users of a removed operation use a new argument of the function instead.
 """
 
 from __future__ import annotations
@@ -15,14 +14,18 @@ from dataclasses import dataclass, replace
 from tritonsmith.core.text import split_outside_brackets
 from tritonsmith.ir.ir_text import MODULE, IrText, Op, bracketed, scope, uses
 
+# The edits work on the text, as a dump of any release has to be read: its dialects are in no parser but the
+# one of that Triton. A wrong edit costs one test, which that parser refuses.
 _VALUE = re.compile(r"(%[\w$\-]+(?:\.\w+)*)(?:#(\d+))?")
 _Use = tuple[int, int, int]  # begin, end, which of the results
 _ELEMENT = re.compile(r"((?:tensor|vector)<(?:[\d?]+x)*)(!tt\.ptr<[^<>]*>|[^,<>]+)(.*>)", re.DOTALL)
 _POINTER = re.compile(r"!tt\.ptr<([^<>,]+)(?:, \d+)?>")
+# Operations whose text has the type of the operands, from which that of the result follows.
 _COMPARES = ("cmpi", "cmpf", "icmp", "fcmp")
 _TOKENS = ("async_copy_global_to_local", "async_commit_group", "async_wait")
-_ALIAS = re.compile(r"([#!][\w$.\-]+)\s*=")
+# An attribute list, and not the brace of a region: that ends its line, and a list is closed there.
 _LIST = re.compile(r"(?:\battributes\s*)?(?<![<\w])\{(?=[^\n{}]*[^\s{}][^\n]*\})")
+_ALIAS = re.compile(r"([#!][\w$.\-]+)\s*=")
 
 
 class Cutter:
@@ -44,12 +47,12 @@ class Cutter:
         return tuple(op for op in self._ops if op.name not in MODULE and not op.terminator)
 
     def left(self, ops: Sequence[Op], gone: Iterable[Op]) -> list[Op]:
-        """Return the operations that do not go with one of the others."""
+        """Return those operations that are neither gone nor inside one that is."""
         cut = set(gone)
         return [op for op in ops if op not in cut and not self._covered(op, cut)]
 
     def cut(self, ops: Iterable[Op]) -> str | None:
-        """Return the text without these operations; None if it cannot be without them."""
+        """Return the text without these operations; None if there is none."""
         gone = set(ops)
         while True:
             more, arguments, renamed = self._patch(gone)
@@ -65,7 +68,7 @@ class Cutter:
         return apply(self._source.text, [*spans, *renamed, *(edit for edit in added if edit)])
 
     def _patch(self, gone: set[Op]) -> tuple[set[Op] | None, dict[Op, list[str]], list[Edit]]:
-        """Operations that have to go too, or None; new arguments of functions; uses that change."""
+        """Return the operations that have to go too, or None; new arguments by function; changed uses."""
         arguments: dict[Op, list[str]] = defaultdict(list)
         renamed: list[Edit] = []
         more: set[Op] = set()
@@ -80,7 +83,7 @@ class Cutter:
                 continue
             function = self._function(op)
             known = self._known(op)
-            # No type, no argument: then the users have to go, too, but a block keeps its terminator.
+            # An argument needs a type. Without one its users have to go, but a block keeps its terminator.
             if known is None or function is None:
                 users = {self._at(use[0]) for _, use in left}
                 if any(user is None or user.terminator for user in users):
@@ -108,7 +111,7 @@ class Cutter:
         return around is not None
 
     def _uses(self, op: Op) -> Iterable[tuple[int, _Use]]:
-        """Yield the uses of an operation's results: the result's number, and the place."""
+        """Yield the uses of an operation's results: the number of the result, and the place."""
         first = 0
         begin, end = scope(op)
         for name, count in op.results:
@@ -139,12 +142,13 @@ class Cutter:
 
 def arguments(text: str, function: Op) -> tuple[int, int] | None:
     """Return the offsets of a function's arguments, between the brackets; None if it has none of its own."""
+    # After the name: `tt.func public @k(...)`, and attributes before it may have brackets, too.
     at = function.head.find("(", max(function.head.find("@"), 0))
     return bracketed(text, function.begin + at, function.end) if at >= 0 else None
 
 
 def argument(text: str, function: Op, added: Sequence[str]) -> Edit | None:
-    """The change that gives a function more arguments; None if it has no list of them."""
+    """Return the edit that gives a function more arguments; None if it has no list of them."""
     place = arguments(text, function)
     if place is None:
         return None
@@ -167,7 +171,7 @@ class Edit:
 
 
 def apply(text: str, edits: Iterable[Edit]) -> str:
-    """The text with all edits made; one that lies in another goes with it."""
+    """Return the text with all edits made; an edit inside another one is dropped."""
     parts, at = [], 0
     for edit in sorted(set(edits), key=lambda edit: (edit.begin, -edit.end)):
         if edit.begin < at:
@@ -178,7 +182,7 @@ def apply(text: str, edits: Iterable[Edit]) -> str:
 
 
 def result_types(op: Op, text: str) -> tuple[str, ...] | None:
-    """Types of all results of an operation, in order; None if the text of the source does not tell."""
+    """Return the types of all results of an operation, in order; None if its text does not name them."""
     count = sum(number for _, number in op.results)
     types = list(_results(op, text))
     return tuple(types) if len(types) == count and all(types) else None
@@ -191,11 +195,13 @@ def _results(op: Op, text: str) -> Iterator[str]:
         yield f"!{op.name.partition('.')[0]}.async.token"
         return
     tail = text[op.regions[-1].end : op.end].lstrip(" })") if op.regions else op.head
-    stated = _said(tail) or (_said(op.head.rstrip().removesuffix("(")) if op.regions else "")
+    # `scf.if ... -> (f32) {` names them before its regions, `tt.reduce ... : (...) -> f32` behind them.
+    stated = _stated_types(tail) or (_stated_types(op.head.rstrip().removesuffix("(")) if op.regions else "")
     if not stated:
-        if op.name == "arith.constant":  # true, false
+        if op.name == "arith.constant":  # `arith.constant true` is printed without its type
             yield "i1"
         return
+    # `: (i32) -> f32` and `: i32 to f32` name the result last; without either, the one type is that of all.
     *_, last = split_outside_brackets(stated, "->")
     *_, last = split_outside_brackets(last, " to ")
     if last.startswith("(") and last.endswith(")"):
@@ -213,8 +219,8 @@ def _results(op: Op, text: str) -> Iterator[str]:
         yield from types[:count]
 
 
-def _said(text: str) -> str:
-    """Return the types that an operation states: after the last `:`, or after `->` if there is none."""
+def _stated_types(text: str) -> str:
+    """Return the types that an operation names: after the last `:`, or after `->` if there is none."""
     line = text.strip().removesuffix("{").strip()
     parts = split_outside_brackets(line, " : ")
     if len(parts) > 1 and not (
@@ -226,7 +232,7 @@ def _said(text: str) -> str:
 
 
 def _spelled(text: str, op: Op) -> str:
-    """A type without what its operation leaves out: `<128xf16, #shared>` of a memdesc."""
+    """Complete a type that its operation abbreviates: `<128xf16, #shared>` of a memdesc."""
     return f"!{op.name.partition('.')[0]}.memdesc{text}" if text.startswith("<") else text
 
 
@@ -245,13 +251,13 @@ def _pointee(text: str) -> str:
 
 @dataclass(frozen=True)
 class Piece:
-    """A part of a list that can go.
+    """An item of a list that can be removed.
 
     Attributes:
-        group: offsets of the list that it is in.
-        begin: offset.
+        group: offsets of the list.
+        begin: offset of the item.
         end: offset after it.
-        outer: offsets of what goes when the list becomes empty: its brackets; None if an empty list may stay.
+        outer: offsets of the list with its brackets, which go when it becomes empty; None if they stay.
     """
 
     group: tuple[int, int]
@@ -261,9 +267,9 @@ class Piece:
 
 
 def without_aliases(source: IrText) -> str:
-    """The text without the aliases that nobody names."""
+    """Return the text without unused aliases."""
     text = source.text
-    while True:
+    while True:  # an alias may be used by another one that is unused itself
         aliases = parse_aliases(text)
         unused = [
             Edit(begin, end)
@@ -276,14 +282,14 @@ def without_aliases(source: IrText) -> str:
 
 
 def parse_aliases(text: str) -> Iterator[tuple[int, int, str]]:
-    """Begin, end and name of each `#name = ...`."""
+    """Yield begin, end and name of each `#name = ...`."""
     for match in re.finditer(r"^[#!][^\n]*(?:\n|\Z)", text, re.MULTILINE):
         if name := _ALIAS.match(match[0]):
             yield match.start(), match.end(), name[1]
 
 
 def unused_arguments(source: IrText) -> tuple[Piece, ...]:
-    """Arguments of functions that nothing in them uses."""
+    """Return the arguments of functions that nothing in them uses."""
     unused = []
     for function in source.functions():
         place = arguments(source.text, function)
@@ -298,7 +304,7 @@ def unused_arguments(source: IrText) -> tuple[Piece, ...]:
 
 
 def attributes(source: IrText) -> tuple[Piece, ...]:
-    """Entries of all `{...}` that are attributes: of modules, functions, arguments and operations."""
+    """Return the entries of all attribute lists: of modules, functions, arguments and operations."""
     return tuple(piece for op in source.ops() for piece in _attributes(source.text, op))
 
 
@@ -317,7 +323,7 @@ def _attributes(text: str, op: Op) -> Iterator[Piece]:
 
 
 def _pieces(text: str, begin: int, end: int) -> Iterator[Piece]:
-    """Parts of a list between commas."""
+    """Yield the items of a list."""
     at = begin
     for part in split_outside_brackets(text[begin:end], ","):
         if part:
@@ -327,7 +333,7 @@ def _pieces(text: str, begin: int, end: int) -> Iterator[Piece]:
 
 
 def without_pieces(source: IrText, gone: Sequence[Piece]) -> str:
-    """The text without some pieces."""
+    """Return the text without some pieces."""
     changed, cut = [], {piece.begin for piece in gone}
     for group, outer in dict.fromkeys((piece.group, piece.outer) for piece in gone):
         every = list(_pieces(source.text, *group))

@@ -1,16 +1,7 @@
-"""Python source made smaller: a text as a tree, edited at numbered nodes, and back.
+"""Edits that make Python source smaller: of statements, calls, expressions, keywords and parameters.
 
-Statements are removed or replaced by what stands in them; functions that a kernel calls are put in the
-place of the call. What comes out is always Python that parses and names what it has.
-
-The standard library's `ast` does: what comes out has no comments and one way of spacing, which is how a
-minimal example looks. A tree that keeps the layout (libcst) would keep what is to go; a generic reducer
-(shrinkray, picire) knows neither signatures nor launches, and would ask the compiler about texts that do
-not even parse.
-
-Python source made smaller: expressions by an operand or a constant, keywords and decorators, parameters.
-
-A parameter goes with its argument in every call, or is replaced by a value.
+A text is parsed, edited at nodes that have numbers, and written again. The result always parses, and reads no
+name that it does not bind.
 """
 
 from __future__ import annotations
@@ -27,6 +18,9 @@ from typing import Any
 
 from tritonsmith.worker.load import needed
 
+# The standard library's `ast` is enough: the result has no comments and one way of spacing, which is how a
+# minimal example looks. A tree that keeps the layout (libcst) would keep what is to go, and a generic reducer
+# (shrinkray, picire) would ask the compiler about texts that do not even parse.
 Place = tuple[int, str | None]  # number of a node, and the text with an edit there
 
 _FIRST = ("range", "static_range")  # `tl.range` ends so, too
@@ -37,19 +31,19 @@ _MODULE = frozenset({"__name__", "__file__", "__doc__", "__builtins__", "__annot
 
 
 def needed_only(text: str, kernel: str) -> str | None:
-    """The text with those statements of the module that a kernel needs: what the compiler's worker runs."""
+    """Return the text with those statements of the module that a kernel needs, as the worker runs them."""
     module = ast.parse(text)
     module.body = needed(module, kernel) or module.body
     return text_of(module, text)
 
 
 def removable(text: str, kernel: str, *, top: bool = False) -> list[int]:
-    """Numbers of the statements that may go, the last one first: who uses a value goes before who makes it.
+    """Return the numbers of the statements that can be removed, the last one first.
 
     Args:
         text: the module.
-        kernel: which stays; empty if any may go.
-        top: those of the module only.
+        kernel: name of the function that stays; empty if any can go.
+        top: list the statements of the module only, and none of its functions.
     """
     module, nodes = parsed(text)
     kept = kernel_of(module, kernel)
@@ -62,11 +56,11 @@ def removable(text: str, kernel: str, *, top: bool = False) -> list[int]:
         and node is not kept
         and (id(node) in here or not top)
     ]
-    return numbers[::-1]
+    return numbers[::-1]  # a value's users go before the statement that binds it
 
 
 def unwrapped(text: str, begin: int) -> Iterator[Place]:
-    """Choices replaced by one side, loops by their first iteration, `with` and `try` by their body.
+    """Replace choices by one side, loops by their first iteration, `with` and `try` by their body.
 
     Args:
         text: the module.
@@ -95,7 +89,7 @@ def _inside(node: ast.AST) -> Iterator[list[ast.stmt]]:
 
 
 def _start(iterated: ast.expr) -> ast.expr | None:
-    """The first value of a `range`."""
+    """Return the first value of a `range`."""
     if not isinstance(iterated, ast.Call) or not iterated.args:
         return None
     name = iterated.func.attr if isinstance(iterated.func, ast.Attribute) else ""
@@ -112,10 +106,10 @@ def _without_else(text: str, number: int) -> str | None:
 
 
 def copies(text: str) -> Iterator[str | None]:
-    """Names of a function with what they stand for in their place, or under one name.
+    """Replace names of a function by their values, or two names by one.
 
-    A name that is bound once stands for a name, a constant, or an earlier name that is bound once to the same
-    expression. Two names of which one is ever assigned to the other may be one.
+    A name that is bound once is replaced by a name, a constant, or an earlier name that is bound once to the
+    same expression. Two names become one if either is ever assigned to the other.
     """
     module, nodes = parsed(text)
     for function in functions(module):
@@ -141,7 +135,7 @@ def copies(text: str) -> Iterator[str | None]:
 
 
 def _assignment(node: ast.AST) -> tuple[str, ast.expr | None]:
-    """The name and the value of `name = value` and `name: constexpr = value`."""
+    """Return name and value of `name = value` and `name: constexpr = value`; empty and None for others."""
     if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
         return node.targets[0].id, node.value
     if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
@@ -150,7 +144,7 @@ def _assignment(node: ast.AST) -> tuple[str, ast.expr | None]:
 
 
 def parsed(text: str) -> tuple[ast.Module, list[ast.AST]]:
-    """The tree of a text, and its nodes in the order of the text: their places are their numbers."""
+    """Return the tree of a text, and its nodes in the order of the text: their places are their numbers."""
     tree = ast.parse(text)
     nodes: list[ast.AST] = []
     waiting: list[ast.AST] = [tree]
@@ -180,23 +174,23 @@ def functions(tree: ast.Module) -> list[ast.FunctionDef]:
 
 
 def replaced(text: str, new: Mapping[int, Replacement]) -> str | None:
-    """Return the text with other nodes at some numbers; None if that is no Python, or names what it lacks."""
+    """Return the text with other nodes at some numbers; None as for `text_of`."""
     tree, nodes = parsed(text)
     edited = _Replacer({id(nodes[number]): node for number, node in new.items()}).visit(tree)
     return text_of(edited, text)
 
 
 def without(text: str, numbers: Sequence[int]) -> str | None:
-    """Return the text without the nodes of some numbers, which stand in lists."""
+    """Return the text without the nodes of some numbers, which must be items of lists."""
     return replaced(text, dict.fromkeys(numbers))
 
 
 def text_of(tree: ast.Module, before: str) -> str | None:
-    """Return the text of a tree; None if it is no Python, or names what it does not bind, and `before` did.
+    """Return the text of a tree; None if it is no Python, or reads a name that only `before` binds.
 
     Args:
-        tree: with bodies that may have become empty.
-        before: the text that it was made of.
+        tree: a tree, in which bodies may have become empty.
+        before: the text before the edit.
     """
     for node in ast.walk(tree):
         if getattr(node, "body", None) == [] and not isinstance(node, ast.Module):
@@ -214,7 +208,7 @@ def text_of(tree: ast.Module, before: str) -> str | None:
 
 @lru_cache(maxsize=64)
 def unbound(text: str) -> frozenset[str]:
-    """Return names that are read somewhere and bound nowhere: such a text need not be tried."""
+    """Return the names that are read somewhere and bound nowhere."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         module = symtable.symtable(text, "candidate", "exec")
@@ -245,7 +239,7 @@ class _Replacer(ast.NodeTransformer):
 
 
 def named(node: ast.stmt, values: Mapping[str, ast.expr]) -> ast.stmt:
-    """A statement with expressions in the place of names that it reads, and names of those that it binds."""
+    """Return a statement with expressions for names that it reads, and names for those that it binds."""
     renamed: ast.stmt = _Renamer(values).visit(node)
     return renamed
 
@@ -262,10 +256,8 @@ class _Renamer(ast.NodeTransformer):
 
 
 def inlined(text: str) -> Iterator[str | None]:
-    """The text with one call less, for each statement that is a call of a function of the module.
-
-    Only of a function that returns at its end: then its statements do in the place of the call.
-    """
+    """Yield the text with a function's body in the place of a call, for each call that is a statement."""
+    # A function that returns in its middle has no statements that could stand there.
     module, nodes = parsed(text)
     known = {function.name: function for function in functions(module) if _simple(function)}
     for number, node in enumerate(nodes):
@@ -298,7 +290,7 @@ def _simple(function: ast.FunctionDef) -> bool:
 def _body(
     helper: ast.FunctionDef, call: ast.Call, node: ast.Expr | ast.Assign | ast.Return, taken: set[str]
 ) -> list[ast.stmt] | None:
-    """Return the statements that do what a call does."""
+    """Return the statements that replace a call; None if its arguments do not fit."""
     arguments = _given(helper, call)
     if arguments is None:
         return None
@@ -332,7 +324,8 @@ def _body(
 
 
 def _given(helper: ast.FunctionDef, call: ast.Call) -> dict[str, tuple[ast.expr, bool]] | None:
-    """Each parameter's argument, and whether it is a constant of the compile; None if one cannot be told."""
+    """Map parameters to their argument, and whether that is a constexpr; None if one has no argument."""
+    # `*args` and `**kwargs` hide which parameter gets what.
     if any(isinstance(argument, ast.Starred) for argument in call.args) or not all(
         argument.arg for argument in call.keywords
     ):
@@ -361,7 +354,7 @@ def _given(helper: ast.FunctionDef, call: ast.Call) -> dict[str, tuple[ast.expr,
 
 
 def _fresh(name: str, taken: set[str]) -> str:
-    """A name that the caller does not have yet."""
+    """Return a name that the caller does not have yet."""
     fresh, number = name, 1
     while fresh in taken:
         number += 1
@@ -379,7 +372,7 @@ _JIT = "jit"
 
 
 def keywords(text: str) -> list[int]:
-    """Numbers of the keyword arguments of calls, and of decorators other than the one that makes a kernel."""
+    """Return the numbers of keyword arguments, and of decorators other than the one that makes a kernel."""
     _, nodes = parsed(text)
     own = {
         id(decorator)
@@ -394,7 +387,7 @@ def keywords(text: str) -> list[int]:
 
 
 def simpler(text: str, begin: int) -> Iterator[Place]:
-    """Expressions replaced by a constant, or by a part of theirs: outer ones first.
+    """Replace expressions by a constant, or by a part of theirs, outer ones first.
 
     Args:
         text: the module.
@@ -415,7 +408,7 @@ def simpler(text: str, begin: int) -> Iterator[Place]:
 
 
 def constants(text: str, begin: int) -> Iterator[Place]:
-    """Numbers replaced by 0 and 1, and sizes by half of them."""
+    """Replace numbers by 0 and 1, and sizes by half of them."""
     module, nodes = parsed(text)
     kept = _kept(module)
     for number, node in enumerate(nodes):
@@ -425,11 +418,12 @@ def constants(text: str, begin: int) -> Iterator[Place]:
 
 
 def smaller(value: object) -> tuple[int | float, ...]:
-    """Numbers to try instead of one."""
+    """Return the smaller numbers to try instead of a value; none for what is no number."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return ()
     if isinstance(value, float):
         return tuple(number for number in (0.0, 1.0) if value not in (number, 0))
+    # Half of a size is often a size, too: a power of two stays one, as `tl.arange` wants it.
     return tuple(number for number in dict.fromkeys((0, 1, value // 2)) if number < value)
 
 
@@ -478,8 +472,9 @@ def _operands(node: ast.expr, modules: set[str]) -> Iterator[ast.expr]:
     elif isinstance(node, (ast.Tuple, ast.List)):
         yield from node.elts
     elif isinstance(node, ast.Call):
+        # `x` of `x.to(...)` is a value; `tl` of `tl.load(...)` is none.
         if isinstance(node.func, ast.Attribute) and _root(node.func) not in modules:
-            yield node.func.value  # x of x.to(...)
+            yield node.func.value
         yield from node.args
         if len(node.args) > 1:
             yield ast.Call(node.func, node.args[:-1], node.keywords)
@@ -497,7 +492,7 @@ def _word(decorator: ast.expr) -> str:
 
 
 def unused_parameters(text: str, function: str) -> list[str]:
-    """Parameters that a function does not use."""
+    """Return the parameters that a function does not use."""
     head = kernel_of(ast.parse(text), function)
     if not head:
         return []
@@ -506,12 +501,12 @@ def unused_parameters(text: str, function: str) -> list[str]:
 
 
 def without_parameters(text: str, function: str, names: Sequence[str]) -> str | None:
-    """The text without some parameters of a function, in its head and in every call."""
+    """Return the text without some parameters of a function, in its head and in every call."""
     return _changed(text, function, names, {})
 
 
 def with_values(text: str, function: str, values: Mapping[str, ast.expr]) -> str | None:
-    """The text with expressions in the place of parameters; None if the function assigns to one of them."""
+    """Return the text with expressions in the place of parameters; None if the function assigns to one."""
     return _changed(text, function, list(values), values)
 
 
@@ -541,6 +536,7 @@ def _changed(text: str, function: str, names: Sequence[str], values: Mapping[str
 
 
 def _drop(arguments: ast.arguments, names: Container[str]) -> None:
+    # `ast` keeps the defaults of the last parameters only, without saying whose they are.
     plain = [*arguments.posonlyargs, *arguments.args]
     lacking: list[ast.expr | None] = [None] * (len(plain) - len(arguments.defaults))
     paired = zip(plain, [*lacking, *arguments.defaults], strict=True)
@@ -561,6 +557,6 @@ def _plain(arguments: ast.arguments) -> list[ast.arg]:
 
 
 def _called(call: ast.Call) -> str:
-    """`f` of `f(...)` and of the launch `f[grid](...)`."""
+    """Return `f` of `f(...)` and of the launch `f[grid](...)`."""
     head = call.func.value if isinstance(call.func, ast.Subscript) else call.func
     return head.id if isinstance(head, ast.Name) else ""

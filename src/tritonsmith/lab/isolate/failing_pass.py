@@ -1,7 +1,4 @@
-"""`passes.isolate`: run the failing pass alone, or the shortest failing end of the pipeline.
-
-The answers of `passes.isolate`.
-"""
+"""`passes.isolate`: run the failing pass alone, or else the shortest failing end of the pipeline."""
 
 from __future__ import annotations
 
@@ -41,7 +38,7 @@ WORDS = {
     Verdict.SKIP: "not tested",
 }
 _DIED = re.compile(r"\b(SIG[A-Z]+)\b")
-_PYTHON = {  # what Python's faulthandler says
+_PYTHON = {  # the first line of Python's faulthandler, by signal
     "Fatal Python error: Segmentation fault": "SIGSEGV",
     "Fatal Python error: Aborted": "SIGABRT",
 }
@@ -57,7 +54,7 @@ class PipelineEnd:
 
     Attributes:
         links: the passes; one if it runs alone.
-        stripped: the input has no locations; otherwise they are without folders.
+        stripped: whether the input has no locations; otherwise they are without folders.
     """
 
     links: tuple[PassLink, ...]
@@ -65,7 +62,7 @@ class PipelineEnd:
 
     @property
     def name(self) -> str:
-        """In the journal: `12 tritongpu-coalesce`, `10 cse to 12 tritongpu-coalesce, with locations`."""
+        """Its name in the journal: `12 tritongpu-coalesce`, `10 cse to 12 licm, with locations`."""
         first, last = (f"{link.dump.number} {link.dump.argument}" for link in (self.links[0], self.links[-1]))
         passes = last if len(self.links) == 1 else f"{first} to {last}"
         return passes if self.stripped else f"{passes}, with locations"
@@ -73,18 +70,18 @@ class PipelineEnd:
 
 @dataclass(frozen=True)
 class Isolated:
-    """Passes that fail, and what they fail on.
+    """Passes that fail, and their input.
 
     Attributes:
-        seen: the kernel of a dump that they are passes of.
-        links: the passes; one if it fails alone.
-        way: how they are run.
+        seen: the kernel of the dump, with all its passes.
+        links: the passes that fail; one if it fails alone.
+        way: the program that runs them.
         text: their input.
-        log: what was printed when they failed.
-        failure: the same, in short.
-        recorded: that of the dump.
-        stripped: the input has no locations; otherwise they are without folders.
-        notes: what a person should know.
+        log: the output when they failed.
+        failure: the failure in that output.
+        recorded: the failure in the dump.
+        stripped: whether the input has no locations; otherwise they are without folders.
+        notes: remarks for the user.
     """
 
     seen: KernelPasses
@@ -104,7 +101,7 @@ class Isolated:
 
     @property
     def same(self) -> bool:
-        """Report whether it fails as the dump says."""
+        """Report whether it fails as in the dump."""
         return _same(self.recorded, self.failure)
 
 
@@ -114,9 +111,9 @@ class PipelineEndTests:
 
     Attributes:
         seen: the kernel's passes.
-        ways: how the passes that begin with the one of this number are run, or why they cannot be.
-        recorded: the failure of the dump.
-        folder: for the logs, of which a journal would become large.
+        ways: by the number of the first pass, the runner of an end, or the reason why there is none.
+        recorded: the failure in the dump.
+        folder: for the logs.
     """
 
     seen: KernelPasses
@@ -145,6 +142,7 @@ class PipelineEndTests:
                 continue
             if not answer.began and not end.stripped and len(end.links) == 1:
                 raise self._unreadable(end, answer.log)
+            # Not in the journal, which would become as large as all logs together.
             files.write(self.log(end), answer.log)
             seconds = time.monotonic() - began
             if answer.failure is None:
@@ -162,7 +160,7 @@ class PipelineEndTests:
         return ir_text.without_locations("mlir", text.encode()).decode().strip() + "\n"
 
     def log(self, end: PipelineEnd) -> Path:
-        """Return the file with what was printed in the last test of an end."""
+        """Return the file with the output of the last test of an end."""
         return self.folder / f"{digest(end.name)[:16]}.log"
 
     def close(self) -> None:
@@ -200,7 +198,7 @@ def search(
 
     Args:
         links: the passes up to the one that failed.
-        runnable: whether the passes from this one on can be run.
+        runnable: reports whether the passes from this one on can be run.
 
     Returns:
         The first that fails as in the dump, or else the first that fails at all; None if none does.
@@ -217,6 +215,7 @@ def search(
                 return end, test
             if test.why == _LACKING:  # so has each longer end
                 return other
+            # Another failure than the dump's may be the same bug, with a message that this build lacks.
             if test.failure and other is None:
                 other = end, test
     return other
@@ -238,7 +237,7 @@ def isolate(
 
     Args:
         index: the dump.
-        kernel: of it.
+        kernel: a kernel of the dump.
         tool: runs the passes.
         space: the workspace.
         options: of the compile, as far as the IR does not name them.
@@ -247,7 +246,7 @@ def isolate(
 
     Raises:
         SmithError: nothing failed in this dump, or the failure cannot be reproduced.
-        UndecidedError: nothing that was run fails, and something was skipped.
+        UndecidedError: no pass that was run fails, and some were skipped.
         FactError: the pass that failed cannot be run alone.
     """
     if not kernel.failed:
@@ -399,10 +398,11 @@ def without_folders(text: str) -> str:
 
 
 def _same(recorded: Failure, seen: Failure) -> bool:
-    """Compare with the dump's failure, which knows less of a signal, and may lack a message."""
+    """Report whether a failure is that of the dump, which has fewer details."""
     # A dump may lack the message: then it says only that something failed.
     if recorded == seen or recorded == Failure("failure", ""):
         return True
+    # A build without messages prints only where the unreachable line is.
     if recorded.text.startswith(f"{failure.UNREACHABLE} in ") and seen.text.startswith(failure.UNREACHABLE):
         return seen.text.endswith(recorded.text.removeprefix(failure.UNREACHABLE))
     # Frames of a crash are in the log of this run, not in that of every dump.
@@ -429,7 +429,7 @@ def summary(isolated: Isolated) -> str:
 
 
 def as_json(isolated: Isolated, reduced: Reduced | None, out: Path) -> dict[str, Any]:
-    """The result as JSON data."""
+    """Return the result as JSON data."""
     return {
         "schema": 1,
         "kernel": isolated.seen.kernel.name,

@@ -1,4 +1,4 @@
-"""`passes.isolate --pattern` and `--when`: the first pass, or later step, after which something holds."""
+"""`passes.isolate --pattern` and `--when`: the first pass, or later step, after which a condition holds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tritonsmith.lab.experiment import Rules, Search
 from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict
 
-# What makes a stage of a kernel out of the one before it, after the last pass that printed something.
+# The step that makes a stage out of the one before it, by stage: no pass of it prints a dump.
 STEPS = {
     "ttir": "the front end",
     "ttgir": "the passes of ttgir",
@@ -48,14 +48,14 @@ class FirstOccurrence:
     """The first place where a condition holds.
 
     Attributes:
-        dump: of the pass after which it does; None if a step after the passes did it, or nothing.
-        step: what that step is called; empty if it was a pass, or nothing.
-        before: how often before it, or the value then.
-        after: how often after it.
-        first: it holds before the first pass already.
+        dump: of the pass after which it holds; None for a step after the passes, or if it never holds.
+        step: name of the step after the passes; empty for a pass, or if it never holds.
+        before: number of occurrences before it.
+        after: number of occurrences after it, or the value.
+        first: whether it holds before the first pass already.
         name: of the text that has it, as in the journal; empty if none has.
-        unsearched: names of the texts between the last one without it and this one: it may be in any of
-            them, as nobody searched them.
+        unsearched: names of the texts between the last one without it and this one, each of which may be the
+            first, as they were skipped.
     """
 
     dump: Dump | None
@@ -73,7 +73,7 @@ class SearchedText:
 
     Attributes:
         name: in the journal: `7 tritongpu-coalesce of ttgir`, `stage ptx`.
-        read: returns it; empty where the compile has no such stage.
+        read: returns the text; empty where the compile has no such stage.
     """
 
     name: str
@@ -87,17 +87,18 @@ def search(
 
     Args:
         index: the dump.
-        kernel: of it.
-        stages: names of the stages after the passes, in order, and what reads them.
+        kernel: a kernel of the dump.
+        stages: names of the stages after the passes, in order, and a function that reads each.
 
     Returns:
-        The first pass after which it occurs; None if it never does. Where texts before it were not searched,
-        they are with it.
+        The first pass after which it occurs, with the names of texts before it that were not searched; None
+        if it never does.
     """
     counts: dict[str, int] = {}
     previous: Dump | None = None
     skipped: list[Dump] = []  # since the last text without the pattern
     unsearched: list[str] = []  # names of all that were not searched
+    # Not by halves: a pass may remove what an earlier one made, and a later one make it again.
     for dump in index.of(kernel):
         if dump.sha256 not in counts:  # a pass that changed nothing has the text of the one before
             (test,) = yield [SearchedText(_name(dump), partial(_text, index, dump))]
@@ -155,10 +156,10 @@ def run(
 
     Args:
         index: the dump.
-        kernel: of it.
-        pattern: to search for. Locations are not searched.
+        kernel: a kernel of the dump.
+        pattern: the pattern to search for, in texts without locations.
         compiled: compiles the kernel to the end; called once, and only if no pass has the pattern.
-        compile_inputs: all that this compile depends on.
+        compile_inputs: everything that this compile depends on.
         space: the workspace.
         rules: how often each text is searched, and which are not.
         silent: say nothing of a run that was stopped.
@@ -245,9 +246,10 @@ def stages_of(manifest: Manifest) -> tuple[tuple[str, str], ...]:
 
 
 def limit(text: str, manifest: Manifest) -> tuple[tuple[str, Value, bool], ...]:
-    """Terms such as `spills>0` of the kernel's binary: each with the value and whether it holds.
+    """Apply terms such as `spills>0` to the kernel's binary.
 
-    They are those of compare's --fail-on, without a change.
+    Returns:
+        each term, its value, and whether it holds.
 
     Raises:
         UsageError: a term makes no sense, or is about a change.
@@ -262,14 +264,15 @@ def limit(text: str, manifest: Manifest) -> tuple[tuple[str, Value, bool], ...]:
         if term.change:
             hints = ["use unsigned values: spills>0, registers>128"]
             raise UsageError(f"--when {term.text}: a signed value needs a second compile", hints=hints)
-    answers = []
+    readings_of_terms = []
+    # Compared with itself, as `readings` wants pairs: unsigned terms look at one side alone.
     readings = questions.readings(limits, matching.pair([manifest], [manifest]))
     for term, (reading, *_) in zip(limits, readings, strict=True):
         if not reading.applies or reading.unknown:
             what = f"--when {term.text}: {term.metric} of this kernel is unknown"
             raise FactError(what, where=manifest.folder)
-        answers.append((term.text, reading.b, reading.broken))
-    return tuple(answers)
+        readings_of_terms.append((term.text, reading.b, reading.broken))
+    return tuple(readings_of_terms)
 
 
 def binary_step(manifest: Manifest) -> str:
@@ -285,7 +288,7 @@ def _point(manifest: Manifest) -> Point:
 
 
 def sentence(held: FirstOccurrence | None, pattern: str) -> str:
-    """Return the answer in words."""
+    """Return the result in a sentence."""
     if held is None:
         return f"{pattern} does not occur in any dump, nor in any stage after the passes"
     if held.unsearched:
@@ -307,7 +310,7 @@ def sentence(held: FirstOccurrence | None, pattern: str) -> str:
 
 
 def as_json(held: FirstOccurrence | None, pattern: str) -> dict[str, Any]:
-    """Return the answer as JSON data."""
+    """Return the result as JSON data."""
     if held is None:
         return {"schema": 1, "pattern": pattern, "found": False}
     if held.unsearched:

@@ -25,7 +25,8 @@ FILES = ("input.mlir", "reduced.mlir", "command.sh", "reproduce.py", "error.txt"
 _RUN = re.compile(r"^// RUN: triton-opt %s --pass-pipeline='([^'\n]*)'", re.MULTILINE)
 _LINES = 12  # of the error, in the README
 _MODIFIED = " (modified: the checkout has changes that are not committed)"
-_NOWHERE = Path("/")  # `-c` imports from the current folder first, and that may be a stranger's
+# `python -c` imports from the current folder first, and that may be a stranger's, or a checkout of Triton.
+_NOWHERE = Path("/")
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class About:
 
     Attributes:
         triton: version; empty if unknown.
-        commit: of Triton's checkout, and whether files were modified since; empty if unknown.
+        commit: of Triton's checkout, with a remark if files were modified since; empty if unknown.
         llvm: version and commit, as far as known.
         python: version.
         system: of this machine.
@@ -62,7 +63,7 @@ def about(isolated: Isolated, tool: Replayer) -> About:
 
 
 def system() -> str:
-    """`Debian GNU/Linux 12 (bookworm), x86_64`."""
+    """Return the name of the system: `Debian GNU/Linux 12 (bookworm), x86_64`."""
     try:
         name = platform.freedesktop_os_release().get("PRETTY_NAME", platform.system())
     except OSError:
@@ -71,7 +72,7 @@ def system() -> str:
 
 
 def _checkout(tool: Replayer) -> TritonCheckout | None:
-    """Read what the program was built from, or where the interpreter's Triton is installed from."""
+    """Read the checkout that the program was built from, or the interpreter's Triton is installed from."""
     source = tool.source if tool.opt else _editable(tool)
     try:
         return checkouts.read(source) if source else None
@@ -82,6 +83,7 @@ def _checkout(tool: Replayer) -> TritonCheckout | None:
 def _editable(tool: Replayer) -> Path | None:
     packages = python_env.read(tool.python) if tool.python else None
     owners = package_owners.owners(packages.distributions) if packages else ()
+    # A wheel names no checkout; only an editable install does.
     project = next((owner.editable.project for owner in owners if owner.editable), None)
     return project.parent if project and project.name == "python" else project  # where setup.py was, to 3.3
 
@@ -92,6 +94,7 @@ def _llvm(tool: Replayer) -> str:
         checkout = _checkout(tool)
         pin = f"pinned at {checkout.pins[0].commit}" if checkout and checkout.pins else ""
         return ", ".join(filter(None, (version[1] if version else "", pin)))
+    # Found, not imported: libtriton may be what crashes.
     code = "import importlib.util as u, os; print(os.path.dirname(u.find_spec('triton').origin))"
     package = capture((str(tool.python.absolute()), "-c", code), cwd=_NOWHERE) if tool.python else ""
     for path in libtriton.find(Path(package)) if package else ():
@@ -101,10 +104,10 @@ def _llvm(tool: Replayer) -> str:
 
 
 def plan(isolated: Isolated, reduced: Reduced | None, facts: About, out: Path) -> Plan:
-    """The steps that write the files of an issue into a folder that is new, or one of ours.
+    """Plan the files of an issue, in a folder that is new or has only such files.
 
     Raises:
-        UsageError: something else is in the folder.
+        UsageError: the folder has other content.
     """
     known = {path.name for path in out.iterdir()} if out.is_dir() else set()
     if out.exists() and (not out.is_dir() or known - set(FILES)):
@@ -129,18 +132,18 @@ def _files(isolated: Isolated, reduced: Reduced | None, facts: About, out: Path)
 
 
 def headed(text: str, pipeline: str) -> str:
-    """IR with the line that runs it, as in upstream's tests."""
+    """Return IR with a RUN line, as upstream's tests have it."""
     return f"// RUN: triton-opt %s --pass-pipeline='{pipeline}'\n\n{text.strip()}\n"
 
 
 def pipeline_of(text: str) -> str:
-    """The pipeline of such a line; empty if there is none."""
+    """Return the pipeline of such a line; empty if there is none."""
     match = _RUN.search(text)
     return match[1] if match else ""
 
 
 def command(pipeline: str, file: str, facts: About, *, calls: bool) -> str:
-    """`command.sh`."""
+    """Return the text of `command.sh`."""
     lines = [
         "#!/bin/sh",
         "# With a build of Triton; set TRITON_OPT to its triton-opt.",
@@ -160,13 +163,13 @@ def command(pipeline: str, file: str, facts: About, *, calls: bool) -> str:
 
 
 def reproduce(isolated: Isolated) -> str:
-    """`reproduce.py`, which needs Triton and nothing else."""
+    """Return the text of `reproduce.py`, which needs Triton and nothing else."""
     pairs = "".join(f"    ({call.binding!r}, {list(call.arguments)!r}),\n" for call in isolated.way.calls)
     return TEMPLATE.read_text(encoding="utf-8").replace("@CALLS@", pairs.rstrip("\n"))
 
 
 def readme(isolated: Isolated, reduced: Reduced | None, facts: About) -> str:
-    """`README.md`."""
+    """Return the text of `README.md`."""
     several = len(isolated.links) > 1
     rows = {
         "pass" if not several else "passes": isolated.names,
@@ -202,14 +205,15 @@ def readme(isolated: Isolated, reduced: Reduced | None, facts: About) -> str:
     gone = "Locations were removed from the IR, and" if isolated.stripped else "It fails only with locations;"
     where = "" if isolated.stripped else " from the locations and"
     parts.append(f"{gone} folders were removed{where} from the error: these files contain no private paths.")
+    # The error below the table has no folders any more.
     return failure.anonymous("\n\n".join(parts[:3])) + "\n\n" + "\n\n".join(parts[3:]) + "\n"
 
 
 def _without_ir(log: str) -> Iterator[str]:
-    """The lines of a log but for the module that a compiler prints after an assertion."""
+    """Yield the lines of a log without the module that a compiler prints after an assertion."""
     inside = False
     for line in log.splitlines():
         inside = inside or line.startswith(("module", "#"))
         if not inside:
             yield line
-        inside = inside and line != "#-}"
+        inside = inside and line != "#-}"  # the end of the resources, which the printer puts last

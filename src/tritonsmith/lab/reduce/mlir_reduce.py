@@ -1,7 +1,6 @@
-"""`triton-reduce` or `mlir-reduce`: MLIR's own reducer, which asks a script whether a file is interesting.
+"""MLIR's own reducer, `triton-reduce` or `mlir-reduce`, which asks a script whether a file is interesting.
 
-mlir/tools/mlir-reduce, `-reduction-tree`: the script gets the file; exit code 1 says interesting, 0 not
-(mlir/lib/Reducer/Tester.cpp). The script runs this module: does `triton-opt` fail on FILE in the same way?
+The script runs this module, to test whether `triton-opt` fails on FILE in the same way:
 
     python -m tritonsmith.lab.reduce.mlir_reduce TRITON_OPT PIPELINE KIND TEXT FILE
 """
@@ -18,18 +17,18 @@ from tritonsmith.lab.reduce.oracles import OptOracle, PassRunner
 
 
 def find(opt: Path | None) -> Path | None:
-    """The reducer beside a `triton-opt` or `mlir-opt`; None if there is none."""
+    """Return the reducer beside a `triton-opt` or `mlir-opt`; None if there is none."""
     beside = [opt.resolve().with_name(name) for name in ("triton-reduce", "mlir-reduce")] if opt else []
     return next((path for path in beside if path.is_file()), None)
 
 
 def plan(reducer: Path, way: PassRunner, wanted: Failure, source: str, folder: Path, seconds: float) -> Plan:
-    """The steps that leave `reduced.mlir` in a folder; the reducer is stopped after some seconds."""
+    """Plan the steps that write `reduced.mlir` into a folder; the reducer is stopped after some seconds."""
     words = [sys.executable, "-m", "tritonsmith.lab.reduce.mlir_reduce"]
     words += [str(way.opt), way.pipeline, wanted.kind, wanted.text]
     script = f'#!/bin/sh\n# Exit code 1: the file fails in the same way.\nexec {shlex.join(words)} "$@"\n'
     argv = (
-        "timeout",
+        "timeout",  # the reducer has no limit of its own
         f"{seconds:.0f}",
         str(reducer),
         str(folder / "given.mlir"),
@@ -54,6 +53,7 @@ def main(opt: str, pipeline: str, kind: str, text: str, file: str) -> int:
     with files.scratch() as folder:
         answer = OptOracle(Path(opt), pipeline, folder, limit=60).ask(Path(file).read_text(encoding="utf-8"))
     failed = answer.failure
+    # Its exit codes are the reverse of a shell's: 1 is interesting, 0 is not (mlir/lib/Reducer/Tester.cpp).
     return int(failed is not None and (failed.kind, failed.text) == (kind, text))
 
 

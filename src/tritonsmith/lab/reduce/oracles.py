@@ -1,6 +1,7 @@
-"""How passes are run on a text, and how it fails: by libtriton in a worker, `triton-opt`, or any command.
+"""Oracles, which run passes on a text and report how it fails: by libtriton, `triton-opt`, or any command.
 
-`reduce --when wrong`: passes that change what the functions of a file compute.
+A `PassRunner` holds the passes and the program that runs them, and makes oracles. For `reduce --when wrong`,
+the failure is that the passes change what the functions of a file compute.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from tritonsmith.worker.messages import ChildRow, ReadyRow, ReduceRequest
 from tritonsmith.worker.passes import MARK
 
 _SIGNALLED = 128  # a shell's exit code for a signal
+# The textual pipeline and a pass with options report an unknown option in different words.
 _NO_OPTION = re.compile(
     r"(?:<Pass-Options-Parser>: |MLIR Textual PassPipeline Parser:[\d:]+ error: )([^\n]*)"
 )
@@ -37,9 +39,10 @@ _QUIET = {"LLVM_DISABLE_SYMBOLIZATION": "1"}  # a stack trace by llvm-symbolizer
 _ENVIRON = {
     **_QUIET,
     "TRITON_ENABLE_PYTHON_STACKTRACE": "1",  # since 3.2 libtriton prints one when it crashes
+    # A user's own would write a file, or megabytes of IR, for each of thousands of candidates.
     "TRITON_REPRODUCER_PATH": None,
     "MLIR_ENABLE_DUMP": None,
-    "MLIR_DISABLE_MULTITHREADING": "1",
+    "MLIR_DISABLE_MULTITHREADING": "1",  # several oracles run at once, and the order of messages matters
     "PYTHONDONTWRITEBYTECODE": "1",
 }
 _NAME = "tritongpu-pipeline{num-stages=3}"
@@ -47,14 +50,15 @@ _NAME = "tritongpu-pipeline{num-stages=3}"
 
 @dataclass(frozen=True)
 class OracleResult:
-    """The outcome for a text.
+    """The result of running the passes on a text.
 
     Attributes:
         failure: of the passes; None if they passed, or did not begin.
-        began: whether they did: what does not parse fails before.
-        log: what was printed, from the first pass on where that is known.
+        began: whether they did: a text that does not parse fails before.
+        log: the output, from the first pass on where that is known.
     """
 
+    # An error of the parser is no failure: almost every wrong edit has one, and would pass for the symptom.
     failure: Failure | None
     began: bool
     log: str
@@ -67,14 +71,14 @@ class Oracle(Protocol):
     """
 
     def ask(self, text: str) -> OracleResult:
-        """Test a text, and return how it fails."""
+        """Run the passes on a text."""
 
     def printed(self, text: str) -> str | None:  # noqa: ARG002 - not all can print
         """Return the text as the compiler prints it, without locations; None if it cannot."""
         return None
 
     def close(self) -> None:
-        """Stop what runs, if something does."""
+        """Stop the process that runs, if there is one."""
         return  # a body without it is abstract to the type checker
 
 
@@ -88,6 +92,7 @@ class BindingsOracle(Oracle):
     def __init__(self, python: Path, calls: Sequence[Call], folder: Path, limit: float) -> None:
         self._input, self._log, self._out = (folder / name for name in ("in.mlir", "log", "out.mlir"))
         self._calls, self.limit = tuple(each.request() for each in calls), limit
+        # Importing Triton takes seconds, so it is done once; a child may crash, so each text has its own.
         self._dialogue = call.Conversation(python, "reduce", folder=folder, change=_ENVIRON)
         try:
             self._dialogue.hear(ReadyRow)
@@ -114,7 +119,7 @@ class BindingsOracle(Oracle):
         return OracleResult(failed, True, printed)
 
     def printed(self, text: str) -> str | None:
-        """The text as the compiler prints it, without locations."""
+        """Return the text as the compiler prints it, without locations."""
         answer, _ = self._run(text, passes=False)
         if answer.status != "ok":
             return None
@@ -159,6 +164,7 @@ class OptOracle(Oracle):
             raise UsageError(what, where=self._opt, why=match[1], hints=hints)
         if answer.code == 0:
             return OracleResult(None, True, answer.err)
+        # A script in its place reports a signal as a shell does: 128 and its number.
         number = -answer.code if answer.code < 0 else max(answer.code - _SIGNALLED, 0)
         known = {each.value: each.name for each in signal.Signals}
         crashed = known.get(number, "")
@@ -171,7 +177,7 @@ class OptOracle(Oracle):
         return OracleResult(failed, True, f"{answer.err}\n")
 
     def printed(self, text: str) -> str | None:
-        """The text as the compiler prints it, without locations."""
+        """Return the text as the compiler prints it, without locations."""
         answer = self._run(text)
         return _without(self._out.read_text(encoding="utf-8")) if answer and answer.code == 0 else None
 
@@ -184,7 +190,7 @@ class OptOracle(Oracle):
 class CommandOracle(Oracle):
     """Any command: exit code 0 says that the text is still interesting.
 
-    In its arguments `{}` stands for the file, which comes last if nothing does.
+    In its arguments `{}` stands for the file, which is the last argument if no `{}` is there.
     """
 
     def __init__(self, argv: Sequence[str], folder: Path, limit: float, name: str = "in.mlir") -> None:
@@ -200,25 +206,26 @@ class CommandOracle(Oracle):
             why = f"the command did not end within {self.limit:.0f} s, or does not exist"
             return OracleResult(None, True, why)
         printed = f"{answer.out}\n{answer.err}\nexit code {answer.code}\n".lstrip()
+        # One kind of failure without a text: what the command looks for is its own affair.
         return OracleResult(Failure("command", "") if answer.code == 0 else None, True, printed)
 
 
 class OraclePool:
-    """Several oracles of one kind, one for each thread that asks for a failure."""
+    """Several oracles of one kind, one for each thread that searches for a failure."""
 
     def __init__(self, members: Sequence[Oracle], sought: Failure) -> None:
-        self._free, self._wanted = list(members), sought
+        self._free, self._sought = list(members), sought
         self._members, self._lock = tuple(members), threading.Semaphore(len(members))
 
     def test(self, text: str) -> Observation:
-        """Ask one of them whether a text fails in that way."""
+        """Test by one of them whether a text fails in that way."""
         with self._lock:  # as many threads as members: so one is free, but which is not known before
             member = self._free.pop()
             try:
                 failed = member.ask(text).failure
             finally:
                 self._free.append(member)
-        if failed == self._wanted:
+        if failed == self._sought:
             return Observation(Verdict.BAD, failure=failed)
         return Observation(Verdict.OTHER if failed else Verdict.GOOD, failure=failed)
 
@@ -241,14 +248,14 @@ def _no_pass(name: str, opt: Path) -> UsageError:
 
 @dataclass(frozen=True)
 class PassRunner:
-    """Passes, and the program that runs them.
+    """Passes, and the program that runs them: one of `python`, `opt` and `command`.
 
     Attributes:
         pipeline: `builtin.module(tritongpu-coalesce)`; empty for a command.
-        python: an interpreter with libtriton; None if `opt` or a command is used.
-        calls: bindings, one for each pass.
-        opt: `triton-opt`; None if bindings are used.
-        command: any program instead; `{}` in it is the file.
+        python: an interpreter with libtriton.
+        calls: the bindings that it calls, one for each pass.
+        opt: `triton-opt`.
+        command: any other program with arguments; `{}` is the file.
     """
 
     pipeline: str = ""
@@ -258,7 +265,7 @@ class PassRunner:
     command: tuple[str, ...] = ()
 
     def oracle(self, folder: Path, limit: float, name: str = "in.mlir") -> Oracle:
-        """Return an oracle that runs these passes; a command is given a file of this name.
+        """Return an oracle that runs these passes; the file that a command reads has this name.
 
         Raises:
             FactError: the interpreter has no Triton.
@@ -277,12 +284,13 @@ class PassRunner:
 
 
 def forms(text: str) -> tuple[PipelineForm, ...]:
-    """The passes of a pipeline: `builtin.module(a,b{c=d})` or `a,b{c=d}`.
+    """Return the passes of a pipeline: `builtin.module(a,b{c=d})` or `a,b{c=d}`.
 
     Raises:
         UsageError: it names no pass.
     """
     inner = text.strip()
+    # Only around everything: `any(a),any(b)` are two nests, and each stays with its passes.
     while inner.startswith((f"{pass_chain.MODULE}(", "any(")) and len(pass_chain.split_form(inner, ",")) == 1:
         inner = inner.partition("(")[2].removesuffix(")").strip()
     parsed = tuple(pass_chain.parse_form(part) for part in pass_chain.split_form(inner, ","))
@@ -294,7 +302,7 @@ def forms(text: str) -> tuple[PipelineForm, ...]:
 
 
 def spelled(text: str) -> str:
-    """A pipeline as `--pass-pipeline` takes it."""
+    """Return a pipeline as `--pass-pipeline` takes it."""
     parts = []
     for form in forms(text):
         inside = form.render()
@@ -307,7 +315,7 @@ def spelled(text: str) -> str:
 
 
 def calls(text: str, known: Sequence[Binding], python: Path) -> tuple[Call, ...]:
-    """Bindings for the passes of a pipeline that a person wrote: options that nobody names are the binding's.
+    """Return bindings for the passes of a pipeline; options that it does not name are the binding's.
 
     Raises:
         FactError: no binding adds one of them.
@@ -329,6 +337,7 @@ def _call(form: PipelineForm, known: Sequence[Binding], python: Path) -> Call:
             ],
         )
     reasons = []
+    # A pass may have several bindings, each with its own arguments; the first that fits is called.
     for binding in same:
         pass_call = binding.call(_completed(form, binding))
         if isinstance(pass_call, Call):
@@ -344,7 +353,7 @@ def _call(form: PipelineForm, known: Sequence[Binding], python: Path) -> Call:
 
 
 def _completed(form: PipelineForm, binding: Binding) -> PipelineForm:
-    """With the options that the binding gives by itself, where no argument of it does."""
+    """Add the options that the binding sets by itself, apart from those that are its arguments."""
     arguments = set(binding.shown().values())
     base = {name: value for name, value in binding.tries[0][1].options if name not in arguments}
     return PipelineForm(form.argument, tuple({**base, **dict(form.options)}.items()), form.nest)
@@ -354,13 +363,13 @@ class WrongPassRunner(PassRunner):
     """Passes of a libtriton that do not fail, and change what a kernel computes."""
 
     def oracle(self, folder: Path, limit: float, name: str = "in.mlir") -> WrongPassOracle:  # noqa: ARG002
-        """One that runs the IR before and after these passes."""
+        """Return an oracle that runs the IR before and after these passes."""
         assert self.python is not None  # noqa: S101 - only bindings print the generic form
         return WrongPassOracle(self.python, self.calls, folder, limit)
 
 
 class WrongPassOracle(BindingsOracle):
-    """Reports how the passes change a result: only that has to stay, not which element it is."""
+    """Reports how the passes change a result; which element they change may differ from text to text."""
 
     def __init__(self, python: Path, calls: Sequence[Call], folder: Path, limit: float) -> None:
         super().__init__(python, calls, folder, limit)
@@ -369,7 +378,7 @@ class WrongPassOracle(BindingsOracle):
         self._checks = LimitedChecks(max(round(limit), 1))
 
     def ask(self, text: str) -> OracleResult:
-        """Test a text: nothing if it cannot be run, or if the passes fail."""
+        """Run a text before and after the passes; no failure if either cannot be run."""
         before, log = self._generic(text, passes=False)
         if before is None:
             return OracleResult(None, began=False, log=log)

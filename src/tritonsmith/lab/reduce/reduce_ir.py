@@ -1,7 +1,4 @@
-"""`reduce FILE.mlir`: shrink IR on which passes fail while they fail in the same way.
-
-The answers of `reduce`.
-"""
+"""`reduce FILE.mlir`: shrink IR on which passes fail while they fail in the same way."""
 
 from __future__ import annotations
 
@@ -55,15 +52,15 @@ class Reduced:
     """The result of a reduction.
 
     Attributes:
-        text: the smallest that was found.
-        failure: that stayed.
-        log: what is printed when it fails.
-        before: size of what was given.
-        after: size of what is left.
-        tried: candidates.
-        seconds: that it took.
-        why: something may make it smaller: time was up or ^C was pressed; empty if nothing does.
-        steps: who brought it how far: name and operations left.
+        text: the smallest text with the failure.
+        failure: the failure that stayed.
+        log: the output when it fails.
+        before: size of the text at the start.
+        after: size of `text`.
+        tried: number of candidates.
+        seconds: wall time of the reduction.
+        why: the reason for an early end, after which it may become smaller still: a timeout or ^C.
+        steps: the reducers in their order: name, and number of operations left.
         journal: of all candidates.
     """
 
@@ -84,10 +81,10 @@ class ReduceOptions:
     """Options of a reduction.
 
     Attributes:
-        timeout: seconds for all of it.
-        jobs: candidates at once.
-        reducer: MLIR's own, tried on what ours leaves; None for ours alone.
-        name: of the file that a command is given.
+        timeout: seconds for the whole reduction.
+        jobs: number of candidates that are tested at once.
+        reducer: MLIR's own reducer, tried on the result of ours; None for ours alone.
+        name: of the file that a command reads.
         out: file of the result.
         silent: say nothing of a run that was stopped.
         rules: how often a candidate is tested, and which are not.
@@ -119,14 +116,14 @@ def reduce(
     """Reduce the text of a file.
 
     Args:
-        text: what fails.
-        way: how it fails.
+        text: the text that fails.
+        way: the passes that fail on it.
         space: the workspace.
-        options: how it is done.
-        on_better: called with each smaller size, and how many candidates were tried.
+        options: of the reduction.
+        on_better: called with each smaller size, and the number of candidates that were tried.
 
     Raises:
-        SmithError: it does not fail at the start, or what was found does not in a fresh process.
+        SmithError: it does not fail at the start, or the result does not fail in a new process.
     """
     began = time.monotonic()
     space.claim()
@@ -173,6 +170,7 @@ def reduce(
             with shrink.asking(team.test, options.jobs, began + options.timeout) as test, closing(team):
                 smallest = experiment.run(search.search(), test, notes, _untold)
                 steps.append(("tritonsmith", size_of(smallest).ops))
+                # It gets a small file, as it is slow; what it removes may make room for ours again.
                 if options.reducer and way.opt:
                     by_tool = _by_tool(options.reducer, way, sought, search.best, folder / "tool", space)
                     if by_tool and experiment.run(search.accept(by_tool), test, notes, _untold):
@@ -229,7 +227,7 @@ def _oracle(way: PassRunner, folder: Path, limit: float, name: str) -> Iterator[
 
 
 def _inputs(text: str, way: PassRunner, options: ReduceOptions) -> object:
-    """Return all that an answer depends on, but the candidate."""
+    """Return everything that a test depends on, except the candidate."""
     apart = (options.out,) if options.out else ()
     command = (
         journal.command(way.command, Path.cwd(), os.environ.get("PATH", ""), apart) if way.command else None
@@ -239,11 +237,12 @@ def _inputs(text: str, way: PassRunner, options: ReduceOptions) -> object:
 
 
 def _untold(_name: str, _observation: Observation) -> None:
-    """Say nothing of a candidate: the smaller ones are told by the search."""
+    """Ignore a candidate, as the search reports those that are smaller."""
 
 
 def _plain(text: str, oracle: Oracle, sought: Failure) -> str:
-    """Return the text to begin with: as the compiler prints it, one operation per line, if it still fails."""
+    """Return the text to begin with: as the compiler prints it, if it still fails."""
+    # The edits want one operation per line, and no locations, which are most of a dump's text.
     stripped = ir_text.without_locations("mlir", text.encode()).decode()
     for candidate in (oracle.printed(text), stripped):
         if candidate and oracle.ask(candidate).failure == sought:
@@ -252,7 +251,7 @@ def _plain(text: str, oracle: Oracle, sought: Failure) -> str:
 
 
 def _pretty(search: IrSearch, oracle: Oracle, sought: Failure) -> str:
-    """Return the best as the compiler prints it: numbers of values in order, no blank lines."""
+    """Return the best text as the compiler prints it: values numbered in order, no blank lines."""
     best = search.best
     printed = oracle.printed(best)
     if printed and size_of(printed).ops <= size_of(best).ops and oracle.ask(printed).failure == sought:
@@ -317,6 +316,7 @@ class IrSearch(DeltaSearch[str]):
 
     def moves(self) -> Sequence[Callable[[], Part[str, bool]]]:
         """See `DeltaSearch`."""
+        # What removes most comes first: each test costs about the same, and fewer are left to make after it.
         return (
             self._functions,
             self._cut,
@@ -331,17 +331,18 @@ class IrSearch(DeltaSearch[str]):
         )
 
     def _functions(self) -> Part[str, bool]:
-        """Whole functions."""
+        """Remove whole functions."""
         cutter = Cutter(parse(self.best))
         return self._delta([op for op in cutter.items if op.function], cutter.cut, cutter.left)
 
     def _cut(self) -> Part[str, bool]:
-        """Operations, users first."""
+        """Remove operations."""
+        # Users first: an operation that nothing uses goes without a new argument in its place.
         cutter = Cutter(parse(self.best))
         return self._delta(list(reversed(cutter.items)), cutter.cut, cutter.left)
 
     def _parsed(self, candidates: Callable[[IrText], Iterable[str]]) -> Part[str, bool]:
-        """Single changes."""
+        """Make single changes, each of a text that is parsed anew."""
         return self._repeat(lambda text: candidates(parse(text)))
 
     def _without(
@@ -349,13 +350,13 @@ class IrSearch(DeltaSearch[str]):
         find: Callable[[IrText], Sequence[T]],
         without: Callable[[IrText, Sequence[T]], str | None],
     ) -> Part[str, bool]:
-        """Things that go alone or together."""
+        """Remove things that can go alone or together."""
         source = parse(self.best)
         return self._delta(find(source), partial(without, source))
 
 
 def progress() -> Callable[[Size, int], None]:
-    """Shows each smaller size on a terminal."""
+    """Return a callback that shows each smaller size on a terminal."""
     err = console.err()
 
     def show(size: Size, tried: int) -> None:
@@ -366,7 +367,7 @@ def progress() -> Callable[[Size, int], None]:
 
 
 def sizes(reduced: Reduced) -> Grid:
-    """Before and after."""
+    """Return a table of the sizes before and after."""
     rows = [
         [name, str(getattr(reduced.before, key)), str(getattr(reduced.after, key))]
         for name, key in (("operations", "ops"), ("lines", "lines"), ("bytes", "size"))
@@ -375,7 +376,7 @@ def sizes(reduced: Reduced) -> Grid:
 
 
 def summary(reduced: Reduced) -> str:
-    """Candidates, time, and why the search stopped early."""
+    """Return a sentence with the number of candidates, the time, and the reason for an early end."""
     text = f"{reduced.tried} candidates in {duration(reduced.seconds)}"
     if len(reduced.steps) > 1:
         text += "; " + ", ".join(f"{left} operations after {name}" for name, left in reduced.steps)
@@ -385,7 +386,7 @@ def summary(reduced: Reduced) -> str:
 
 
 def as_json(reduced: Reduced) -> dict[str, Any]:
-    """The result as JSON data."""
+    """Return the result as JSON data."""
     return {
         "schema": 1,
         "kind": reduced.failure.kind,

@@ -1,7 +1,7 @@
-"""A search for something smaller that stays interesting; several candidates are tested at a time.
+"""Delta debugging: a search for something smaller that stays interesting, IR or a kernel's source.
 
-The first good one in their order is taken, so the result does not depend on which answer comes first. A
-candidate counts only if it is smaller. What is made small, IR or a kernel's source, is a subclass's matter.
+Several candidates are tested at once. The first interesting one in their order is taken, so the result does
+not depend on which test ends first.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ class OutOfTimeError(Exception):
 
 @dataclass(frozen=True)
 class DeltaCandidate(Generic[C]):
-    """Something smaller, which the journal knows by its digest: to resume, its content is made again."""
+    """Something smaller, which the journal knows by its digest."""
 
+    # Not in the journal: a search that is resumed makes the same candidates again, in the same order.
     content: C
 
     @property
@@ -37,7 +38,7 @@ class DeltaCandidate(Generic[C]):
         return digest(self.content)
 
 
-# Part of a search, with an answer of its own: see `experiment.Search`.
+# Part of a search, with a result of its own: see `experiment.Search`.
 Part = Generator[Sequence[DeltaCandidate[C]], Sequence[Observation], A]
 
 
@@ -45,14 +46,14 @@ class DeltaSearch(Generic[C]):
     """Shrinks something while it stays interesting, as a search of `experiment.run`.
 
     Args:
-        start: that is interesting.
-        size_of: how large a candidate is, something that can be compared.
-        jobs: how many candidates are asked for at once.
-        on_better: called with each candidate that is better than the last.
+        start: an interesting candidate.
+        size_of: returns the size of a candidate, a value that can be compared.
+        jobs: number of candidates that are tested at once.
+        on_better: called with each smaller candidate, and the number of tries.
 
     Attributes:
-        best: the smallest so far.
-        tried: candidates that were asked for.
+        best: the smallest interesting candidate so far.
+        tried: number of candidates that were tested.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class DeltaSearch(Generic[C]):
 
     def search(self) -> Part[C, C]:
         """Try everything, until nothing makes it smaller; return the best."""
+        # One move makes room for another: an operation may go only once its attribute is gone.
         changed = True
         while changed:
             changed = False
@@ -82,11 +84,11 @@ class DeltaSearch(Generic[C]):
         return self.best
 
     def accept(self, candidate: C) -> Part[C, bool]:
-        """Accept what somebody else made, if it is smaller and interesting."""
+        """Accept the candidate of another reducer, if it is smaller and interesting."""
         return (yield from self._first([candidate])) is not None
 
     def _repeat(self, candidates: Callable[[C], Iterable[C | None]]) -> Part[C, bool]:
-        """Single changes, again from the start after each that is taken."""
+        """Make single changes, again from the start after each that is taken."""
         changed = False
         while (yield from self._first(candidates(self.best))) is not None:
             changed = True
@@ -98,10 +100,12 @@ class DeltaSearch(Generic[C]):
         make: Callable[[Sequence[T]], C | None],
         others: Callable[[Sequence[T], Sequence[T]], list[T]] | None = None,
     ) -> Part[C, bool]:
-        """Delta debugging: chunks of items, all of them first, then ever smaller ones, single ones at last.
+        """Remove chunks of items, all of them first, then ever smaller ones, single ones at last.
 
-        `make` gives what is left without some items, or None; `others` gives the items that are left, those
-        that are not among them if it is not given.
+        Args:
+            items: the items that can go.
+            make: returns the candidate without some items, or None if there is none.
+            others: returns which of some items are left when others are gone; by default all but those.
         """
         others = others or _others
         gone: list[T] = []
@@ -116,9 +120,11 @@ class DeltaSearch(Generic[C]):
                     break
                 gone += chunks[hit]
                 done = at + hit * size
+                # Not from the start: the chunks before this one were tried, and most still cannot go.
                 before = others(left[:done], gone)
                 left = [*before, *others(left[done:], gone)]
                 at, changed = len(before), True
+            # Single items are tried until none of them goes, as one may have held another.
             if size > 1:
                 size = min(size // 2, max(len(left), 1))
             elif not changed:
@@ -126,7 +132,7 @@ class DeltaSearch(Generic[C]):
         return bool(gone)
 
     def _first(self, candidates: Iterable[C | None]) -> Part[C, int | None]:
-        """Take the first candidate that is smaller and interesting; its place, or None."""
+        """Take the first candidate that is smaller and interesting; return its place, or None."""
         coming = iter(enumerate(candidates))
         while batch := list(self._next(coming)):
             new = [content for content in dict.fromkeys(c for _, c in batch) if content not in self._answers]
@@ -142,17 +148,17 @@ class DeltaSearch(Generic[C]):
         return None
 
     def _next(self, coming: Iterator[tuple[int, C | None]]) -> Iterator[tuple[int, C]]:
-        """Take as many candidates as are asked for at once, those with a known refusal left out."""
-        asked_for = 0
+        """Take as many candidates as are tested at once, without those that are known to be uninteresting."""
+        count = 0
         for number, content in coming:
-            # Candidates that came after a good one may be known to be good, too; then no other is asked for.
+            # A candidate may be known to be interesting from an earlier batch: then none after it is tested.
             if content is None or not self._answers.get(content, True):
                 continue
             if not self._size_of(content) < self._size:
                 continue
             yield number, content
-            asked_for += 1
-            if asked_for == self._jobs or content in self._answers:
+            count += 1
+            if count == self._jobs or content in self._answers:
                 return
 
 
@@ -165,13 +171,14 @@ def _others(items: Sequence[T], gone: Sequence[T]) -> list[T]:
 def asking(
     ask: Callable[[C], Observation], jobs: int, until: float = float("inf")
 ) -> Iterator[Callable[[Sequence[DeltaCandidate[C]]], Iterator[Observation]]]:
-    """Yield the test of `experiment.run`, which asks in threads.
+    """Yield a test for `experiment.run` that tests several candidates at once.
 
     Args:
         ask: tests one candidate.
-        jobs: how many at once.
+        jobs: number of candidates that are tested at once.
         until: `time.monotonic()` after which it raises `OutOfTimeError`.
     """
+    # Threads do: each of them waits for a process.
     pool = ThreadPoolExecutor(jobs, thread_name_prefix="reduce")
 
     def several(candidates: Sequence[DeltaCandidate[C]]) -> Iterator[Observation]:

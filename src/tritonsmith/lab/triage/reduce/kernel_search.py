@@ -1,4 +1,4 @@
-"""The search for a smaller kernel: what a candidate is, how large it is, and what is tried in which order."""
+"""The search for a smaller kernel: candidates, their size, and the order of the edits that are tried."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from tritonsmith.lab.edits import python_source
 from tritonsmith.lab.edits.python_source import Place
 from tritonsmith.lab.reduce.shrink import DeltaSearch, Part
 
-_SCALARS = {"i": 1024, "u": 1024, "f": 1.0, "b": 1.0}  # what an argument is replaced by, by its type
+# Constants in the place of arguments, by the first letter of their type.
+_SCALARS = {"i": 1024, "u": 1024, "f": 1.0, "b": 1.0}
 _COUNTED = (ast.stmt, ast.expr, ast.arg, ast.keyword, ast.alias)
 
 
@@ -35,7 +36,7 @@ class KernelCandidate:
 
     @property
     def signature(self) -> str:
-        """As `--signature` takes it."""
+        """The value of `--signature`."""
         return ",".join(f"{name}={entry}" for name, entry in self.entries)
 
 
@@ -44,9 +45,9 @@ class CandidateSize:
     """The size of a candidate; the first field that differs decides.
 
     Attributes:
-        nodes: of its tree, and options.
-        names: read or bound: a constant is simpler.
-        digits: of its constants, and of those of the signature, base 2.
+        nodes: number of nodes of its tree, and of options.
+        names: number of names that are read or bound, as a constant is simpler.
+        digits: binary digits of its constants, and of those of the signature.
         characters: of the text and the signature.
     """
 
@@ -61,9 +62,9 @@ class SourceCounts:
     """The counts that a report shows.
 
     Attributes:
-        lines: that are neither blank nor a comment.
-        statements: of all functions and of the module.
-        arguments: of the kernel.
+        lines: lines that are neither blank nor a comment.
+        statements: statements of all functions and of the module.
+        arguments: arguments of the kernel.
     """
 
     lines: int
@@ -114,10 +115,10 @@ class KernelSearch(DeltaSearch[KernelCandidate]):
     """Shrinks a kernel's file while a symptom stays: see `DeltaSearch`.
 
     Args:
-        start: which shows it.
+        start: a candidate that shows it.
         kernel: name of the function that is compiled; empty where a command decides, so any function may go.
-        jobs: how many.
-        on_better: called with each candidate that is better than the last.
+        jobs: number of candidates that are tested at once.
+        on_better: called with each smaller candidate, and the number of tries.
     """
 
     def __init__(
@@ -133,6 +134,7 @@ class KernelSearch(DeltaSearch[KernelCandidate]):
 
     def moves(self) -> Sequence[Callable[[], _Move]]:
         """See `DeltaSearch`."""
+        # What removes most comes first. Sizes are halved early, as smaller tiles make later tests quicker.
         return (
             self._needed,
             partial(self._statements, top=True),
@@ -150,10 +152,8 @@ class KernelSearch(DeltaSearch[KernelCandidate]):
             self._valued,
         )
 
-    # ------------------------------------------------------------ moves
-
     def _needed(self) -> _Move:
-        """Only what the kernel needs of its module."""
+        """Remove what the kernel does not need of its module."""
         if not self._kernel:
             return False
         return (
@@ -163,30 +163,30 @@ class KernelSearch(DeltaSearch[KernelCandidate]):
         )
 
     def _statements(self, *, top: bool = False) -> _Move:
-        """Statements, users first."""
+        """Remove statements, users first."""
         text = self.best.text
         items = python_source.removable(text, self._kernel, top=top)
         return self._delta(items, lambda gone: self._with(python_source.without(text, gone)))
 
     def _keywords(self) -> _Move:
-        """Keyword arguments, and decorators."""
+        """Remove keyword arguments and decorators."""
         text = self.best.text
         return self._delta(
             python_source.keywords(text), lambda gone: self._with(python_source.without(text, gone))
         )
 
     def _sizes(self) -> _Move:
-        """Constants of the signature halved: all at once, then one by one."""
+        """Halve the constants of the signature: all at once, then one by one."""
         return self._repeat(_halved)
 
     def _options(self) -> _Move:
-        """Options of the backend."""
+        """Remove options of the backend."""
         return self._repeat(
             lambda best: [replace(best, options=_others(best.options, option)) for option in best.options]
         )
 
     def _unused(self) -> _Move:
-        """Parameters that nothing uses, of all functions."""
+        """Remove unused parameters of all functions."""
         changed = False
         for function in python_source.functions(ast.parse(self.best.text)):
             best, name = self.best, function.name
@@ -202,7 +202,7 @@ class KernelSearch(DeltaSearch[KernelCandidate]):
         return _made(best, python_source.without_parameters(best.text, function, gone), entries)
 
     def _merged(self) -> _Move:
-        """Two parameters of the kernel with the same type become one."""
+        """Make one parameter of two with the same type."""
         return self._repeat(self._merge)
 
     def _merge(self, best: KernelCandidate) -> Iterator[KernelCandidate | None]:
@@ -212,7 +212,8 @@ class KernelSearch(DeltaSearch[KernelCandidate]):
                     yield self._in_place(best, name, ast.Name(other, ast.Load()))
 
     def _valued(self) -> _Move:
-        """Parameters of the kernel become constants; last: sizes in the signature are halved at all uses."""
+        """Replace parameters of the kernel by constants."""
+        # Last: a size in the signature is halved at all its uses at once, and a constant at each alone.
         return self._repeat(self._values)
 
     def _values(self, best: KernelCandidate) -> Iterator[KernelCandidate | None]:
@@ -227,13 +228,12 @@ class KernelSearch(DeltaSearch[KernelCandidate]):
         text = python_source.with_values(best.text, self._kernel, {name: value})
         return _made(best, text, [entry for entry in best.entries if entry[0] != name])
 
-    # ------------------------------------------------------------ how they are tried
-
     def _texts(self, candidates: Callable[[str], Iterable[str | None]]) -> _Move:
         return self._repeat(lambda best: map(self._with, candidates(best.text)))
 
     def _onward(self, candidates: Callable[[str, int], Iterator[Place]]) -> _Move:
-        """Single changes, on from the place of each that is taken."""
+        """Make single changes, going on from the place of each that is taken."""
+        # Not from the start: what was refused before this place is likely refused again.
         begin, changed = 0, False
         while True:
             places: list[int] = []
@@ -266,7 +266,7 @@ def _halved(best: KernelCandidate) -> Iterator[KernelCandidate]:
 
 
 def _half(entry: str) -> str:
-    """Half of a size; nothing for what is none."""
+    """Return half of a size; empty for what is none."""
     value = signature.parse_value(entry)
     whole = isinstance(value, int) and not isinstance(value, bool)
     return str(value // 2) if whole and value > 1 else ""

@@ -1,7 +1,4 @@
-"""`reduce`: shrink the source of a kernel while a symptom stays, and write a file that shows it.
-
-The answers of `reduce`.
-"""
+"""`reduce FILE.py`: shrink the source of a kernel while a symptom stays, and write a file that shows it."""
 
 from __future__ import annotations
 
@@ -51,7 +48,8 @@ from tritonsmith.lab.triage.verdict import SYMPTOM
 
 TIMEOUT = 600
 JOBS = 2  # of a command
-_SLOWER = 10  # a try may take so many times as long as the first one did, and some seconds
+# A candidate may loop for ever: it gets so many times as long as the whole source took, and some seconds.
+_SLOWER = 10
 _SECONDS = 5.0
 
 OnBetter = Callable[[SourceCounts, int], None]
@@ -62,15 +60,15 @@ class KernelReduced:
     """The result of a reduction.
 
     Attributes:
-        file: that was written.
-        expected: what it shows, in words.
-        before: of the source.
-        after: of the kernel in the file, without what stands above it and its main program.
-        tried: candidates that were compiled, or looked at by the command.
-        seconds: that it took.
-        alone: `python FILE` compiles it, and shows a failure.
-        compiles: that is all it does: the symptom is none of the compile.
-        interrupted: ^C: something may make it smaller.
+        file: the file that was written.
+        expected: the symptom in words.
+        before: counts of the source.
+        after: counts of the kernel in the file, without the comment above it and its main program.
+        tried: number of candidates that were tested.
+        seconds: wall time of the reduction.
+        alone: whether `python FILE` compiles it, and shows a failure.
+        compiles: whether it only compiles it, as the symptom is not one of the compile.
+        interrupted: whether ^C ended it, so that it may become smaller still.
         journal: of all candidates.
     """
 
@@ -92,16 +90,16 @@ class _Start:
 
     Attributes:
         candidate: the whole source.
-        kernel: that is compiled; empty where a command decides.
+        kernel: name of the function that is compiled; empty where a command decides.
         counted: the function whose arguments are counted.
-        symptom: what it shows.
+        symptom: the symptom of the source.
         asked: the compile; None where a command decides.
         make: makes the tester of a number.
-        jobs: tries at once.
-        again: what a file shows in a new process.
-        seen: what the whole source shows.
-        key: all that a test depends on, but the candidate.
-        alone: whether `python FILE` shows the same.
+        jobs: number of candidates that are tested at once.
+        again: tests a file in a new process.
+        seen: the observation of the whole source.
+        key: everything that a test depends on, except the candidate.
+        alone: reports whether `python FILE` shows the same.
     """
 
     candidate: KernelCandidate
@@ -133,9 +131,9 @@ def by_compile(
     """Reduce a kernel whose compile shows a symptom.
 
     Args:
-        subject: the symptom; its folder is one of the workspace's, the jobs of its interpreter are tries at
-            once, and the time limit there is that of one try.
-        file: to write.
+        subject: the symptom; its folder is in the workspace, and its interpreter says how many candidates are
+            tested at once, and for how long each.
+        file: the file to write.
         on_better: called with each smaller size, and the number of tries.
         rules: how often a candidate is tested, and which are not.
         silent: say nothing of a run that was stopped.
@@ -172,14 +170,14 @@ def by_command(
 
     Args:
         argv: the command.
-        python: whose folder is first on PATH; None for the PATH as it is.
-        source_file: to reduce; it is not changed.
-        kernel: whose arguments are counted, and which stays; empty if any function may go.
-        file: to write.
+        python: the interpreter whose folder is first on PATH; None for the PATH as it is.
+        source_file: the file to reduce, which is not changed.
+        kernel: the function that stays, whose arguments are counted; empty if any function may go.
+        file: the file to write.
         on_better: as in `by_compile`.
         rules: as in `by_compile`.
-        jobs: tries at once.
-        timeout: seconds of one.
+        jobs: number of candidates that are tested at once.
+        timeout: seconds of one test.
         silent: say nothing of a run that was stopped.
 
     Raises:
@@ -245,6 +243,7 @@ def _of_compile(subject: KernelSubject, observation: Observation, key: object) -
     checked = subject if isinstance(subject, WrongKernelSubject) else None
     symptom = Symptom(*about, variables=_variables(without=unset), wrong=checked is not None)
     quick = math.ceil(_SECONDS + _SLOWER * observation.seconds)
+    # Of a compile that does not end, the time limit is the symptom.
     limit = where.timeout if subject.kind == "hang" else min(where.timeout, quick)
     warm = replace(where, timeout=limit)
 
@@ -287,6 +286,7 @@ def _alone(where: Interpreter, folder: Path, limit: float, file: Path, observati
     died = signal.Signals(-answer.code).name if answer.code < 0 else ""
     printed = f"{answer.out}\n{answer.err}"
     text = observation.failure.text
+    # Outside the worker a failure may be printed inside a traceback, and a crash has other frames.
     same = failure.of(printed, crashed=died, code=answer.code) == observation.failure
     return same or bool(text and text in printed) or bool(died and text.startswith(died))
 
@@ -363,7 +363,8 @@ def _write(start: _Start, candidate: KernelCandidate, file: Path, main: str = ""
 
 
 def _variables(*, without: Sequence[str] = ()) -> tuple[tuple[str, str], ...]:
-    """Return Triton's variables that are set, except folders."""
+    """Return Triton's variables that are set, except those that name a folder."""
+    # A folder of this machine is private, and no other machine has it.
     ours = (
         variable for variable in sorted(os.environ.items()) if variable[0].startswith(variables.prefixes())
     )
@@ -394,7 +395,7 @@ def _shown(observation: Observation, file: Path) -> Observation:
 
 @contextmanager
 def _emptied(folder: Path) -> Iterator[None]:
-    """A folder of the workspace, for this run alone; empty before and after."""
+    """Empty a folder of the workspace before and after this run, which has it alone."""
     space = workspace.default()
     space.claim()
     gone = Plan("reduce", (Remove((folder,), space.root, phase="reduce"),))
@@ -408,7 +409,7 @@ def _emptied(folder: Path) -> Iterator[None]:
 
 
 def progress() -> Callable[[SourceCounts, int], None]:
-    """Shows each smaller size on a terminal."""
+    """Return a callback that shows each smaller size on a terminal."""
     err = console.err()
 
     def show(size: SourceCounts, tried: int) -> None:
@@ -420,7 +421,7 @@ def progress() -> Callable[[SourceCounts, int], None]:
 
 
 def sizes(reduced: KernelReduced) -> Grid:
-    """Before and after."""
+    """Return a table of the counts before and after."""
     rows = [
         [name, str(getattr(reduced.before, name)), str(getattr(reduced.after, name))]
         for name in ("lines", "statements", "arguments")
@@ -429,7 +430,7 @@ def sizes(reduced: KernelReduced) -> Grid:
 
 
 def summary(reduced: KernelReduced) -> str:
-    """Tries, time, and whether the search stopped early."""
+    """Return a sentence with the number of tries, the time, and whether the search ended early."""
     text = f"{reduced.tried} tries in {duration(reduced.seconds)}"
     if reduced.interrupted:
         text += "; interrupted: this is the best result so far"
@@ -441,7 +442,7 @@ def summary(reduced: KernelReduced) -> str:
 
 
 def as_json(reduced: KernelReduced) -> dict[str, Any]:
-    """The result as JSON data."""
+    """Return the result as JSON data."""
     return {
         "schema": 1,
         "path": str(reduced.file),

@@ -1,6 +1,6 @@
-"""Whether a candidate shows the symptom: a kernel that is compiled, or a command that looks at the file.
+"""Testers of candidates, which compile them or run a command, and the file of the smallest one.
 
-The file that is written: the kernel, how it is compiled without this tool, and above it what it shows.
+The file has a comment on the symptom, the kernel, and code that compiles it without this tool.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tritonsmith.lab.terms import Limit, Term, TextTerm
 from tritonsmith.lab.triage.kernel import KernelSubject, WrongKernelSubject
 from tritonsmith.lab.triage.reduce.kernel_search import KernelCandidate
 
-_SAID = 4000  # characters of what a command printed
+_SAID = 4000  # characters of a command's output
 _NOTHING = Observation(Verdict.OTHER, "the kernel, its signature or the file is rejected")
 
 
@@ -42,11 +42,11 @@ class Tester(Protocol):
         """Test a candidate."""
 
     def close(self) -> None:
-        """Stop what runs."""
+        """Stop the process that runs, if there is one."""
 
 
 def candidate_request(asked: CompileRequest, candidate: KernelCandidate, file: Path) -> CompileRequest:
-    """The compile of a candidate that lies in a file."""
+    """Return the compile of a candidate in a file."""
     options = {name: signature.parse_value(text) for name, text in candidate.options}
     return replace(asked, file=file, signature=candidate.signature, options=options)
 
@@ -56,9 +56,9 @@ class CompileTester:
 
     Args:
         subject: the symptom, after its baseline.
-        where: who compiles, with the time limit of a try.
-        folder: of its own.
-        name: of the file.
+        where: the interpreter, with the time limit of a try.
+        folder: a folder of the tester's own.
+        name: name of the file, which error messages have in them.
     """
 
     def __init__(self, subject: KernelSubject, where: Interpreter, folder: Path, name: str) -> None:
@@ -80,13 +80,13 @@ class CompileTester:
 
 @dataclass(frozen=True)
 class CheckTester:
-    """Asks `passes.check` of candidates, each by new processes.
+    """Runs `passes.check` on candidates, each by new processes.
 
     Attributes:
         subject: the symptom, after its baseline.
-        folder: of its own.
-        name: of the file.
-        limit: seconds of one; a loop may become much longer.
+        folder: a folder of the tester's own.
+        name: name of the file.
+        limit: seconds of one test.
     """
 
     subject: WrongKernelSubject
@@ -100,6 +100,7 @@ class CheckTester:
         file = self.folder / self.name
         files.make_folder(self.folder)
         files.write(file, candidate.text)
+        # A smaller kernel may run longer: an edit of a loop's bound or step can make it endless.
         until = time.monotonic() + self.limit
 
         def stop() -> bool:
@@ -119,11 +120,11 @@ class CommandTester:
     """Runs a command on candidates; exit code 0 says that the file shows the symptom.
 
     Attributes:
-        argv: program and arguments; `{}` stands for the file, which comes last if nothing does.
+        argv: program and arguments; `{}` stands for the file, which is the last argument if no `{}` is there.
         python: the interpreter whose folder is first on PATH; None for the PATH as it is.
-        folder: of its own.
-        name: of the file.
-        timeout: seconds.
+        folder: a folder of the tester's own.
+        name: name of the file.
+        timeout: seconds of one test.
     """
 
     argv: tuple[str, ...]
@@ -133,7 +134,7 @@ class CommandTester:
     timeout: float
 
     def test(self, candidate: KernelCandidate) -> Observation:
-        """Run it, where this tool was called, with a cache of its own."""
+        """Run the command in the current folder, with a cache of its own."""
         files.make_folder(self.folder)
         file = self.folder / self.name
         files.write(file, candidate.text)
@@ -153,22 +154,22 @@ class CommandTester:
         return Observation(verdict, f"exit code {answer.code}", printed)
 
     def close(self) -> None:
-        """Nothing runs between two tests."""
+        """Do nothing, as no process runs between two tests."""
         return
 
 
 def with_file(argv: Sequence[str], file: Path | str) -> tuple[str, ...]:
-    """A command with a file in the place of `{}`."""
+    """Return a command with a file in the place of `{}`."""
     named = argv if any("{}" in word for word in argv) else (*argv, "{}")
     return tuple(word.replace("{}", str(file)) for word in named)
 
 
 class TesterPool:
-    """Several testers, one for each thread that asks.
+    """Several testers, one for each thread.
 
     Args:
         make: makes the tester of a number.
-        count: of them.
+        count: the number of testers.
     """
 
     def __init__(self, make: Callable[[int], Tester], count: int) -> None:
@@ -178,8 +179,9 @@ class TesterPool:
             self._free.put(tester)
 
     def test(self, candidate: KernelCandidate) -> Observation:
-        """Test a candidate by one of them; what a command prints would fill the journal."""
+        """Test a candidate by one of them."""
         tester = self._free.get()
+        # Without the output of a command, which would fill the journal of thousands of tests.
         try:
             return replace(tester.test(candidate), why="")
         finally:
@@ -188,7 +190,7 @@ class TesterPool:
     def close(self) -> None:
         """Stop them all."""
         for tester in self._all:
-            with suppress(OSError):
+            with suppress(OSError):  # one that cannot be stopped does not keep the others running
                 tester.close()
 
 
@@ -201,14 +203,14 @@ class Symptom:
     """The symptom that the file shows.
 
     Attributes:
-        triton: the version; empty if nobody knows.
-        expected: in words: `fatal error: ...`, `spills 12`.
-        before: lines of the source that it was made of.
-        origin: name of that file.
+        triton: the version; empty if it is unknown.
+        expected: the symptom in words: `fatal error: ...`, `spills 12`.
+        before: number of lines of the original source.
+        origin: name of the original file.
         terms: of `--when`.
         argv: the command that decides; empty for a compile.
-        variables: of Triton's, that are set.
-        wrong: a pass changes the result.
+        variables: Triton's environment variables that are set.
+        wrong: whether the symptom is that a pass changes the result.
     """
 
     triton: str
@@ -221,19 +223,19 @@ class Symptom:
     wrong: bool = False
 
     def shell(self, text: str) -> str:
-        """A command under these variables."""
+        """Return a command line with these variables."""
         before = "".join(f"{name}={shlex.quote(value)} " for name, value in self.variables)
         return f"  {before}{text}"
 
 
 def render(text: str, symptom: Symptom, asked: CompileRequest | None, main: str = "") -> str:
-    """The whole file.
+    """Return the whole file.
 
     Args:
-        text: of the kernel.
-        symptom: what it shows.
-        asked: its compile, with the name that the file has; None where a command decides.
-        main: of `main_program`; empty if `python FILE` is not to compile it.
+        text: the source of the kernel.
+        symptom: the symptom that it shows.
+        asked: its compile, with the name of the file; None where a command decides.
+        main: the text of `main_program`; empty if `python FILE` is not to compile it.
     """
     comment = "\n".join(_head(symptom, asked, alone=bool(main)))  # messages have several lines
     head = "\n".join(f"# {line}".rstrip() for line in comment.splitlines())
@@ -297,6 +299,7 @@ def main_program(text: str, symptom: Symptom, asked: CompileRequest | None) -> s
     calls = [_call(asked.kernel, point) for point in request.expand_points(asked, kernel)] if kernel else []
     if not calls or not all(calls):
         return ""
+    # A kernel may use Triton by its full name, or import `tl` alone.
     taken = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
     head = [] if {"triton"} & taken else ["    import triton"]
     lines = [
@@ -311,10 +314,13 @@ def main_program(text: str, symptom: Symptom, asked: CompileRequest | None) -> s
 
 
 def _call(kernel: str, point: CompilePoint) -> list[str]:
+    """Return the lines that compile a point; none where ASTSource takes its arguments in no simple form."""
     bound, target = point.bound, point.target
+    # Tuples, among types, constants and names, are spelled in another way by each release.
     if bound is None or any("(" in kind for kind in bound.signature.values()):
         return []
     names = list(bound.signature)
+    # Triton makes a constant of an integer that is 1, as its launcher would.
     ones = {name: 1 for name, hint in bound.hints.items() if hint == 1}
     constants = {**bound.constexprs, **ones}
     if any(isinstance(value, Mapping) for value in constants.values()) or "." in "".join(constants):
