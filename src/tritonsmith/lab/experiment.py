@@ -98,7 +98,7 @@ def run(
         except StopIteration as end:
             answer: A = end.value
             return answer
-        journal.asked.update(change.name for change in changes)
+        journal.requested.update(change.name for change in changes)
         # Each test is a line of the journal of its own, so that a kill between two of a change loses neither.
         tests = [
             [BY_HAND] if change.name in journal.skipped else journal.tests(change.name) for change in changes
@@ -154,7 +154,7 @@ def steady(
     # `agreed` compares verdicts alone, and two compiles may differ though both succeed.
     def compared(changes: Sequence[C]) -> Iterator[Observation]:
         for change, observation in zip(changes, test(changes), strict=True):
-            earlier = journal.seen[change.name]
+            earlier = journal.observations[change.name]
             if earlier and fact(earlier[-1]) != fact(observation):
                 both = (
                     before.figures or before.why or "another result" for before in (earlier[-1], observation)
@@ -254,7 +254,7 @@ def _governed(notes: Journal, rules: Rules) -> Iterator[None]:
     try:
         yield
         # Only now: a search asks for its changes one after the other, and none of them is known before.
-        _check_names(rules.skip, notes.asked)
+        _check_names(rules.skip, notes.requested)
     except (InterruptedRunError, LockedError, DownloadError, StepError):
         raise  # these pass: the next run goes on with what is known, after hours of tests perhaps
     except SmithError as error:
@@ -347,12 +347,12 @@ def _begun(
     unfinished = old if old and not old.ended else None
     if not _is_ours(folder, space):
         _check_task(unfinished, new.task)
-    if unfinished and unfinished.seen[BASELINE]:
+    if unfinished and unfinished.observations[BASELINE]:
         # An equal key does not prove an equal world: a driver or the clock of a GPU is in no file. So the
         # baseline is tested once more, and has to give the same result.
         if unfinished.key != new.key:
             note("it starts over: the stopped run had other inputs, or too many files to compare")
-        elif not _alike(unfinished.seen[BASELINE][0], baseline()):
+        elif not _alike(unfinished.observations[BASELINE][0], baseline()):
             note("it starts over: with nothing changed, the result differs from that of the stopped run")
         else:
             note(f"{unfinished.count} tests of a run that was stopped are known: {folder}")

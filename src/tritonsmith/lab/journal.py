@@ -42,33 +42,33 @@ class Journal:
     Attributes:
         path: of the file, whose first line names the schema and the key; None if nothing is written.
         key: digest of everything that an observation depends on, except the change that is tested.
-        seen: name of a change to its observations, in the order of the tests.
+        observations: name of a change to its observations, in the order of the tests.
         ended: there is nothing to go on with.
         answer: the answer in one line, once it has ended.
         confirm: how many tests of a change have to agree.
         skipped: names of changes that a person has ruled out.
         task: name of the command; empty in an older journal.
         command: the command line that began it, without its secrets; empty if it is not known.
-        asked: names of all changes that searches asked for in this run.
+        requested: names of all changes that searches asked for in this run.
     """
 
     path: Path | None = None
     key: str = ""
-    seen: defaultdict[str, list[Observation]] = field(default_factory=lambda: defaultdict(list))
+    observations: defaultdict[str, list[Observation]] = field(default_factory=lambda: defaultdict(list))
     ended: bool = False
     answer: str = ""
     confirm: int = 1
     skipped: set[str] = field(default_factory=set)
     task: str = ""
     command: str = ""
-    asked: set[str] = field(default_factory=set, init=False)
+    requested: set[str] = field(default_factory=set, init=False)
     # How many observations of each change this run has taken: a search may ask for one change twice.
     _used: Counter[str] = field(default_factory=Counter, init=False)
 
     @property
     def count(self) -> int:
         """The number of observations."""
-        return sum(map(len, self.seen.values()))
+        return sum(map(len, self.observations.values()))
 
     def begin(self) -> None:
         """Write the first line, and everything that is known by now; an older journal is replaced."""
@@ -76,17 +76,17 @@ class Journal:
         head = {"schema": SCHEMA, "key": self.key, **{name: text for name, text in about.items() if text}}
         rows: list[dict[str, Any]] = [head]
         rows += [{"skip": change} for change in sorted(self.skipped)]
-        rows += [_row(change, test) for change, tests in self.seen.items() for test in tests]
+        rows += [_row(change, test) for change, tests in self.observations.items() for test in tests]
         rows += [{"answer": self.answer}] if self.ended else []
         if self.path:
             files.write_atomically(self.path, "".join(f"{json.dumps(row)}\n" for row in rows))
 
     def known(self, change: str) -> Observation | None:
         """Take the next observation of a change, in the order of the tests; None if it has to be tested."""
-        if self._used[change] == len(self.seen[change]):
+        if self._used[change] == len(self.observations[change]):
             return None
         self._used[change] += 1
-        return self.seen[change][self._used[change] - 1]
+        return self.observations[change][self._used[change] - 1]
 
     def tests(self, change: str) -> list[Observation]:
         """Take the next `confirm` observations of a change, as far as there are that many."""
@@ -109,7 +109,7 @@ class Journal:
         Raises:
             StepError: it cannot be written, as on a full disk.
         """
-        self.seen[change].append(observation)
+        self.observations[change].append(observation)
         self._used[change] += 1
         self._append(_row(change, observation))
 
@@ -119,7 +119,7 @@ class Journal:
         Raises:
             StepError: as `add`.
         """
-        self.seen[change].append(observation)
+        self.observations[change].append(observation)
         self._append({"change": change, **asdict(observation)})
 
     def end(self, answer: str) -> None:
@@ -176,7 +176,7 @@ def read(path: Path, *, to_go_on: bool = True, untested: bool = False) -> Journa
                 continue
             name, observation = untrusted.typed(str, row.pop("change"), "change"), _observation(row)
             if untested or not to_go_on or observation.verdict is not Verdict.SKIP:
-                journal.seen[name].append(observation)
+                journal.observations[name].append(observation)
         if rest and to_go_on:  # or the next line would be appended to it
             files.write_atomically(path, whole + newline)
     except FileNotFoundError:
@@ -198,8 +198,8 @@ def merged(journals: Mapping[str, Journal]) -> Journal:
     several.answer = "; ".join(journal.answer for journal in journals.values() if journal.answer)
     for title, journal in journals.items():
         several.skipped |= journal.skipped
-        for name, tests in journal.seen.items():
-            several.seen[name if len(journals) == 1 else f"{title}: {name}"] += tests
+        for name, tests in journal.observations.items():
+            several.observations[name if len(journals) == 1 else f"{title}: {name}"] += tests
     return several
 
 

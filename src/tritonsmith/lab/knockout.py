@@ -35,7 +35,8 @@ from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.study.report import METRICS
 
 _ASSEMBLY = ("ptx", "amdgcn")
-_STAGES = {"cuda": ("ptx", "cubin"), "hip": ("amdgcn", "hsaco")}  # that are kept, by backend
+# The stages that are kept: the text is compared, and the binary has the resources.
+_STAGES = {"cuda": ("ptx", "cubin"), "hip": ("amdgcn", "hsaco")}
 _PORTION = 16  # compiles of one Python, for each that runs at once
 _OWN = ("hash", "cache_dir")  # of a compile's metadata: what differs though the code is the same
 _LONGEST = 60  # characters of an error
@@ -169,6 +170,7 @@ def execute(
         ):
             runs = list(_llvm_runs(point, row) if llvm else _triton_runs(point, row, where.python))
             cuts = [_cut(point, pass_run, llvm=llvm) for pass_run in runs]
+            # Each target has a folder, in which the compiles are numbered from 0.
             place = folder / folder_name(f"llvm {point.id}" if llvm else point.id)
             for_target = replace(whole, targets=(target,))
             tests = _test_cuts(for_target, where, place, cuts, notes, silent=silent)
@@ -186,6 +188,7 @@ def execute(
             knockouts.append(
                 Knockout(kernel, str(target), base.triton, row, point.seconds, passes, folder, llvm)
             )
+        # The baseline is in the journal, too, and is none of them.
         title = "with a part of LLVM's passes" if llvm else "without each pass"
         notes.end(f"{title}: {notes.count - 1} compiles")
     return tuple(knockouts), notes
@@ -208,6 +211,7 @@ def _base_folder(asked: CompileRequest, where: Interpreter, out: Path | None, *,
 
 def _with_all_passes(asked: CompileRequest, *, llvm: bool) -> CompileRequest:
     """Return the compile that counts its passes, and keeps the stages that are compared."""
+    # Disassembling takes time, and nothing here reads machine code.
     stages = [stage for target in asked.targets for stage in _STAGES[target.backend]]
     surgery = _llvm_limit(_ALL) if llvm else Surgery()
     return replace(asked, variants=(surgery,), stages=tuple(dict.fromkeys(stages)), disassemble=False)
@@ -245,6 +249,7 @@ def _triton_runs(point: Point, row: ResourceRow, python: Path) -> Iterator[Knock
     """Yield the runs of Triton's passes, as the worker counted them."""
     if not point.passes:
         raise FactError("no pass of this Triton could be counted", where=python)
+    # No effect is known before the compile without it.
     for counted in point.passes:
         name, number = str(counted["pass"]), int(counted["number"])
         binding, stage = str(counted["binding"]), str(counted["stage"])
@@ -303,7 +308,7 @@ def _test_cuts(
         notes: the journal; cuts that it has are not compiled again.
         silent: show no progress.
     """
-    done = len(cuts) - sum(not notes.seen[change.name] for change in cuts)
+    done = len(cuts) - sum(not notes.observations[change.name] for change in cuts)
 
     def compiled(changes: Sequence[PassCut]) -> Iterator[Observation]:
         nonlocal done
@@ -446,6 +451,7 @@ def summary(knockouts: Sequence[Knockout]) -> Grid:
     for (target, name), kernels in by_pass.items():
         needed = sum("needed" in effects for effects in kernels.values())
         idle = sum(effects == {"no effect"} for effects in kernels.values())
+        # A kernel with an untested run is in none of these columns, unless another run of the pass tells.
         untested = sum(effects <= {"no effect", "not tested"} for effects in kernels.values()) - idle
         changed = len(kernels) - needed - idle - untested
         lines.append([target, name, str(len(kernels)), str(needed), str(changed), str(idle)])

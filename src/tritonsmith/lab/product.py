@@ -151,10 +151,10 @@ class CompiledKernels:
         for cell in table:
             folders = _folders(cell)
             manifests = {folder: there.get(folder) for folder in folders}
-            if not (earlier.seen.get(cell.name) and folders and all(manifests.values())):
+            if not (earlier.observations.get(cell.name) and folders and all(manifests.values())):
                 continue
             # All of its tests: a later one may disagree, and `--confirm` has to see both.
-            for observation in earlier.seen[cell.name]:
+            for observation in earlier.observations[cell.name]:
                 journal.recall(cell.name, observation)
             self._tested.add(cell.name)
             for folder, manifest in manifests.items():

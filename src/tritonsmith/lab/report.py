@@ -119,7 +119,7 @@ def result(test: Observation) -> str:
 
 def _tests(journal: Journal) -> Iterator[tuple[str, Observation]]:
     # By changes and not by time: the tests of one change, of which --confirm makes several, stand together.
-    for name, tests in journal.seen.items():
+    for name, tests in journal.observations.items():
         yield from ((name, test) for test in tests)
 
 

@@ -23,6 +23,7 @@ _LIMIT = re.compile(
     r"(?P<metric>[^<>=!]+?)\s*(?P<comparison><=|>=|==|!=|<|>)\s*(?P<sign>[+-]?)(?P<number>\d+(\.\d+)?)\s*(?P<percent>%?)",
     re.ASCII,
 )
+# `not contains` and `does not contain` are the same.
 _CONTAINS = re.compile(r"(?P<stage>\w+)\s+(?P<lacks>(does\s+)?not\s+)?contains?\s+(?P<text>.+)", re.DOTALL)
 _COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
     ">": operator.gt,

@@ -100,7 +100,7 @@ def test_a_run_that_was_killed_goes_on(tmp_path: Path, lives: int) -> None:
     assert first.tested + second.tested == ["a", "b", "c", "d", "c"]
     whole = journal.read(path)
     assert whole is not None
-    assert whole.seen["d"] == [WRONG]
+    assert whole.observations["d"] == [WRONG]
     third = Subject()
     assert run(third, whole) == ["a", "b", "c", "spills 8", "c"]
     assert third.tested == []
@@ -178,7 +178,7 @@ def test_the_status_is_read_and_nothing_is_written(tmp_path: Path) -> None:
     (tmp_path / journal.FILE).write_text(half)
     known = experiment.status(tmp_path)
     assert known is not None
-    assert list(known.seen) == ["a", "b"]
+    assert list(known.observations) == ["a", "b"]
     assert (tmp_path / journal.FILE).read_text() == half
 
 
@@ -215,7 +215,7 @@ def test_what_could_not_be_tested_is_tested_again(tmp_path: Path) -> None:
     notes.add("b", Observation(Verdict.SKIP, why="no network"))
     known = journal.read(tmp_path / journal.FILE)
     assert known is not None
-    assert set(known.seen) == {"a"}
+    assert set(known.observations) == {"a"}
 
 
 def test_no_journal_and_that_of_another_version_are_none(tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ def test_a_line_is_not_appended_to_one_that_was_cut_off(tmp_path: Path) -> None:
     known.add("c", Observation(Verdict.GOOD, "a \0 in a line\n"))
     whole = journal.read(path)
     assert whole is not None
-    assert whole.seen == known.seen
+    assert whole.observations == known.observations
 
 
 def test_a_journal_that_is_gone_is_an_error(tmp_path: Path) -> None:
@@ -315,7 +315,7 @@ class Begun:
         with experiment.begun(
             self.folder, key, self.space, "triage", tested, self.rules, silent=False
         ) as begun:
-            begun.asked |= {BASELINE, "a"}
+            begun.requested |= {BASELINE, "a"}
             for name, seen in ((BASELINE, baseline), ("a", Observation(Verdict.GOOD))):
                 if begun.known(name) is None:
                     begun.add(name, seen)
@@ -342,7 +342,7 @@ def test_a_run_that_was_stopped_is_taken_up_once_its_baseline_is_as_before(begun
     begun.stopped()
     begun.stopped(InterruptedRunError("^C"))
     known = begun.run(baseline=replace(WRONG, figures="at 0x7f", seconds=9.0))
-    assert known.seen[BASELINE] == [WRONG]
+    assert known.observations[BASELINE] == [WRONG]
     assert begun.baselines == 2, "once for each run that goes on"
     assert [note.partition(":")[0] for note in begun.notes] == [
         "2 tests of a run that was stopped are known"
@@ -366,7 +366,7 @@ def test_where_it_cannot_be_sure_it_begins_anew_and_says_so(
     begun.stopped()
     (begun.folder / "left by a test").touch()
     new = begun.run(**more)
-    assert new.seen[BASELINE] == [more.get("baseline", WRONG)]
+    assert new.observations[BASELINE] == [more.get("baseline", WRONG)]
     assert [note for note in begun.notes if note.startswith("it starts over: ") and why in note]
     assert (begun.folder / "left by a test").exists() == (place == "out"), "a user's folder loses nothing"
     if place == "out":
@@ -523,14 +523,19 @@ def test_a_journal_that_begins_has_what_is_known_and_what_could_not_be_tested_if
     path = tmp_path / journal.FILE
     skip = Observation(Verdict.SKIP, why="cannot be built")
     old = Journal(path, "key", skipped={"c"}, ended=True, answer="a is right")
-    old.seen.update({"a": [WRONG, WRONG], "b": [skip]})
+    old.observations.update({"a": [WRONG, WRONG], "b": [skip]})
     old.begin()
     known = journal.read(path, untested=True)
     assert known is not None
-    assert (known.key, known.seen, known.skipped, known.answer) == ("key", old.seen, {"c"}, "a is right")
+    assert (known.key, known.observations, known.skipped, known.answer) == (
+        "key",
+        old.observations,
+        {"c"},
+        "a is right",
+    )
     again = journal.read(path)
     assert again is not None
-    assert [*again.seen] == ["a"]
+    assert [*again.observations] == ["a"]
 
 
 def test_a_fact_that_differs_from_test_to_test_is_a_skip() -> None:
@@ -559,6 +564,6 @@ def test_journals_of_several_experiments_are_told_apart_by_their_names() -> None
     first.add("a", WRONG)
     second.add("a", Observation(Verdict.GOOD))
     both = journal.merged({"k": first, "l": second})
-    assert list(both.seen) == ["k: a", "l: a"]
+    assert list(both.observations) == ["k: a", "l: a"]
     assert (both.skipped, both.answer, both.ended) == ({"b"}, "left", False)
-    assert list(journal.merged({"k": first}).seen) == ["a"]
+    assert list(journal.merged({"k": first}).observations) == ["a"]

@@ -88,7 +88,7 @@ def test_a_cell_waits_for_its_baseline_and_each_is_observed(
     assert len(compiler.compiled(python)) == 4
     journal = experiment.status(tmp_path)
     assert journal
-    assert (sorted(journal.seen), journal.ended, journal.answer) == (NAMES, True, "over")
+    assert (sorted(journal.observations), journal.ended, journal.answer) == (NAMES, True, "over")
 
 
 def test_a_run_that_was_stopped_goes_on_with_its_observations(
@@ -100,7 +100,7 @@ def test_a_run_that_was_stopped_goes_on_with_its_observations(
     assert caught.value.hints == ("run the same command again to continue",)
     journal = experiment.status(tmp_path)
     assert journal
-    assert (sorted(journal.seen), journal.ended) == (sorted(first.names[:2]), False)
+    assert (sorted(journal.observations), journal.ended) == (sorted(first.names[:2]), False)
     compiled = len(compiler.compiled(python))
     second = Asked()
     observations = run(tmp_path, cells, second)

@@ -147,7 +147,7 @@ def _different(found: Isolated, tool: Replayer, folder: Path) -> SmithError:
     from tritonsmith.core.errors import SmithError
     from tritonsmith.lab.isolate.failing_pass import summary
 
-    made_by = found.seen.index.triton
+    made_by = found.passes.index.triton
     return SmithError(
         summary(found),
         where=folder,

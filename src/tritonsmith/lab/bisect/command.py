@@ -84,7 +84,7 @@ class TritonBisect:
             SmithError: a test has neither an answer nor a reason to skip; the session is kept.
         """
         journal = self.session.journal
-        self.search.known = [*journal.seen, *journal.skipped]
+        self.search.known = [*journal.observations, *journal.skipped]
         subject = BisectSubject(self.tests.outcomes, self.builds, self.jobs)
         try:
             return experiment.run(self.search.run(), subject.test, journal, self._note)

@@ -254,7 +254,7 @@ class LlvmBisect:
         costs = CommitCosts(
             commits, builds.llvm_state, lambda commit: builds.built(commit) is not None, builds.last
         )
-        known = [*self.journal.seen, *self.journal.skipped]
+        known = [*self.journal.observations, *self.journal.skipped]
         state = yield from first_bad(BisectRange(rows, costs, known, observations=observations))
         self.suspects = tuple(commits[index] for index in state.culprits)
         good, bad = commits[state.good], commits[state.bad]

@@ -164,7 +164,7 @@ class BisectSession:
                 # Before `saved`: after a kill between both, it begins anew once more.
                 for pins in _llvm_ranges(self.folder):
                     in_llvm = llvm_journal(self, pins)
-                    in_llvm.seen.clear()  # but not `skipped`, which a person has decided
+                    in_llvm.observations.clear()  # but not `skipped`, which a person has decided
                     in_llvm.begin()
                 self.saved()
             else:
@@ -175,7 +175,7 @@ class BisectSession:
 
 def tested(journal: Journal) -> dict[str, Observation]:
     """Return all outcomes of a journal by their names, skips by hand among them."""
-    outcomes = {name: agreed(tests) for name, tests in journal.seen.items() if tests}
+    outcomes = {name: agreed(tests) for name, tests in journal.observations.items() if tests}
     return outcomes | dict.fromkeys(sorted(journal.skipped), BY_HAND)
 
 
@@ -244,7 +244,10 @@ def _read_old(folder: Path) -> BisectSession:
             if outcome.why == BY_HAND.why:
                 journal.skipped.add(name)
             else:  # it had one row for all tests of a Triton, and the journal has one for each
-                journal.seen[name] = [outcome, *[replace(outcome, seconds=0.0)] * (question.confirm - 1)]
+                journal.observations[name] = [
+                    outcome,
+                    *[replace(outcome, seconds=0.0)] * (question.confirm - 1),
+                ]
         journal.answer = untrusted.typed(str, content["answer"], "answer")
         journal.ended = bool(journal.answer)
         return BisectSession(folder, question, _checked(journal, _TRITON))
@@ -278,10 +281,10 @@ def _journal(
 
 
 def _checked(journal: Journal, names: re.Pattern[str]) -> Journal:
-    for name in (*journal.seen, *journal.skipped):
+    for name in (*journal.observations, *journal.skipped):
         if not names.fullmatch(name):
             raise ValueError(f"{name[:80]!r} is neither a release nor a commit")
-    if any(test.verdict is Verdict.OTHER for tests in journal.seen.values() for test in tests):
+    if any(test.verdict is Verdict.OTHER for tests in journal.observations.values() for test in tests):
         raise ValueError(f"no bisect has the verdict {Verdict.OTHER!r}")
     return journal
 
@@ -361,10 +364,12 @@ def llvm_journal(session: BisectSession, pins: str) -> Journal:
     if (folder / journals.FILE).is_file():
         known = _journal(folder / journals.FILE, _LLVM_TEST, question)
         # By now a network may be back, or a program installed; an error of the compiler stays the same.
-        for name, tests in [*known.seen.items()]:
-            known.seen[name] = [test for test in tests if test.metrics.get(LACKS) not in (TOOLS, LLVM)]
-            if not known.seen[name]:
-                del known.seen[name]
+        for name, tests in [*known.observations.items()]:
+            known.observations[name] = [
+                test for test in tests if test.metrics.get(LACKS) not in (TOOLS, LLVM)
+            ]
+            if not known.observations[name]:
+                del known.observations[name]
         return known
     journal = _new_journal(folder, question)
     for kind in _LLVM_TESTS:  # version 0.1 had a folder for each
@@ -372,7 +377,9 @@ def llvm_journal(session: BisectSession, pins: str) -> Journal:
         old = folder.with_name(f"{'opt-' if by != 'llc' else ''}{side}-{pins}")
         if (old / _OLD_FILE).is_file():
             part = _read_old(old).journal
-            journal.seen.update({f"{kind} {name}": tests for name, tests in part.seen.items()})
+            journal.observations.update(
+                {f"{kind} {name}": tests for name, tests in part.observations.items()}
+            )
             journal.skipped |= {f"{kind} {name}" for name in part.skipped}
     journal.begin()
     return journal

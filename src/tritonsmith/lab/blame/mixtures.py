@@ -111,7 +111,7 @@ class MixtureTests:
             FactError: all of one side does not compile, so that there is nothing to compare with.
         """
         for mixture in mixtures:
-            mixed = self._of_round(len(self.journal.seen[mixture.name]))
+            mixed = self._of_round(len(self.journal.observations[mixture.name]))
             mixed.notes.clear()  # a journal has the notes of each mixture, so a resumed run shows the same
             began = time.monotonic()
             try:

@@ -141,9 +141,10 @@ def without_parameters(source: IrText, gone: Sequence[BlockParameter]) -> str | 
     added: dict[Op, list[str]] = defaultdict(list)
     for number, parameter in enumerate(gone):
         fresh = f"%given{number}"
-        while uses(fresh).search(text):
+        while uses(fresh).search(text):  # an earlier edit has left one of this name
             fresh += "_"
         (region,) = parameter.function.regions
+        # Behind the label's own line, which is written anew below.
         used = list(uses(parameter.name).finditer(text, text.index("\n", parameter.begin), region.end))
         changed += [Edit(match.start(), match.end(), fresh) for match in used]
         if used:
@@ -260,6 +261,7 @@ def _inlined(source: IrText, op: Op, region: Region, values: dict[str, str]) -> 
         return None
     text = source.text
     last = region.ops[-1] if region.ops and region.ops[-1].name == "scf.yield" else None
+    # `scf.yield` is not printed where it yields nothing.
     yielded = _operands(last) if last else []
     if len(yielded) != sum(count for _, count in op.results):
         return None

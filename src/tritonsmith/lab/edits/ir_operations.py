@@ -113,6 +113,7 @@ class Cutter:
     def _uses(self, op: Op) -> Iterable[tuple[int, _Use]]:
         """Yield the uses of an operation's results: the number of the result, and the place."""
         first = 0
+        # Each function numbers its values anew, so the same name elsewhere is another value.
         begin, end = scope(op)
         for name, count in op.results:
             for use in self._named[name]:
@@ -173,6 +174,7 @@ class Edit:
 def apply(text: str, edits: Iterable[Edit]) -> str:
     """Return the text with all edits made; an edit inside another one is dropped."""
     parts, at = [], 0
+    # Of two that begin at one place the longer one comes first, so that the other lies in it.
     for edit in sorted(set(edits), key=lambda edit: (edit.begin, -edit.end)):
         if edit.begin < at:
             continue

@@ -73,7 +73,7 @@ class Isolated:
     """Passes that fail, and their input.
 
     Attributes:
-        seen: the kernel of the dump, with all its passes.
+        passes: the kernel of the dump, with all its passes.
         links: the passes that fail; one if it fails alone.
         way: the program that runs them.
         text: their input.
@@ -84,7 +84,7 @@ class Isolated:
         notes: remarks for the user.
     """
 
-    seen: KernelPasses
+    passes: KernelPasses
     links: tuple[PassLink, ...]
     way: PassRunner
     text: str
@@ -110,13 +110,13 @@ class PipelineEndTests:
     """Runs ends of a pipeline on their inputs.
 
     Attributes:
-        seen: the kernel's passes.
+        passes: the kernel's passes.
         ways: by the number of the first pass, the runner of an end, or the reason why there is none.
         recorded: the failure in the dump.
         folder: for the logs.
     """
 
-    seen: KernelPasses
+    passes: KernelPasses
     ways: Mapping[int, PassRunner | str]
     recorded: Failure
     folder: Path
@@ -140,6 +140,7 @@ class PipelineEndTests:
                     raise
                 yield Observation(Verdict.OTHER, error.what, _LACKING)
                 continue
+            # Neither form of its own input can be read, so this is another Triton: no longer end will do.
             if not answer.began and not end.stripped and len(end.links) == 1:
                 raise self._unreadable(end, answer.log)
             # Not in the journal, which would become as large as all logs together.
@@ -154,7 +155,7 @@ class PipelineEndTests:
 
     def text(self, end: PipelineEnd) -> str:
         """Return the input of its first pass."""
-        text = self.seen.index.text(end.links[0].dump)
+        text = self.passes.index.text(end.links[0].dump)
         if not end.stripped:
             return without_folders(text)
         return ir_text.without_locations("mlir", text.encode()).decode().strip() + "\n"
@@ -182,7 +183,7 @@ class PipelineEndTests:
 
     def _unreadable(self, end: PipelineEnd, log: str) -> FactError:
         way = self.ways[end.links[0].dump.number]
-        triton = self.seen.index.triton or "its version is unknown"
+        triton = self.passes.index.triton or "its version is unknown"
         return FactError(
             "the input of the failing pass cannot be parsed, or the pass cannot be added",
             where=way.who if isinstance(way, PassRunner) else None,
@@ -307,16 +308,16 @@ def isolate(
 def _tested_alone(links: Sequence[PassLink], notes: Journal) -> bool:
     """Report whether the last pass was run alone, with or without locations, and its tests agree."""
     names = {PipelineEnd((links[-1],), stripped).name for stripped in (True, False)}
-    return bool(names & notes.asked - set(_untested(notes)))
+    return bool(names & notes.requested - set(_untested(notes)))
 
 
 def _untested(notes: Journal) -> list[str]:
     """Return the ends that were skipped by hand, or whose tests disagree."""
-    tests = {name: notes.seen[name] for name in notes.asked if name not in notes.skipped}
+    tests = {name: notes.observations[name] for name in notes.requested if name not in notes.skipped}
     flaky = {
         name for name, known in tests.items() if known and experiment.agreed(known).verdict is Verdict.SKIP
     }
-    return sorted(notes.asked & notes.skipped | flaky)
+    return sorted(notes.requested & notes.skipped | flaky)
 
 
 def folder_of(index: DumpIndex, kernel: DumpedKernel, tool: Replayer, space: Workspace) -> Path:
@@ -424,6 +425,7 @@ def summary(isolated: Isolated) -> str:
         else f"but not as in the dump: {isolated.failure}"
     )
     text = f"{names}, {outcome}" if isolated.same else f"{names}, {outcome} instead of {isolated.recorded}"
+    # The text of a signal has its frames already.
     frames = () if isolated.failure.kind == "signal" else failure.top_frames(isolated.log)
     return f"{text}\ntop frames: {', '.join(frames)}" if frames else text
 
@@ -432,7 +434,7 @@ def as_json(isolated: Isolated, reduced: Reduced | None, out: Path) -> dict[str,
     """Return the result as JSON data."""
     return {
         "schema": 1,
-        "kernel": isolated.seen.kernel.name,
+        "kernel": isolated.passes.kernel.name,
         "numbers": [link.dump.number for link in isolated.links],
         "passes": [link.dump.argument for link in isolated.links],
         "pipeline": isolated.way.pipeline,

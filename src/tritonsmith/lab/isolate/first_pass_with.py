@@ -133,6 +133,7 @@ def _name(dump: Dump) -> str:
 
 def counted(pattern: re.Pattern[str], searched: Sequence[SearchedText]) -> Iterator[Observation]:
     """Count a pattern in each text: BAD where it occurs."""
+    # All occurrences: how many a pass adds tells whether it makes the pattern or only copies it.
     for text in searched:
         began = time.monotonic()
         count = sum(1 for _ in pattern.finditer(text.read()))
@@ -206,6 +207,7 @@ def _count(test: Observation) -> int:
 
 def _found(index: DumpIndex, dump: Dump, previous: Dump | None, counts: dict[str, int]) -> FirstOccurrence:
     after = counts[dump.sha256]
+    # A dump of assembly is the end of LLVM's backend, none of whose passes prints one.
     if dump.stage in ("ptx", "amdgcn"):
         return FirstOccurrence(None, STEPS[dump.stage], 0, after)
     # What is printed before a pass is the result of the one before it.

@@ -21,7 +21,9 @@ from tritonsmith.lab.isolate.failing_pass import Isolated
 from tritonsmith.lab.reduce.reduce_ir import Reduced
 
 TEMPLATE = Path(__file__).with_name("reproduce.py.in")
+# A folder with any other file is never written to.
 FILES = ("input.mlir", "reduced.mlir", "command.sh", "reproduce.py", "error.txt", "README.md")
+# As `headed` writes it: `reduce` takes its passes from the file.
 _RUN = re.compile(r"^// RUN: triton-opt %s --pass-pipeline='([^'\n]*)'", re.MULTILINE)
 _LINES = 12  # of the error, in the README
 _MODIFIED = " (modified: the checkout has changes that are not committed)"
@@ -51,7 +53,7 @@ class About:
 def about(isolated: Isolated, tool: Replayer) -> About:
     """Collect the facts about a failure."""
     installed = installed_tritons.of_python(tool.python) if tool.python else None
-    version = (installed.version if installed else "") or isolated.seen.index.triton
+    version = (installed.version if installed else "") or isolated.passes.index.triton
     checkout, commit, python = _checkout(tool), "", ""
     if checkout:
         version = checkout.version if tool.opt else version
@@ -144,6 +146,7 @@ def pipeline_of(text: str) -> str:
 
 def command(pipeline: str, file: str, facts: About, *, calls: bool) -> str:
     """Return the text of `command.sh`."""
+    # Whoever reads an issue has a build or a wheel, rarely both.
     lines = [
         "#!/bin/sh",
         "# With a build of Triton; set TRITON_OPT to its triton-opt.",
@@ -173,7 +176,7 @@ def readme(isolated: Isolated, reduced: Reduced | None, facts: About) -> str:
     several = len(isolated.links) > 1
     rows = {
         "pass" if not several else "passes": isolated.names,
-        "target": isolated.seen.kernel.target,
+        "target": isolated.passes.kernel.target,
         "Triton": " ".join(filter(None, (facts.triton, facts.commit))),
         "LLVM": facts.llvm,
         "Python": facts.python,

@@ -241,6 +241,7 @@ def _without(text: str) -> str:
 
 def _no_pass(name: str, opt: Path) -> UsageError:
     listing = process.query((str(opt), "--help"))
+    # Passes stand at the left of the help, and their options further to the right.
     known = re.findall(r"^ {4,8}--([a-z][\w-]+) ", listing.out if listing else "", re.MULTILINE)
     near = did_you_mean(name, known)
     return UsageError(f"no pass {name!r}", where=opt, hints=near[:1])

@@ -138,6 +138,7 @@ def reduce(
         start = _plain(text, first, sought)
         # A candidate may loop for ever, and thousands are tested; but a slow machine is not to decide.
         limit = min(limit, _SECONDS + _SLOWER * max(seconds, 0.1))
+        # Every candidate that is still interesting would take the whole limit, and there are thousands.
         if sought.kind == "timeout":
             raise SmithError(
                 "the passes do not terminate: such a failure cannot be reduced",
@@ -228,6 +229,7 @@ def _oracle(way: PassRunner, folder: Path, limit: float, name: str) -> Iterator[
 
 def _inputs(text: str, way: PassRunner, options: ReduceOptions) -> object:
     """Return everything that a test depends on, except the candidate."""
+    # The class, too: a `WrongPassRunner` has the fields of a `PassRunner`, and another question.
     apart = (options.out,) if options.out else ()
     command = (
         journal.command(way.command, Path.cwd(), os.environ.get("PATH", ""), apart) if way.command else None

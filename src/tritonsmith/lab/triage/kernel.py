@@ -52,14 +52,14 @@ class KernelSubject:
     """A kernel; its symptom is a compile that fails, code that cannot be launched, or a limit that is broken.
 
     Attributes:
-        asked: the compile.
+        request: the compile.
         where: its Triton.
         terms: of `--when`; none for a failure.
         out: folder of the compiles.
         silent: show no progress.
     """
 
-    asked: CompileRequest
+    request: CompileRequest
     where: Interpreter
     terms: tuple[Term, ...]
     out: Path
@@ -84,7 +84,7 @@ class KernelSubject:
     @property
     def backends(self) -> frozenset[str]:
         """The backends of its targets."""
-        return frozenset(target.backend for target in self.asked.targets)
+        return frozenset(target.backend for target in self.request.targets)
 
     @property
     def _timed(self) -> bool:
@@ -115,7 +115,7 @@ class KernelSubject:
     @property
     def key(self) -> object:
         """The kernel's sources, the compile, the symptom, the Triton and the programs that it runs."""
-        return (journal.compiled(self.asked, self.where), self.when, variant_rows())
+        return (journal.compiled(self.request, self.where), self.when, variant_rows())
 
     def resume(self, known: Iterable[Observation]) -> None:
         """Take up the times of compiles to the same machine code, and of no other run."""
@@ -130,7 +130,7 @@ class KernelSubject:
         variables = self.where.variables
         # The log then has the time of each pass, which the sentences below name.
         where = replace(self.where, variables={**variables, **_TIMED}) if self._timed else self.where
-        self._baseline = run.compile_all(self.asked, where, self._fresh(name), silent=True)
+        self._baseline = run.compile_all(self.request, where, self._fresh(name), silent=True)
         observation = replace(self.look(self._baseline), cpu_seconds=total_cpu_seconds(self._baseline))
         self._least = (
             observation.cpu_seconds if name == BASELINE else min(self._least, observation.cpu_seconds)
@@ -164,7 +164,7 @@ class KernelSubject:
         began, points = time.monotonic(), self._baseline.points if self._baseline else ()
         if self.kind == "failure" and not any(_PTXAS in f"{point.log}{point.error}" for point in points):
             return Observation(Verdict.SKIP, why="it fails before ptxas")
-        arches = {target.arch for target in self.asked.targets if target.backend == change.backend}
+        arches = {target.arch for target in self.request.targets if target.backend == change.backend}
         capabilities = frozenset(f"{int(arch) // 10}.{int(arch) % 10}" for arch in arches)
         package = Path(self._baseline.origin if self._baseline else "")
         level = next(
@@ -192,7 +192,7 @@ class KernelSubject:
 
     def _observed(self, change: TriageChange, python: Path | None = None) -> Observation:
         began = time.monotonic()
-        request = replace(self.asked, options={**self.asked.options, **change.options})
+        request = replace(self.request, options={**self.request.options, **change.options})
         # The user may have asked for a surgery, too, which stays part of the subject.
         if change.skip or change.ptxas:
             known = request.surgery or Surgery()
@@ -233,7 +233,7 @@ class KernelSubject:
         if not other or "+" in here:
             return ""
         good, bad = sorted((other, here), key=version_key)
-        words = self.asked.flags(good=good, bad=bad, when=self.when)
+        words = self.request.flags(good=good, bad=bad, when=self.when)
         return command("bisect", "--kernel", *shlex.split(words))
 
     def place(self, change: TriageChange) -> Interpreter:
@@ -381,7 +381,7 @@ class WrongKernelSubject(KernelSubject):
         return observation
 
     def _checked(self, where: Interpreter, name: str) -> Observation:
-        return wrong(self.asked, where, self._fresh(name), silent=self.silent)
+        return wrong(self.request, where, self._fresh(name), silent=self.silent)
 
 
 def with_cpu_seconds(compiled: Manifest) -> Manifest:

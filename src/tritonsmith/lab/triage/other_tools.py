@@ -45,14 +45,14 @@ class OwnPtxas:
         python: the interpreter beside its Triton.
         package: folder of that Triton.
         capabilities: of the GPUs that are compiled for: `9.0`.
-        asked: the version of PTX that the kernel asks for, as Triton writes it: 87; None if it asks for none.
+        ptx: the version of PTX that the kernel asks for, as Triton writes it: 87; None if it asks for none.
         scratch: a folder for a file.
     """
 
     python: Path
     package: Path
     capabilities: frozenset[str]
-    asked: int | None
+    ptx: int | None
     scratch: Path
 
 
@@ -165,9 +165,9 @@ def _level(mine: Path, other: Path, own: OwnPtxas) -> int:
         raise FactError("ptxas does not report which PTX versions it accepts")
     least = min(levels, key=version_key)
     level = int(least.replace(".", ""))
-    if own.asked and own.asked > level:
-        raise FactError(f"the kernel asks for PTX {own.asked // 10}.{own.asked % 10}, and one takes {least}")
-    return own.asked or level
+    if own.ptx and own.ptx > level:
+        raise FactError(f"the kernel asks for PTX {own.ptx // 10}.{own.ptx % 10}, and one takes {least}")
+    return own.ptx or level
 
 
 @dataclass(frozen=True)

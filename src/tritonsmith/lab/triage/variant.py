@@ -162,6 +162,7 @@ def ordered(failed_in: str) -> Iterator[TriageVariant]:
         skips = {row.name: _bare(row.change.skip) for row in rows if row.change.skip}
         known = next((row for row in rows if skips.get(row.name) == _bare(failed_in)), None)
         rows = [row for row in rows if row is not known]
+        # A row of the table has a better name for the family, which its other variants share.
         family = known.meaning.family if known else f"the pass {failed_in}"
         skip = known.change.skip if known else failed_in
         row = {"name": f"without {skip}", "family": family, "skip": skip}

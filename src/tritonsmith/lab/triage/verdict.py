@@ -82,6 +82,7 @@ class Subject(Protocol):
         """The kind of the symptom: `failure`, `hang`, `limit` or `slow`; known after the baseline."""
 
 
+# Only the test of the name BASELINE decides what the symptom is; those of this name are compared with it.
 AGAIN = "nothing changed, again"
 UNCHANGED = TriageVariant(TriageChange(BASELINE), Meaning("baseline"))
 UNCHANGED_AGAIN = TriageVariant(TriageChange(AGAIN), Meaning("baseline"))
@@ -144,7 +145,7 @@ def run(subject: Subject, journal: Journal, tell: Callable[[str, Observation], N
         journal: of this triage; a run that was stopped goes on from it.
         tell: gets each new observation, as it comes.
     """
-    subject.resume(itertools.chain.from_iterable(journal.seen.values()))
+    subject.resume(itertools.chain.from_iterable(journal.observations.values()))
     return experiment.run(search(subject), partial(observed, subject), journal, tell)
 
 
@@ -304,6 +305,7 @@ def table(result: TriageResult) -> Grid:
 
 def rows(result: TriageResult) -> list[list[str]]:
     """Return a row for each test; a message that repeats the first row's is shortened."""
+    # Most variants leave a failure as it is, and a table of one long message, twenty times, hides the others.
     first = _text(result.baseline)
     shown = [_row("nothing changed", result.baseline)]
     shown += [_row(row.variant.name, row.observation, first) for row in result.tried]

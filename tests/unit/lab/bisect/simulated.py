@@ -137,7 +137,7 @@ class Run:
 
     @cached_property
     def span(self) -> BisectRange[Candidate]:
-        return searched(self.commits, self.workshop, self.vendor, [*self.journal.seen], self.jobs)
+        return searched(self.commits, self.workshop, self.vendor, [*self.journal.observations], self.jobs)
 
     def end(self) -> Suspects:
         """Search to the end."""
@@ -177,7 +177,7 @@ def ran(
 
 def again(journal: Journal) -> Journal:
     """The journal as the next run reads it."""
-    return Journal(seen=deepcopy(journal.seen), skipped=set(journal.skipped))
+    return Journal(observations=deepcopy(journal.observations), skipped=set(journal.skipped))
 
 
 class NoLlvm(Workshop):

@@ -382,7 +382,7 @@ def test_a_commit_of_llvm_is_built_again_where_a_program_was_missing() -> None:
     first.add(name, Observation(BAD))
     known = session.llvm_journal(begun, PINS)
     assert session.tested(known).keys() == {f"llc good {2:040}", name}
-    assert known.seen[name] == [Observation(BAD)]
+    assert known.observations[name] == [Observation(BAD)]
 
 
 def test_a_bisect_that_begins_anew_tests_llvm_anew_but_for_skips_by_hand() -> None:
@@ -391,10 +391,10 @@ def test_a_bisect_that_begins_anew_tests_llvm_anew_but_for_skips_by_hand() -> No
     kept.add(f"llc good {'c' * 40}", Observation(BAD))
     session.skip_in_llvm(made, "d" * 40)
     with session.find().held():  # a resume: nothing is forgotten
-        assert session.llvm_journal(made, PINS).seen
+        assert session.llvm_journal(made, PINS).observations
     bisect(FakeTests("3.5.0"))
     again = session.llvm_journal(made, PINS)
-    assert not again.seen
+    assert not again.observations
     assert again.skipped == {f"{kind} {'d' * 40}" for kind in LLVM_TESTS}
 
 

@@ -172,7 +172,7 @@ def test_the_culprit_in_llvm_is_found_wherever_it_is_killed_and_an_end_is_built_
 
     def search() -> LlvmBisect:
         session = BisectSession(Path(), BisectQuestion(good="a", bad="b"), Journal())
-        known = Journal(seen=deepcopy(journal.seen))
+        known = Journal(observations=deepcopy(journal.observations))
         return LlvmBisect(pins, cast("LlcBuilds", builds), tests, session, notes.append, journal=known)
 
     first = search()

@@ -69,9 +69,9 @@ def run(
             tested.append(row.index)
             yield Observation(oracle(row.index))
 
-    journal = Journal(seen=journal.seen)
+    journal = Journal(observations=journal.observations)
     rows = [Numbered(index) for index in range(count)]
-    span = BisectRange(rows, FixedCosts(cost), [*journal.seen], jobs=jobs)
+    span = BisectRange(rows, FixedCosts(cost), [*journal.observations], jobs=jobs)
     return experiment.run(first_bad(span), test, journal, lambda _name, _seen: None), tested
 
 

@@ -118,7 +118,7 @@ def test_a_blame_that_was_killed_tests_no_mixture_twice(tmp_path: Path, lives: i
     second = pipeline(tmp_path)
     assert run(second, known) == answer
     assert first.tested + second.tested == whole.tested
-    assert set(known.seen) == set(plain.seen)
+    assert set(known.observations) == set(plain.observations)
 
 
 def test_a_mixture_that_is_skipped_has_no_figures(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_without_one_side_there_is_nothing_to_mix(tmp_path: Path) -> None:
 def test_tests_that_have_to_agree_make_each_step_anew(tmp_path: Path) -> None:
     notes = Journal(confirm=2)
     figures = run(pipeline(tmp_path), notes)
-    assert {len(tests) for tests in notes.seen.values()} == {2}
+    assert {len(tests) for tests in notes.observations.values()} == {2}
     assert figures.replayed == ({"spills": 0}, {"spills": 100})
     assert (tmp_path / "steps" / "again-1").is_dir()
 
@@ -145,4 +145,4 @@ def test_figures_that_differ_from_test_to_test_are_none(tmp_path: Path) -> None:
     with pytest.raises(FactError, match="nothing to compare the mixtures with") as caught:
         run(pipeline(tmp_path, spills=itertools.count()), notes)
     assert "flaky: spills 0, then spills" in str(caught.value.why)
-    assert notes.seen["cuda-90: all of A"][1].verdict is Verdict.SKIP
+    assert notes.observations["cuda-90: all of A"][1].verdict is Verdict.SKIP

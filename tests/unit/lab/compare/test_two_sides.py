@@ -166,7 +166,7 @@ def test_a_comparison_compiles_anew_unless_the_last_one_was_stopped(
     comparison, journal = execute(sides)
     assert [pair.pair.kernel for pair in comparison.compared] == ["one", "two"]
     assert journal.answer == "0 of 2 pairs differ"
-    assert [name.split()[0] for name in journal.seen] == ["one", "two", "one", "two"]
+    assert [name.split()[0] for name in journal.observations] == ["one", "two", "one", "two"]
     execute(sides)
     assert (len(compiler.compiled(old)), len(compiler.compiled(new))) == (4, 4)
 
@@ -233,7 +233,7 @@ def test_a_target_whose_baseline_is_skipped_is_not_compared_with_another(
     assert [(pair.pair.a.point.target, pair.pair.b.point.target) for pair in comparison.compared] == [
         (second.target, ours[1].target)
     ]
-    assert {cell.target: journal.seen[cell.name][0].why for cell in ours} == {
+    assert {cell.target: journal.observations[cell.name][0].why for cell in ours} == {
         ours[0].target: "its baseline was not tested", ours[1].target: "",
     }  # fmt: skip
 
@@ -243,7 +243,7 @@ def test_targets_that_are_compiled_again_are_compared_with_the_same_ones(
     two_vendors: ComparisonInputs,
 ) -> None:
     comparison, journal = execute(two_vendors, Rules(confirm=2), "ptx>1")
-    verdicts = [[row.verdict for row in journal.seen[cell.name]] for cell in two_vendors.cells]
+    verdicts = [[row.verdict for row in journal.observations[cell.name]] for cell in two_vendors.cells]
     assert verdicts == [[Verdict.GOOD] * 2] * 2 + [[Verdict.BAD] * 2] * 2
     assert not [note for note in comparison.notes if "flaky" in note]
 
@@ -260,6 +260,6 @@ def test_compiled_kernels_are_a_baseline_that_is_left_as_it_is(
     comparison, journal = execute(two_sides.prepare(given, sides.b, kernels, None))
     assert [pair.pair.kernel for pair in comparison.compared] == ["one"]
     assert len(compiler.compiled(old)) == 2
-    assert {row.verdict for tests in journal.seen.values() for row in tests} == {Verdict.GOOD}
+    assert {row.verdict for tests in journal.observations.values() for row in tests} == {Verdict.GOOD}
     assert {path: path.read_bytes() for path in before} == before
     assert set(before) == {path for path in (tmp_path / "out" / "a").rglob("*") if path.is_file()}

@@ -62,8 +62,8 @@ KERNEL = "import triton\nfrom helper import block\n@triton.jit\ndef k(a): block\
 def keyed(subject: KernelSubject, monkeypatch: pytest.MonkeyPatch) -> KernelSubject:
     """The same with its sources, and with an interpreter that is always the same."""
     monkeypatch.setattr(journal, "python", str)
-    subject.asked.file.write_text(KERNEL)
-    (subject.asked.file.parent / "helper.py").write_text("block = 1")
+    subject.request.file.write_text(KERNEL)
+    (subject.request.file.parent / "helper.py").write_text("block = 1")
     return subject
 
 
@@ -72,11 +72,11 @@ def test_what_a_compile_depends_on(keyed: KernelSubject, monkeypatch: pytest.Mon
     assert digest(keyed.key) == before
     assert digest(replace(keyed, where=replace(keyed.where, timeout=7)).key) != before
     assert digest(replace(keyed, where=replace(keyed.where, variables={"A": "1"})).key) != before
-    assert digest(replace(keyed, asked=replace(keyed.asked, signature="*fp16")).key) != before
+    assert digest(replace(keyed, request=replace(keyed.request, signature="*fp16")).key) != before
     monkeypatch.setenv("TRITON_F32_DEFAULT", "ieee")
     assert digest(keyed.key) != before
     monkeypatch.delenv("TRITON_F32_DEFAULT")
-    (keyed.asked.file.parent / "helper.py").write_text("block = 2")
+    (keyed.request.file.parent / "helper.py").write_text("block = 2")
     assert digest(keyed.key) != before
 
 
@@ -93,8 +93,8 @@ def test_sources_that_cannot_be_read_are_never_the_same(
 def test_a_file_of_ir_is_its_own_source(keyed: KernelSubject, tmp_path: Path) -> None:
     file = tmp_path / "k.ttgir"
     file.write_text("module {}")
-    of_ir = replace(keyed, asked=replace(keyed.asked, file=file))
-    assert of_ir.asked.from_ir
+    of_ir = replace(keyed, request=replace(keyed.request, file=file))
+    assert of_ir.request.from_ir
     before = digest(of_ir.key)
     assert digest(of_ir.key) == before
     file.write_text("module { }")

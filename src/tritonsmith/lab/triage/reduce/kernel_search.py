@@ -17,6 +17,7 @@ from tritonsmith.lab.reduce.shrink import DeltaSearch, Part
 
 # Constants in the place of arguments, by the first letter of their type.
 _SCALARS = {"i": 1024, "u": 1024, "f": 1.0, "b": 1.0}
+# The nodes that count as size; operators and contexts only come with these.
 _COUNTED = (ast.stmt, ast.expr, ast.arg, ast.keyword, ast.alias)
 
 
@@ -103,7 +104,7 @@ def counts(text: str, kernel: str) -> SourceCounts:
 def _digits(value: Any) -> int:
     if isinstance(value, int):  # True and False, too
         return abs(value).bit_length()
-    if isinstance(value, float) and math.isfinite(value):
+    if isinstance(value, float) and math.isfinite(value):  # 0 and 1 are plain, all others alike
         return 1 + 2 * (value not in (0.0, 1.0)) if value else 0
     return 0
 
@@ -218,6 +219,7 @@ class KernelSearch(DeltaSearch[KernelCandidate]):
 
     def _values(self, best: KernelCandidate) -> Iterator[KernelCandidate | None]:
         for name, entry in best.entries:
+            # Of an argument, `{}` stands for a type that has no constant, such as a pointer.
             value = signature.parse_value(entry)
             if isinstance(value, str) and entry[:1] not in "'\"":
                 value = _SCALARS.get(entry[:1], {})
@@ -259,6 +261,7 @@ def _made(
 
 
 def _halved(best: KernelCandidate) -> Iterator[KernelCandidate]:
+    # Tiles whose sizes have to agree can only shrink together.
     each = {name: half for name, entry in best.entries if (half := _half(entry))}
     for names in [list(each), *([name] for name in each)]:
         entries = ((name, each[name] if name in names else entry) for name, entry in best.entries)

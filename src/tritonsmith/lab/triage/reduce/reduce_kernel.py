@@ -93,11 +93,11 @@ class _Start:
         kernel: name of the function that is compiled; empty where a command decides.
         counted: the function whose arguments are counted.
         symptom: the symptom of the source.
-        asked: the compile; None where a command decides.
+        request: the compile; None where a command decides.
         make: makes the tester of a number.
         jobs: number of candidates that are tested at once.
         again: tests a file in a new process.
-        seen: the observation of the whole source.
+        observation: the observation of the whole source.
         key: everything that a test depends on, except the candidate.
         alone: reports whether `python FILE` shows the same.
     """
@@ -106,11 +106,11 @@ class _Start:
     kernel: str
     counted: str
     symptom: Symptom
-    asked: CompileRequest | None
+    request: CompileRequest | None
     make: Callable[[int], Tester]
     jobs: int
     again: Callable[[Path, KernelCandidate], Observation]
-    seen: Observation
+    observation: Observation
     key: object
     alone: Callable[[Path, Observation], bool] = lambda *_: False
 
@@ -145,10 +145,10 @@ def by_compile(
     texts = (*configs.load("kernels")["stages"]["disassembled"], "instructions")
     # Disassembling takes time: it is done only if a limit reads machine code.
     reads = any(text in term.text for term in subject.terms for text in texts)
-    subject.asked = replace(subject.asked, disassemble=reads)
+    subject.request = replace(subject.request, disassemble=reads)
     key = (subject.key, subject.triton)
     with _emptied(subject.out):
-        observation = _shown(subject.baseline(), subject.asked.file)
+        observation = _shown(subject.baseline(), subject.request.file)
         start = _of_compile(subject, observation, key)
         return _reduce(start, file, began, on_better, rules, silent=silent)
 
@@ -213,7 +213,7 @@ def by_command(
 
 
 def _of_compile(subject: KernelSubject, observation: Observation, key: object) -> _Start:
-    request_of_kernel, where = subject.asked, subject.where
+    request_of_kernel, where = subject.request, subject.where
     text = source.read(request_of_kernel.file)
     name = source.choose(text, request_of_kernel.kernel, request_of_kernel.file)
     head = source.find(text, name, request_of_kernel.file)
@@ -233,7 +233,7 @@ def _of_compile(subject: KernelSubject, observation: Observation, key: object) -
         tuple((option, signature.spell_value(value)) for option, value in request_of_kernel.options.items()),
     )
     request_of_kernel = replace(request_of_kernel, kernel=name, name="", listed=None, configs=())
-    subject.asked = request_of_kernel
+    subject.request = request_of_kernel
     before = counts(text, name).lines
     expected = (
         " or ".join(term.text for term in subject.terms) or observation.figures
@@ -296,7 +296,7 @@ def _reduce(
 ) -> KernelReduced:
     space, task, folder = workspace.default(), "kernel.reduce", folder_of(file, workspace.default())
     space.claim()
-    with experiment.kept(folder, start.key, space, task, start.seen, rules, silent=silent) as notes:
+    with experiment.kept(folder, start.key, space, task, start.observation, rules, silent=silent) as notes:
         reduced = _reduced(start, file, began, on_better, notes)
         if not reduced.interrupted:  # the same command goes on otherwise
             notes.end(f"{reduced.after.lines} lines are left")
@@ -333,6 +333,7 @@ def _reduced(start: _Start, file: Path, began: float, on_better: OnBetter, notes
             interrupted = True
     best = search.best
     _write(start, best, file)
+    # An interpreter that has compiled thousands of candidates may fail for a reason of its own.
     observation = start.again(file, best)
     if observation.verdict is not Verdict.BAD:
         raise SmithError(
@@ -341,12 +342,14 @@ def _reduced(start: _Start, file: Path, began: float, on_better: OnBetter, notes
             why=": ".join(filter(None, (SYMPTOM[observation.verdict], observation.figures, observation.why))),
             hints=["a flaky symptom cannot be reduced", "--jobs 1 may help, if it is about time"],
         )
+    # The figures of this very text: those at the start were of the whole source.
     start = replace(start, symptom=replace(start.symptom, expected=observation.figures))
     main = testers.main_program(
-        best.text, start.symptom, start.asked and candidate_request(start.asked, best, file)
+        best.text, start.symptom, start.request and candidate_request(start.request, best, file)
     )
     _write(start, best, file, main)
     alone = bool(main) and start.alone(file, observation)
+    # A main program that does not show the symptom would mislead whoever reads the file in an issue.
     if main and not alone:
         _write(start, best, file)
     after = counts(best.text, start.counted)
@@ -358,7 +361,7 @@ def _reduced(start: _Start, file: Path, began: float, on_better: OnBetter, notes
 
 
 def _write(start: _Start, candidate: KernelCandidate, file: Path, main: str = "") -> None:
-    compile_request = start.asked and candidate_request(start.asked, candidate, file)
+    compile_request = start.request and candidate_request(start.request, candidate, file)
     files.write_atomically(file, testers.render(candidate.text, start.symptom, compile_request, main))
 
 

@@ -69,7 +69,7 @@ class CompileTester:
     def test(self, candidate: KernelCandidate) -> Observation:
         """Compile it, and look for the symptom."""
         files.write(self._file, candidate.text)
-        compile_request = candidate_request(self._subject.asked, candidate, self._file)
+        compile_request = candidate_request(self._subject.request, candidate, self._file)
         compiled = self._compiler.compile(compile_request, self._folder / "out")
         return self._subject.look(compiled) if compiled else _NOTHING
 
@@ -107,7 +107,7 @@ class CheckTester:
             return self._closed.is_set() or time.monotonic() > until
 
         return self.subject.check(
-            candidate_request(self.subject.asked, candidate, file), self.folder / "dump", stop
+            candidate_request(self.subject.request, candidate, file), self.folder / "dump", stop
         )
 
     def close(self) -> None:
@@ -142,6 +142,7 @@ class CommandTester:
         change = {
             "PATH": os.pathsep.join((str(self.python.parent), path)) if self.python else path,
             "TRITON_CACHE_DIR": str(self.folder / "cache"),  # testers run at once
+            # Python compares seconds and sizes: bytecode of the last candidate could pass for this one's.
             "PYTHONDONTWRITEBYTECODE": "1",
         }
         argv = with_file(self.argv, file)
@@ -150,6 +151,7 @@ class CommandTester:
         if answer is None:
             return Observation(Verdict.OTHER, f"no end after {self.timeout:.0f} s, or no such program")
         printed = "\n".join(filter(None, (answer.out, answer.err)))[-_SAID:]
+        # As for every reducer, and unlike `git bisect run`, success means that the symptom is there.
         verdict = Verdict.BAD if answer.code == 0 else Verdict.GOOD
         return Observation(verdict, f"exit code {answer.code}", printed)
 
@@ -195,7 +197,7 @@ class TesterPool:
 
 
 _SINCE = "3.3"  # ASTSource takes `constexprs` and a table of attributes, triton-lang/triton#5220
-_ALIGNED = 16
+_ALIGNED = 16  # the only divisibility for which Triton specializes
 
 
 @dataclass(frozen=True)
@@ -297,6 +299,7 @@ def main_program(text: str, symptom: Symptom, asked: CompileRequest | None) -> s
         for term in texts
     ]
     calls = [_call(asked.kernel, point) for point in request.expand_points(asked, kernel)] if kernel else []
+    # All points or none: the one that shows the symptom may be the one that cannot be spelled.
     if not calls or not all(calls):
         return ""
     # A kernel may use Triton by its full name, or import `tl` alone.
@@ -331,6 +334,7 @@ def _call(kernel: str, point: CompilePoint) -> list[str]:
         for name, hint in bound.hints.items()
         if hint == _ALIGNED
     }
+    # AMD's backend makes buffer operations of accesses whose offsets fit 32 bits.
     if target.backend == "hip":
         for name in bound.ranges:
             attributes.setdefault((names.index(name),), []).append(["tt.pointer_range", 32])
