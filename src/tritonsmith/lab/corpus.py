@@ -117,9 +117,6 @@ def named(folder: Path | None) -> Corpus:
 def add(corpus: Corpus, path: Path) -> CorpusUpdate:
     """Merge a kernels file into a corpus.
 
-    A kernel is there already if one of the same function, file name, arguments, options, targets and
-    versions is; then its sources may have changed.
-
     Args:
         corpus: it.
         path: the kernels file.
@@ -138,6 +135,7 @@ def add(corpus: Corpus, path: Path) -> CorpusUpdate:
             changes.append(CorpusChange(entry.name, "not added", f"{error.what}: {error.where}"))
             continue
         trees[tree.key] = tree
+        # Of the same function, file name, arguments, options, targets and versions: its sources may differ.
         old = known.get(_identity(kept))
         name = old.name if old else _free(entry.name, known.values())
         known[_identity(kept)] = replace(kept, name=name)

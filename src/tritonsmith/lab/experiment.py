@@ -318,7 +318,8 @@ def key_of(task: str, key: object) -> str:
 
 
 def _tool() -> object:
-    """Return the state of this tool's own sources: another version may give the same change another name."""
+    """Return the state of this tool's own sources."""
+    # Another state of them may give the same change another name, or the same name to another change.
     return journal.tree(Path(tritonsmith.__file__).parent)
 
 

@@ -104,11 +104,12 @@ class Journal:
             self._append({"skip": change})
 
     def add(self, change: str, observation: Observation) -> None:
-        """Append an observation: the file has it before the next test begins.
+        """Append an observation.
 
         Raises:
             StepError: it cannot be written, as on a full disk.
         """
+        # The file has it before the next test begins: so a kill loses no more than one test.
         self.observations[change].append(observation)
         self._used[change] += 1
         self._append(_row(change, observation))
@@ -279,8 +280,6 @@ def _state(status: os.stat_result) -> tuple[int, ...]:
 def tree(folder: Path, *, every: bool = False, apart: Iterable[Path] = ()) -> object:
     """Return the states of the files below a folder, by their paths.
 
-    Links are followed, as the parts of a Triton that is installed from its checkout are linked together.
-
     Args:
         folder: of the tree.
         every: all files, not only those that are usually read.
@@ -289,6 +288,7 @@ def tree(folder: Path, *, every: bool = False, apart: Iterable[Path] = ()) -> ob
     passed = {os.path.realpath(path) for path in apart}
     states: dict[str, tuple[int, ...]] = {}
     count = 0
+    # With links: the parts of a Triton that is installed from its checkout are linked together.
     for place, inner, names in os.walk(folder, followlinks=True):
         real = os.path.realpath(place)
         # The second are environments and caches: the tool's own among them, whose logs change all the time.
@@ -331,6 +331,7 @@ def python(executable: Path) -> object:
         ]
     except OSError:  # pip is at work there
         return unknown()
+    # All files of Triton, also those without an ending: ptxas, cuobjdump and the like are among them.
     tritons = [tree(folder / PACKAGE, every=True) for folder in (*known.sites, *elsewhere)]
     # A finder names the package itself, a line of a `.pth` file the folder around it.
     tritons += [tree(folder, every=True) for folder in elsewhere if folder.name == PACKAGE]

@@ -97,10 +97,8 @@ class CompiledKernels:
         self.compiled = self.kept = 0
 
     def test(self, table: Sequence[Cell]) -> Iterator[tuple[int, Observation]]:
-        """Compile what is missing, and yield the place of each cell with its observation, as they come.
-
-        A cell that comes again, as `--confirm` wants it, is compiled again in a folder of its own.
-        """
+        """Compile what is missing, and yield the place of each cell with its observation, as they come."""
+        # A cell that comes again, as `--confirm` wants it, is compiled again in a folder of its own.
         new = [place for place, cell in enumerate(table) if cell.job and cell.name not in self._tested]
         again = [place for place, cell in enumerate(table) if cell.job and cell.name in self._tested]
         for place, cell in enumerate(table):

@@ -124,7 +124,7 @@ def _of_program(
     from tritonsmith.lab import experiment
     from tritonsmith.lab.experiment import BASELINE
     from tritonsmith.lab.model import Observation
-    from tritonsmith.lab.triage import program as program_knockout
+    from tritonsmith.lab.triage import program
 
     space = workspace.default()
     space.claim()
@@ -146,10 +146,10 @@ def _of_program(
             subject.out, key, space, task_name, subject.baseline, tests.rules, silent=json
         ) as journal,
     ):
-        found = program_knockout.run(subject, journal, tell)
+        found = program.knock_out(subject, journal, tell)
         journal.end("")
     if json:
-        output.json(program_knockout.as_json(found, check=bool(check)))
+        output.json(program.knockout_as_json(found, check=bool(check)))
     else:
-        console.out().print(program_knockout.table(found, check=bool(check)))
+        console.out().print(program.knockout_table(found, check=bool(check)))
     tests.write_page(journal, "knockout", [f"each of {len(found.passes)} passes left out in turn"])

@@ -26,6 +26,7 @@ _FOR = re.compile(
     r"(?P<carried>\s+iter_args\((?P<pairs>.*)\)\s*->\s*\((?P<types>.*)\))?(?P<rest>\s*(?::\s*\w+\s*)?)$",
     re.DOTALL,
 )
+# Names that earlier edits gave to values of a body; new ones count on.
 _FRESH = re.compile(r"%in(\d+)\b")
 
 

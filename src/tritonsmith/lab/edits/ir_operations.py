@@ -22,6 +22,7 @@ _ELEMENT = re.compile(r"((?:tensor|vector)<(?:[\d?]+x)*)(!tt\.ptr<[^<>]*>|[^,<>]
 _POINTER = re.compile(r"!tt\.ptr<([^<>,]+)(?:, \d+)?>")
 # Operations whose text has the type of the operands, from which that of the result follows.
 _COMPARES = ("cmpi", "cmpf", "icmp", "fcmp")
+# Operations that print no type of their result, as it is always a token.
 _TOKENS = ("async_copy_global_to_local", "async_commit_group", "async_wait")
 # An attribute list, and not the brace of a region: that ends its line, and a list is closed there.
 _LIST = re.compile(r"(?:\battributes\s*)?(?<![<\w])\{(?=[^\n{}]*[^\s{}][^\n]*\})")

@@ -122,6 +122,7 @@ def copies(text: str) -> Iterator[str | None]:
             target, value = _assignment(node) if node in inside else ("", None)
             if not target or value is None:
                 continue
+            # A name that is bound twice has two values, and each use would have to be told apart.
             if bound.count(target) == 1:
                 same = first.setdefault(ast.dump(value), ast.Name(target, ast.Load()))
                 stands = value if isinstance(value, (ast.Name, ast.Constant)) else same
@@ -151,6 +152,7 @@ def parsed(text: str) -> tuple[ast.Module, list[ast.AST]]:
     while waiting:
         node = waiting.pop()
         nodes.append(node)
+        # `ast` shares one `Load()` among all nodes, so a context has no place of its own.
         children = [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr_context)]
         waiting += children[::-1]  # a stack: so nodes come in the order of the text
     return tree, nodes
@@ -295,6 +297,7 @@ def _body(
     arguments = _given(helper, call)
     if arguments is None:
         return None
+    # A copy, as the function may have other calls.
     body = [copy.deepcopy(statement) for statement in helper.body]
     stored = {
         inner.id

@@ -48,6 +48,7 @@ _HINTS = (
     '--check "out ~ reference, rtol=1e-2, atol=1e-2"',
     '--check "torch.equal(out, reference)", or the name of a function that asserts',
 )
+
 _SHOWN = 100  # characters of the last line of output
 _STAGES = {"cuda": "ptx", "hip": "amdgcn"}  # a file of Triton's cache that tells the backend
 _TARGET = re.compile(r"^\.target sm_(\d+)(\d)", re.MULTILINE)
@@ -459,7 +460,7 @@ class ProgramKnockout:
     passes: dict[str, Observation]
 
 
-def run(
+def knock_out(
     subject: CommandSubject, journal: Journal, tell: Callable[[str, Observation], None]
 ) -> ProgramKnockout:
     """Run a program as it is, and then without each pass that its kernels are compiled with.
@@ -496,7 +497,7 @@ def _search(subject: CommandSubject) -> Search[TriageChange, ProgramKnockout]:
     return ProgramKnockout(subject.triton, baseline, dict(zip(names, observations, strict=True)))
 
 
-def table(result: ProgramKnockout, *, check: bool) -> Grid:
+def knockout_table(result: ProgramKnockout, *, check: bool) -> Grid:
     """Return a table with a line for each pass.
 
     Args:
@@ -516,7 +517,7 @@ def table(result: ProgramKnockout, *, check: bool) -> Grid:
     return tables.plain(title, ["pass", "without it", "", "time"], rows, right=["time"])
 
 
-def as_json(result: ProgramKnockout, *, check: bool) -> dict[str, Any]:
+def knockout_as_json(result: ProgramKnockout, *, check: bool) -> dict[str, Any]:
     """Return all runs; the one with all passes has no name."""
     return {
         "schema": 1,

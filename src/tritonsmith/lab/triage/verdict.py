@@ -145,6 +145,7 @@ def run(subject: Subject, journal: Journal, tell: Callable[[str, Observation], N
         journal: of this triage; a run that was stopped goes on from it.
         tell: gets each new observation, as it comes.
     """
+    # Times of compiles to the same code: each of them says how much a time varies by itself.
     subject.resume(itertools.chain.from_iterable(journal.observations.values()))
     return experiment.run(search(subject), partial(observed, subject), journal, tell)
 

@@ -218,7 +218,7 @@ def _knockout(_: World) -> Iterable[Grid]:
     yield knockout_report.summary(found)
     seen = Observation(Verdict.OTHER, f"exit code 1: {error}", seconds=375.5)
     ran = ProgramKnockout("3.9.0", seen, {f"{name}#1": seen, "cse#2": Observation(Verdict.SKIP, why=error)})
-    yield program_knockout.table(ran, check=True)
+    yield program_knockout.knockout_table(ran, check=True)
     idle, error_row = rows["no effect"], rows["needed"]
     runs = (
         KnockedOut("no pass", 0, "no effect", idle),

@@ -187,8 +187,8 @@ def test_a_program_without_each_pass(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(CommandSubject, "_operated", lambda _self, one, _results: {"WITHOUT": one.skip})
     compiled = OperatedRow("k", ({"times": 0},), "", {}, "")
     monkeypatch.setattr(call, "noted", lambda _results, _row: [compiled])
-    found = program.run(runner, Journal(), lambda _name, _seen: None)
-    words = [row["without"] for row in program.as_json(found, check=False)["passes"]]
+    found = program.knock_out(runner, Journal(), lambda _name, _seen: None)
+    words = [row["without"] for row in program.knockout_as_json(found, check=False)["passes"]]
     assert words == ["succeeds", "succeeds", "fails"]
 
 

@@ -199,6 +199,7 @@ class KernelSearch(DeltaSearch[KernelCandidate]):
     def _without_parameters(
         self, best: KernelCandidate, function: str, gone: Sequence[str]
     ) -> KernelCandidate | None:
+        # Only the kernel has a signature; of a helper, only the head and its calls change.
         entries = [entry for entry in best.entries if function != self._kernel or entry[0] not in gone]
         return _made(best, python_source.without_parameters(best.text, function, gone), entries)
 

@@ -187,6 +187,7 @@ def by_command(
     text = source.read(source_file)
     path = os.environ.get("PATH", "")
     path = os.pathsep.join((str(python.parent), path)) if python else path
+    # Apart from the file that is written, which changes with each better candidate.
     read = journal.command(argv, Path.cwd(), path, (file,))
     with files.scratch("reduce-") as folder:
         first = CommandTester(argv, python, folder / "first", source_file.name, timeout)
@@ -401,6 +402,7 @@ def _emptied(folder: Path) -> Iterator[None]:
     """Empty a folder of the workspace before and after this run, which has it alone."""
     space = workspace.default()
     space.claim()
+    # Before, too, as a run that was killed has left its candidates there.
     gone = Plan("reduce", (Remove((folder,), space.root, phase="reduce"),))
     with manifest.hold_output(folder, space, "kernel.reduce"):
         space.run(gone, "kernel.reduce", quiet=True)
