@@ -35,6 +35,11 @@ class SmithError(Exception):
         self.why = why
         self.hints = tuple(hints)
 
+    @property
+    def line(self) -> str:
+        """The failure and the first line of its reason, for a table or a journal."""
+        return ": ".join(filter(None, (self.what, (self.why or "").strip().partition("\n")[0])))
+
     def __str__(self) -> str:
         lines = [self.what]
         if self.where:

@@ -177,8 +177,7 @@ def wrong(
     except InterruptedRunError:
         raise
     except SmithError as error:
-        why = ": ".join(filter(None, (error.what, (error.why or "").partition("\n")[0])))
-        return Observation(Verdict.SKIP, why=why, seconds=time.monotonic() - began)
+        return Observation(Verdict.SKIP, why=error.line, seconds=time.monotonic() - began)
     sentence, seconds = verdict(answer), time.monotonic() - began
     if answer.culprit:
         notes = tuple(line.strip() for line in answer_lines(answer) if line.strip() != sentence)

@@ -228,7 +228,7 @@ def built(commit: TritonCommit, builds: Builds) -> ReadyTriton | Observation:
 
 def reason(error: FactError | PreflightError | StepError) -> str:
     """A failure in one or two lines: what, and the first line of why."""
-    return ": ".join(filter(None, (error.what, (error.why or "").strip().partition("\n")[0])))
+    return error.line
 
 
 PHASE = "commit to test"

@@ -277,7 +277,7 @@ def install(triton: Triton) -> str:
         with receipts.open_session("up", env.name) as running:
             running.run(venv.plan(env, base, (triton.url,)))
     except SmithError as error:
-        return ": ".join(filter(None, (error.what, (error.why or "").strip().partition("\n")[0])))
+        return error.line
     return ""
 
 

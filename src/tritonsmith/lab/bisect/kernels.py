@@ -218,7 +218,7 @@ class WrongResultTests:
             except InterruptedRunError:
                 raise
             except SmithError as error:
-                why = ": ".join(filter(None, (error.what, (error.why or "").partition("\n")[0])))
+                why = error.line
                 continue
             observation = wrong(request, where, folder, silent=self.silent)
             if observation.verdict is Verdict.BAD:

@@ -206,8 +206,7 @@ class KernelSubject:
         except InterruptedRunError:
             raise
         except SmithError as error:
-            why = ": ".join(filter(None, (error.what, (error.why or "").partition("\n")[0])))
-            return Observation(Verdict.SKIP, why=why, seconds=time.monotonic() - began)
+            return Observation(Verdict.SKIP, why=error.line, seconds=time.monotonic() - began)
         observation = replace(self.look(compiled), cpu_seconds=total_cpu_seconds(compiled))
         # The same code in less time is the noise of this machine, and raises the bar for "quicker".
         same = (

@@ -32,8 +32,7 @@ SYMPTOM = {  # in tables, triage.json and configs/triage.toml
 
 def not_tested(error: SmithError) -> Observation:
     """Return a skip with the reason why something was not tested, and what to do."""
-    why = ": ".join(filter(None, (error.what, (error.why or "").partition("\n")[0])))
-    return Observation(Verdict.SKIP, why="; ".join((why, *error.hints)))
+    return Observation(Verdict.SKIP, why="; ".join((error.line, *error.hints)))
 
 
 class Subject(Protocol):
@@ -364,7 +363,7 @@ def in_short(observation: Observation) -> str:
 
 def _text(observation: Observation) -> str:
     """Return the whole observation in one line."""
-    return " ".join(", ".join(filter(None, (observation.figures, observation.why))).split())
+    return " ".join(observation.evidence.split())
 
 
 def _row(name: str, observation: Observation, first: str = "") -> list[str]:
