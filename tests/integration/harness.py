@@ -230,7 +230,7 @@ def ready(smith: Smith, factory: pytest.TempPathFactory, *names: str) -> Smith:
     wanted = recipe.requirements(source)
 
     def steps(env: EnvDir) -> tuple[Step, ...]:
-        tools = recipe.toolchain_plan(source, Workspace(env.root), host, env.python, proton=False)
+        tools = recipe.components_plan(source, Workspace(env.root), host, env.python, proton=False)
         plan = venv.plan(env, base, wanted) + tools
         return tuple(step for step in plan.steps if not isinstance(step, Copy))  # into the checkout
 

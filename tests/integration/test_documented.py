@@ -139,7 +139,7 @@ NOT_RUN = {  # why, by how a command begins
     "passes.replay dump 18 --gdb": "a wheel has no debug information",
     "passes.replay dump tritongpu-coalesce --triton-opt": "a wheel has no triton-opt",
     "editor": "it names a build; tests/unit/build/editors has a small one",
-    "pass.new": "a clone of Triton; tests/unit/build/scaffold has small ones",
+    "pass.new": "a clone of Triton; tests/unit/build/new_pass has small ones",
     "passes.dump --from-log tritongpu-hoist-loads.log": "the log of the build of that clone",
     "passes.replay tritongpu-hoist-loads-dump": "as above",
     "plugin.check": "a plugin; test_plugin_check.py has some",

@@ -11,7 +11,7 @@ import pytest
 
 from tests.integration.harness import CMAKE, LLVM_PROGRAMS, capture
 from tests.support import require
-from tritonsmith.build.llvm import precompiled_headers
+from tritonsmith.build import precompiled_headers
 
 LISTING = """\
 cmake_minimum_required(VERSION 3.20)
@@ -63,7 +63,7 @@ def llvm(tmp_path: Path) -> Path:
 
 def variables() -> dict[str, str]:
     """As for the real one, but of two levels with headers of the small one."""
-    real = precompiled_headers.cache_variables()
+    real = precompiled_headers.llvm_variables()
     levels = {"TRITONSMITH_PCH": "base;ir"}
     headers = {"TRITONSMITH_PCH_base_HEADERS": '"base.h"', "TRITONSMITH_PCH_ir_HEADERS": '"ir.h"'}
     return real | levels | headers

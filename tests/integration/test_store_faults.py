@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.build.store import operations
-from tritonsmith.build.store import list_
+from tritonsmith.build.store import describe_tree
 from tritonsmith.build.store.store import Store
 from tritonsmith.core.plan.download import sha256_of
 from tritonsmith.core.plan.steps import store_entry
@@ -89,7 +89,7 @@ def check(killer: Killer) -> None:
     for entry in killer.store.entries():
         assert entry.status in ("ready", "unfinished"), entry
         if entry.status == "ready":
-            assert list_.problems(entry) == ()
+            assert describe_tree.problems(entry) == ()
     exported = killer.root / "out.tar.zst"
     sidecar = exported.with_name(f"{exported.name}.sha256")
     if sidecar.exists():

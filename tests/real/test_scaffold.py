@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tritonsmith.build.scaffold import new_pass
+from tritonsmith.build import new_pass
 from tritonsmith.core.process import capture
 from tritonsmith.facts import llvm_tree
 
@@ -25,7 +25,7 @@ def test_a_pass_in_each_family(tree: Callable[[str], Path], tmp_path: Path, vers
         pytest.skip("no LLVM 19 with an mlir-tblgen is installed")
     root = tree(version)
     for family in FAMILIES.get(version, tuple(new_pass.families())):
-        one = new_pass.design_in_tree(root, "hoist-loads", family)
+        one = new_pass.design_pass(root, "hoist-loads", family)
         after = {name: text for name, _, text in one.changed}
         row = new_pass.families()[family]
         (tmp_path / "Passes.td").write_text(after[row.td])

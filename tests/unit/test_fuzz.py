@@ -26,7 +26,7 @@ from tests.unit.core.plan.bombs import END, header
 from tests.unit.core.plan.conftest import tools
 from tests.unit.facts import fakes, installs
 from tests.unit.mutations import mutated
-from tritonsmith.build.store import describe_tree, list_, transfer
+from tritonsmith.build.store import describe_tree, housekeeping, transfer
 from tritonsmith.build.store import entry as entries
 from tritonsmith.build.store.store import Store
 from tritonsmith.compiler import manifest as kernel_manifest
@@ -286,11 +286,11 @@ def test_manifests_and_records(tmp_path: Path) -> None:
         one_of(files, chance)
 
         def look(number: int = number) -> None:
-            found = list_.make(store, space, 0.0)
+            found = housekeeping.list_entries(store, space, 0.0)
             assert {row.entry.name for row in found.rows} >= {"good", "other"}, number
-            json.dumps(list_.as_json(found))
+            json.dumps(found.as_json())
             for row in found.rows:
-                list_.problems(row.entry)
+                describe_tree.problems(row.entry)
             refused(
                 transfer.prepare_export, store.entry("evil"), str(tmp_path / "x.tar.zst"), space, made.MACHINE
             )
@@ -333,10 +333,10 @@ def test_manifests_with_other_values(store: Store, space: Workspace) -> None:
         store.manifest("evil").write_text(json.dumps(changed))
 
         def look() -> None:
-            found = list_.make(store, space, 0.0)
-            json.dumps(list_.as_json(found))
+            found = housekeeping.list_entries(store, space, 0.0)
+            json.dumps(found.as_json())
             for row in found.rows:
-                list_.problems(row.entry)
+                describe_tree.problems(row.entry)
                 refused(transfer.prepare_export, row.entry, "/nowhere/x.tar.zst", space, made.MACHINE)
 
         assert not refused(look, number=number)
@@ -490,7 +490,7 @@ LLVM_USE_SPLIT_DWARF:BOOL=ON
             refused(entries.parse, written.render())
             if known := build_folder.read_cmake_cache(tree):
                 list(known.gone())
-            list_.problems(entries.StoreEntry("it", tree, "ready", written))
+            describe_tree.problems(entries.StoreEntry("it", tree, "ready", written))
             git.worktrees(tree)
 
         refused(look, number=number)

@@ -1,7 +1,4 @@
-"""CMake calls that a person can replay: all variables are in an initial-cache file, passed with `-C`.
-
-`link-compile-commands`: one merged database of Triton's and LLVM's, linked at the checkout's root.
-"""
+"""CMake and Ninja: calls that a person can replay, what changed in one, and compile_commands.json."""
 
 from __future__ import annotations
 
@@ -41,6 +38,10 @@ ABOUT_FILE = ".tritonsmith-about"
 _INDEXING = ("ld.lld", "lld", "mold", "ld.gold")  # linkers with --gdb-index; GNU ld has none
 BUILT_FOLDER = "tritonsmith-built"
 _INCLUDES = ("CMAKE_PROJECT_INCLUDE", "CMAKE_PROJECT_LLVM_INCLUDE", "CMAKE_PROJECT_triton_INCLUDE")  # our own
+_SET = re.compile(r"^set\((\w+) \[(=*)\[(.*?)\]\2\] CACHE STRING \"\" FORCE\)$", re.MULTILINE | re.DOTALL)
+_ABOUT = re.compile(r"^# (\w[\w ]*): (.*)$", re.MULTILINE)
+LINK_PHASE = "compile commands"
+COMPILE_COMMANDS = "compile_commands.json"
 
 
 @dataclass(frozen=True)
@@ -222,12 +223,6 @@ def own_tools() -> CmakeTools:
     return CmakeTools(cmake.path, ninja.path, cmake.version)
 
 
-# Changes in a CMake call since its last run, as recorded in the initial-cache file.
-
-_SET = re.compile(r"^set\((\w+) \[(=*)\[(.*?)\]\2\] CACHE STRING \"\" FORCE\)$", re.MULTILINE | re.DOTALL)
-_ABOUT = re.compile(r"^# (\w[\w ]*): (.*)$", re.MULTILINE)
-
-
 @dataclass(frozen=True)
 class CMakeChange:
     """A changed CMake variable, `LLVM` or `compiler`; None if it had no value before, or has none after."""
@@ -279,9 +274,9 @@ def pending_changes(plan: Plan) -> Iterator[CMakeChange]:
             yield from call_changes(untrusted.read_text(step.path), step.text)
 
 
-def change_notes(found: Iterable[CMakeChange]) -> Iterator[str]:
+def change_notes(changes: Iterable[CMakeChange]) -> Iterator[str]:
     """Yield a sentence for each change, for `build-triton`."""
-    return (f"CMake runs again: {change.in_words}" for change in found)
+    return (f"CMake runs again: {change.in_words}" for change in changes)
 
 
 def _parts(value: str) -> list[str]:
@@ -290,9 +285,6 @@ def _parts(value: str) -> list[str]:
         if separator in value:
             return value.split(separator)
     return value.split(" ")
-
-
-# A link of LLVM takes gigabytes, so links and compiles are bounded by memory and not by cores alone.
 
 
 @dataclass(frozen=True)
@@ -314,10 +306,6 @@ def bounded_jobs(machine: Machine, settings: ToolchainSettings, debug_info: Debu
     return Jobs(compile_jobs, settings.link_jobs or max(1, min(compile_jobs, links)))
 
 
-PHASE = "compile commands"
-NAME = "compile_commands.json"
-
-
 @dataclass(frozen=True)
 class DatabaseLink:
     """The current state of the path where the link belongs.
@@ -331,9 +319,9 @@ class DatabaseLink:
     state: Literal["absent", "link", "file", "folder"]
 
 
-def look(checkout: Path) -> DatabaseLink:
+def database_link(checkout: Path) -> DatabaseLink:
     """Return what is at the checkout's root under the database's name."""
-    path = checkout / NAME
+    path = checkout / COMPILE_COMMANDS
     if path.is_symlink():
         return DatabaseLink(path, "link")
     if path.is_dir():
@@ -341,7 +329,7 @@ def look(checkout: Path) -> DatabaseLink:
     return DatabaseLink(path, "file" if path.exists() else "absent")
 
 
-def plan(place: DatabaseLink, env: EnvDir, databases: tuple[Path, ...]) -> Plan:
+def link_plan(place: DatabaseLink, env: EnvDir, databases: tuple[Path, ...]) -> Plan:
     """Return the recipe: merge the databases, Triton's first, back up a plain file, and link.
 
     Raises:
@@ -361,9 +349,9 @@ def plan(place: DatabaseLink, env: EnvDir, databases: tuple[Path, ...]) -> Plan:
             why="upstream's setup.py would delete that folder and its contents",
             hints=["move the folder away, then run the command again"],
         )
-    merged = env.path / NAME
+    merged = env.path / COMPILE_COMMANDS
     merge = (sys.executable, "-m", "tritonsmith.build.merge_compile_commands", "--output", str(merged))
-    steps = [Run((*merge, *map(str, databases)), cwd=env.path, phase=PHASE)]
+    steps = [Run((*merge, *map(str, databases)), cwd=env.path, phase=LINK_PHASE)]
     backup = machine.free_name(place.path, ".backup")
-    moved = (Move(place.path, backup, phase=PHASE),) if place.state == "file" else ()
-    return Plan(f"link {place.path}", (*steps, *moved, Link(place.path, merged, phase=PHASE)))
+    moved = (Move(place.path, backup, phase=LINK_PHASE),) if place.state == "file" else ()
+    return Plan(f"link {place.path}", (*steps, *moved, Link(place.path, merged, phase=LINK_PHASE)))

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from tritonsmith.build.llvm.precompiled_headers import SLOPPINESS
+from tritonsmith.build.precompiled_headers import SLOPPINESS
 from tritonsmith.core import redact
 from tritonsmith.core.envs.settings import CacheSettings, DebugInfo
 from tritonsmith.core.errors import ConfigError, FactError

@@ -32,6 +32,20 @@ _ENDS = re.compile(
     r"^(\[\d+/\d+\]|FAILED: |ninja: |-- Configuring incomplete|"
     r"\d+ (warning|error)s? (and \d+ errors? )?generated)"
 )
+_PLACE = re.compile(r"^(?P<file>[^\s:][^:\n]*):\d+:(?:\d+:)? (?P<kind>(?:fatal )?error|note): (?P<text>.*)$")
+# `llvm-19/include/mlir/IR/X.h`, `llvm-project/mlir/include/mlir/IR/X.h`, `/usr/include/llvm-19/llvm/MC/X.h`
+_HEADER = re.compile(r"(?:^|/)include/(?:llvm-\d+/)?(?:mlir|llvm|lld)(?:-c)?/")
+# Notes on how the compiler got there; they do not point to a declaration.
+_WAY = re.compile(
+    r"in (?:instantiation|implicit|definition|expansion|evaluation)|while |during |expanded from"
+)
+_FILE = re.compile(r"[\s'\"\u2018](?P<name>(?:mlir|llvm|lld)(?:-c)?/[\w./-]+\.(?:h|inc|td|def))\b")
+_LIBRARY = re.compile(r"(?:find|found).*?\s-l(?P<name>(?:MLIR|LLVM)\w+)")
+# In quotes (\u2018 in GCC's output): `mlir::LLVM::CallOp`, but nothing in Triton's own `mlir::triton`.
+_NAME = re.compile(
+    r"['\u2018](?:const |class |struct |enum |union )*(?:::)?"
+    r"(?P<name>(?:mlir|llvm)(?:::(?!triton\b|gluon\b|proton\b)\w+)*)(?![\w:])"
+)
 
 
 @dataclass(frozen=True)
@@ -157,7 +171,7 @@ def explain(failure: CommandFailedError, *, llvm: str = "", pin: str = "", dirty
     if known:
         lines.append(f"{known.in_words} [{known.id}]")
         if known.id == of_near_pin().id:
-            lines += both(llvm, pin)
+            lines += llvm_and_pin(llvm, pin)
     lines += first.lines if first else failure.output[-MAX_LINES:]
     where = f"{first.file}:{first.line}" if first and first.file else failure.log
     hints = [*(known.remedy if known else ()), f"full log: {failure.log}"]
@@ -180,7 +194,7 @@ def weighed(known: Diagnosis | None, *, dirty: bool) -> Diagnosis | None:
     return known
 
 
-def both(llvm: str, pin: str) -> tuple[str, str]:
+def llvm_and_pin(llvm: str, pin: str) -> tuple[str, str]:
     """Return a line for each of the two LLVMs."""
     return f"  this LLVM: {llvm}", f"  the pin:   {pin}"
 
@@ -195,21 +209,6 @@ def _telling(output: Sequence[str], first: FirstError | None) -> Sequence[str]:
 #
 # A changed API shows in the compiler's output as a location: the error, or a note of it, points to a
 # declaration in LLVM's headers, or the error is about a header, a library or a name of LLVM's.
-
-_PLACE = re.compile(r"^(?P<file>[^\s:][^:\n]*):\d+:(?:\d+:)? (?P<kind>(?:fatal )?error|note): (?P<text>.*)$")
-# `llvm-19/include/mlir/IR/X.h`, `llvm-project/mlir/include/mlir/IR/X.h`, `/usr/include/llvm-19/llvm/MC/X.h`
-_HEADER = re.compile(r"(?:^|/)include/(?:llvm-\d+/)?(?:mlir|llvm|lld)(?:-c)?/")
-# Notes on how the compiler got there; they do not point to a declaration.
-_WAY = re.compile(
-    r"in (?:instantiation|implicit|definition|expansion|evaluation)|while |during |expanded from"
-)
-_FILE = re.compile(r"[\s'\"\u2018](?P<name>(?:mlir|llvm|lld)(?:-c)?/[\w./-]+\.(?:h|inc|td|def))\b")
-_LIBRARY = re.compile(r"(?:find|found).*?\s-l(?P<name>(?:MLIR|LLVM)\w+)")
-# In quotes (\u2018 in GCC's output): `mlir::LLVM::CallOp`, but nothing in Triton's own `mlir::triton`.
-_NAME = re.compile(
-    r"['\u2018](?:const |class |struct |enum |union )*(?:::)?"
-    r"(?P<name>(?:mlir|llvm)(?:::(?!triton\b|gluon\b|proton\b)\w+)*)(?![\w:])"
-)
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,7 @@
-"""`build-triton --explain`: explain what the next build will rebuild, and why. Read-only.
+"""`build-triton --explain`: what the next build will rebuild, and why. Read-only.
 
-Ask Ninja for its work in a build folder, and for the reasons, without changing any file there.
-
-Ninja gets a graph of ours that includes the folder's, and so reads its logs from copies: even a dry run
-truncates entries that a killed build left half written. CMake's regeneration is an edge like others: Ninja
-would not look beyond it where it is due.
-
-Ninja's reasons in words: grouped, so that a changed flag is one line and not two hundred.
+Ninja's reasons come from a dry run, and are grouped: a changed flag is one line and not two hundred. The
+steps of this tool that precede Ninja add theirs, and ccache's records explain its misses.
 """
 
 from __future__ import annotations
@@ -63,238 +58,11 @@ _REASONS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
 _EXPLAINED = "ninja explain: "
 _DIRTY = re.compile(r".+ is dirty$")  # follows from another
 _STEP = re.compile(r"^\[\d+/\d+\] (.+)$")
-
-
-@dataclass(frozen=True)
-class Reason:
-    """The reason why one file is rebuilt; consequences have no reason of their own.
-
-    Attributes:
-        kind: an input is newer; the file is missing; its command changed; Ninja never made it; the list of
-            its headers is lost; or something else.
-        output: path as Ninja writes it, mostly below the build folder; the whole sentence for `other`.
-        input: the input that is newer.
-    """
-
-    kind: Kind
-    output: str
-    input: str = ""
-
-
-@dataclass(frozen=True)
-class DryRun:
-    """The work that Ninja would do.
-
-    Attributes:
-        reasons: the reasons in Ninja's order, each once; none for files that only follow from another.
-        steps: their descriptions: `Building CXX object lib/X.cpp.o`. Without CMake's regeneration.
-        regeneration: the reasons to run CMake first; then the steps are those of the graph as it is now.
-    """
-
-    reasons: tuple[Reason, ...]
-    steps: tuple[str, ...]
-    regeneration: tuple[Reason, ...] = ()
-
-
-def dry_run(ninja: Path, build: Path, targets: Sequence[str] = ()) -> DryRun:
-    """Ask Ninja about targets in a configured build folder, or about its default targets there.
-
-    Raises:
-        FactError: the folder is not configured, or Ninja fails.
-    """
-    if not (build / GRAPH).is_file():
-        raise FactError("this build folder is not configured", where=build, why=f"it has no {GRAPH}")
-    with files.scratch("explain-") as copies:
-        for log in _LOGS:
-            with suppress(FileNotFoundError):
-                files.copy(build / log, copies / log)
-        graph = copies / GRAPH
-        included = str(build / GRAPH).replace("$", "$$").replace(" ", "$ ")
-        files.write(graph, f"builddir = {copies}\ninclude {included}\n")
-        goals = (GRAPH, *(targets or ("all",)))
-        argv = (str(ninja), "-C", str(build), "-f", str(graph), "-n", "-d", "explain", *goals)
-        change = {"NINJA_STATUS": "[%f/%t] "}
-        answer = query(argv, change=change, timeout=_PATIENCE)
-    if answer is None or answer.code:
-        output = (answer.out + "\n" + answer.err) if answer else "timeout"
-        errors = [line for line in output.splitlines() if line.startswith("ninja: error: ")]
-        raise FactError("Ninja's dry run failed", where=build, why=(errors or [output.strip()])[0])
-    return parse_dry_run(answer.out, answer.err)
-
-
-def parse_dry_run(out: str, err: str) -> DryRun:
-    """Parse Ninja's output: steps from standard output, explanations from standard error."""
-    explanations = [line.removeprefix(_EXPLAINED) for line in err.splitlines() if line.startswith(_EXPLAINED)]
-    reasons = [_reason(line) for line in dict.fromkeys(explanations) if not _DIRTY.match(line)]
-    steps = [match[1] for line in out.splitlines() if (match := _STEP.match(line))]
-    own = tuple(reason for reason in reasons if reason.output == GRAPH)
-    return DryRun(
-        reasons=tuple(reason for reason in reasons if reason.output != GRAPH),
-        steps=tuple(step for step in steps if step != "Re-running CMake..."),
-        regeneration=own,
-    )
-
-
-def _reason(line: str) -> Reason:
-    for kind, pattern in _REASONS:
-        if match := pattern.match(line):
-            return Reason(kind, match["output"], match.groupdict().get("input") or "")
-    return Reason("other", line)
-
-
 _BUILT = re.compile(
     r"(?:Building|Linking) \w+ (?:object|static library|shared library|shared module|executable) (.+)"
 )
 _PRECOMPILED = re.compile(r"(?:.*/)?tritonsmith_pch_(\w+)\.dir/.*\.pch")
 _NAMED = 3  # files in a sentence
-
-
-@dataclass(frozen=True)
-class RebuildReason:
-    """A reason, as a sentence, and the outputs that it directly rebuilds, as Ninja names them."""
-
-    files: tuple[str, ...]
-    why: str
-
-
-@dataclass(frozen=True)
-class RebuildTotals:
-    """The number of steps that Ninja would run at most; steps whose inputs stay unchanged are then skipped.
-
-    Attributes:
-        compiles: compiles of objects.
-        links: links of archives, libraries and programs.
-        others: generated files, copies.
-        seconds: sum of the durations of these steps when they last ran.
-        unknown: steps that never ran here.
-    """
-
-    compiles: int
-    links: int
-    others: int
-    seconds: float
-    unknown: int
-
-
-def rows(
-    reasons: Iterable[Reason],
-    before: Mapping[str, Sequence[str]],
-    after: Mapping[str, Sequence[str]],
-    changed: Callable[[str], float | None],
-    short: Callable[[str], str],
-) -> tuple[RebuildReason, ...]:
-    """Group reasons; those that rebuild the most come first.
-
-    Args:
-        reasons: reasons from Ninja.
-        before: output to its command in the last build, as far as it is known.
-        after: output to its command now.
-        changed: returns how many seconds ago a file changed; None if it is gone.
-        short: shortens a path for display.
-    """
-    groups: dict[str, list[str]] = {}
-    for reason in reasons:
-        why = _why(reason, before, after, changed, short)
-        if header := _PRECOMPILED.fullmatch(reason.output):
-            why = (
-                f"the precompiled header `{header[1]}` is made again, because {why.replace('{files}', 'it')}"
-            )
-        groups.setdefault(why, []).append(reason.output)
-    grouped = [RebuildReason(tuple(files), _with_names(why, files, short)) for why, files in groups.items()]
-    return tuple(sorted(grouped, key=lambda row: -len(row.files)))
-
-
-def regeneration(
-    run: DryRun, changed: Callable[[str], float | None], short: Callable[[str], str]
-) -> list[str]:
-    """Return the reasons for Ninja to run CMake first."""
-    sentences = (
-        _with_names(_why(reason, {}, {}, changed, short), [reason.output], short)
-        for reason in run.regeneration
-    )
-    # Ninja compares the times of both the output and its log for one file.
-    return list(dict.fromkeys(sentences))
-
-
-def totals(run: DryRun, described: Mapping[str, str], seconds: Mapping[str, float]) -> RebuildTotals:
-    """Count the steps.
-
-    Args:
-        run: dry run of Ninja.
-        described: description of a custom command, as Ninja prints it, to its output.
-        seconds: output to the duration of its last build.
-    """
-    outputs = []
-    for step in run.steps:
-        match = _BUILT.match(step)
-        outputs.append(match[1] if match else described.get(step, ""))
-    compiles = sum(re.match(r"Building \w+ object ", step) is not None for step in run.steps)
-    links = sum(step.startswith("Linking ") for step in run.steps)
-    known = [seconds[output] for output in outputs if output in seconds]
-    return RebuildTotals(
-        compiles, links, len(run.steps) - compiles - links, sum(known), len(run.steps) - len(known)
-    )
-
-
-def _why(
-    reason: Reason,
-    before: Mapping[str, Sequence[str]],
-    after: Mapping[str, Sequence[str]],
-    changed: Callable[[str], float | None],
-    short: Callable[[str], str],
-) -> str:
-    """Return a sentence with `{files}` in place of the outputs."""
-    if reason.kind == "newer":
-        seconds = changed(reason.input)
-        when = "deleted" if seconds is None else f"changed {short_age(seconds)} ago"
-        return f"{short(reason.input)} is newer than {{files}} ({when})"
-    if reason.kind == "command":
-        return f"command line of {{files}} changed: {_flags(reason.output, before, after)}"
-    if reason.kind == "other":
-        return reason.output
-    return {
-        "missing": "{files} is missing",
-        "unrecorded": "{files}: Ninja has no record of building it",
-        "headers": "{files}: the list of its included headers is missing or out of date",
-    }[reason.kind]
-
-
-def _flags(output: str, before: Mapping[str, Sequence[str]], after: Mapping[str, Sequence[str]]) -> str:
-    if output not in before or output not in after:
-        return "the old command line is not recorded (no build by tritonsmith has succeeded here)"
-    words = describe_changed_words(before[output], after[output])
-    if words == NO_CHANGE:
-        return "before the last successful build, which did not include this file"
-    return words
-
-
-def _with_names(why: str, files: Sequence[str], short: Callable[[str], str]) -> str:
-    names = ", ".join(short(file) for file in files[:_NAMED])
-    if len(files) > _NAMED:
-        kind = "objects" if all(file.endswith(".o") for file in files) else "files"
-        names = f"{len(files)} {kind} ({short(files[0])}, ...)"
-    return why.replace("{files}", names)
-
-
-def shortener(build: Path, source: Path | None) -> Callable[[str], str]:
-    """Return a function that shortens paths: objects to their name, others relative to a known folder."""
-    sources = source.resolve() if source else None
-
-    def short(path: str) -> str:
-        if path.endswith((".o", ".obj")):
-            return Path(path).name
-        full = build / path
-        if full.is_relative_to(build) and not (build / full.relative_to(build).parts[0]).is_symlink():
-            return str(full.relative_to(build))
-        # Compiles may go through the link to the sources that `compiler_cache` makes.
-        real = full.resolve()
-        return str(real.relative_to(sources)) if sources and real.is_relative_to(sources) else path
-
-    return short
-
-
-# Explain cache misses: compare the inputs of each compile with those of its previous run.
-
 _HINTS = ("build before and after, each time with CCACHE_DEBUG=1 CCACHE_DEBUGDIR=/an/empty/folder",)
 _WORDS = {  # https://github.com/ccache/ccache/blob/v4.7.5/src/ccache.cpp, `hash_common_info`
     "cc_mtime": "the compiler changed",
@@ -308,84 +76,9 @@ _WORDS = {  # https://github.com/ccache/ccache/blob/v4.7.5/src/ccache.cpp, `hash
 _NOTHING = "nothing differs: the result was never stored or was evicted"
 _SOURCE = "sourcecode hash"
 _MARKER = re.compile(r'^# \d+ "$')
-
-
-@dataclass(frozen=True)
-class Misses:
-    """The numbers of hits and misses, and the reasons for misses, the most frequent first."""
-
-    hits: int
-    misses: int
-    rows: tuple[RebuildReason, ...]
-
-
-def explain_misses(after: Path, before: Path) -> Misses:
-    """Compare the build to explain with the one whose results should have hit.
-
-    Each folder is the `CCACHE_DEBUGDIR` of that build.
-
-    Raises:
-        FactError: a folder has no records of ccache.
-    """
-    new, old = _compiles(after), _compiles(before)
-    groups: dict[str, list[str]] = {}
-    missed = {name: compile_ for name, compile_ in new.items() if compile_.hit is False}
-    for name, compile_ in missed.items():
-        groups.setdefault(_why_missed(compile_, old.get(name)), []).append(name)
-    rows = sorted(
-        (RebuildReason(tuple(names), why) for why, names in groups.items()), key=lambda row: -len(row.files)
-    )
-    hits = sum(compile_.hit is True for compile_ in new.values())
-    return Misses(hits, len(missed), tuple(rows))
-
-
-def _compiles(folder: Path) -> Mapping[str, Compile]:
-    """Return compiles by the path of their object, relative to their common folder."""
-    compiles = ccache.read_inputs(folder)
-    if not compiles:
-        raise FactError("ccache recorded no compile here", where=folder, hints=_HINTS)
-    top = os.path.commonpath([compile_.object.parent for compile_ in compiles])
-    return {str(compile_.object.relative_to(top)): compile_ for compile_ in compiles}
-
-
-def _why_missed(new: Compile, old: Compile | None) -> str:
-    if old is None:
-        return "not compiled before"
-    if flags := changed_words(old.values("arg"), new.values("arg")):
-        return "flags: " + "; ".join(
-            f"{before or 'nothing'} -> {after or 'nothing'}" for before, after in flags
-        )
-    # ccache hashes in a fixed order: the first difference is the cause, later ones may follow from it.
-    for (_, name, was), (_, _, value) in zip(old.inputs, new.inputs, strict=False):
-        if was == value or name == _SOURCE:
-            continue
-        if name == "cpp":
-            return f"the preprocessed source changed, first in {_place(was.splitlines(), value.splitlines())}"
-        return _WORDS.get(name, f"{name} changed: {_short(was)} -> {_short(value)}")
-    if old.values(_SOURCE) != new.values(_SOURCE):
-        return "the source file changed"  # ccache did not get as far as the includes
-    more = len(old.inputs) != len(new.inputs)
-    return "the key has more or fewer inputs" if more else _NOTHING
-
-
-def _place(was: Sequence[str], now: Sequence[str]) -> str:
-    """Return the file in which preprocessed sources first differ, from ccache's form of `# 1 "FILE" 2`."""
-    file = "an unknown file"
-    for number, line in enumerate(now):
-        if number >= len(was) or was[number] != line:
-            break
-        if _MARKER.match(line) and number + 1 < len(now):
-            file = now[number + 1]
-    return file
-
-
-def _short(text: str) -> str:
-    line = text.partition("\n")[0]
-    return line if len(line) <= 60 else f"{line[:57]}..."  # noqa: PLR2004 - of a screen's line
-
-
 SCHEMA = 1
 _ENDS = (".a", ".so", ".dylib")
+_SHOWN = 20  # reasons
 
 
 @dataclass(frozen=True)
@@ -579,7 +272,304 @@ def _built_before(build: Path) -> tuple[str, ...]:
     return tuple(sorted(build_folder.commands(build, {name for name in names if (build / name).exists()})))
 
 
-_SHOWN = 20  # reasons
+@dataclass(frozen=True)
+class RebuildReason:
+    """A reason, as a sentence, and the outputs that it directly rebuilds, as Ninja names them."""
+
+    files: tuple[str, ...]
+    why: str
+
+
+@dataclass(frozen=True)
+class RebuildTotals:
+    """The number of steps that Ninja would run at most; steps whose inputs stay unchanged are then skipped.
+
+    Attributes:
+        compiles: compiles of objects.
+        links: links of archives, libraries and programs.
+        others: generated files, copies.
+        seconds: sum of the durations of these steps when they last ran.
+        unknown: steps that never ran here.
+    """
+
+    compiles: int
+    links: int
+    others: int
+    seconds: float
+    unknown: int
+
+
+def rows(
+    reasons: Iterable[Reason],
+    before: Mapping[str, Sequence[str]],
+    after: Mapping[str, Sequence[str]],
+    changed: Callable[[str], float | None],
+    short: Callable[[str], str],
+) -> tuple[RebuildReason, ...]:
+    """Group reasons; those that rebuild the most come first.
+
+    Args:
+        reasons: reasons from Ninja.
+        before: output to its command in the last build, as far as it is known.
+        after: output to its command now.
+        changed: returns how many seconds ago a file changed; None if it is gone.
+        short: shortens a path for display.
+    """
+    groups: dict[str, list[str]] = {}
+    for reason in reasons:
+        why = _why(reason, before, after, changed, short)
+        if header := _PRECOMPILED.fullmatch(reason.output):
+            why = (
+                f"the precompiled header `{header[1]}` is made again, because {why.replace('{files}', 'it')}"
+            )
+        groups.setdefault(why, []).append(reason.output)
+    grouped = [RebuildReason(tuple(files), _with_names(why, files, short)) for why, files in groups.items()]
+    return tuple(sorted(grouped, key=lambda row: -len(row.files)))
+
+
+def regeneration(
+    run: DryRun, changed: Callable[[str], float | None], short: Callable[[str], str]
+) -> list[str]:
+    """Return the reasons for Ninja to run CMake first."""
+    sentences = (
+        _with_names(_why(reason, {}, {}, changed, short), [reason.output], short)
+        for reason in run.regeneration
+    )
+    # Ninja compares the times of both the output and its log for one file.
+    return list(dict.fromkeys(sentences))
+
+
+def totals(run: DryRun, described: Mapping[str, str], seconds: Mapping[str, float]) -> RebuildTotals:
+    """Count the steps.
+
+    Args:
+        run: dry run of Ninja.
+        described: description of a custom command, as Ninja prints it, to its output.
+        seconds: output to the duration of its last build.
+    """
+    # A custom command is printed by its description, which does not name its output.
+    outputs = []
+    for step in run.steps:
+        match = _BUILT.match(step)
+        outputs.append(match[1] if match else described.get(step, ""))
+    compiles = sum(re.match(r"Building \w+ object ", step) is not None for step in run.steps)
+    links = sum(step.startswith("Linking ") for step in run.steps)
+    known = [seconds[output] for output in outputs if output in seconds]
+    return RebuildTotals(
+        compiles, links, len(run.steps) - compiles - links, sum(known), len(run.steps) - len(known)
+    )
+
+
+def _why(
+    reason: Reason,
+    before: Mapping[str, Sequence[str]],
+    after: Mapping[str, Sequence[str]],
+    changed: Callable[[str], float | None],
+    short: Callable[[str], str],
+) -> str:
+    """Return a sentence with `{files}` in place of the outputs."""
+    if reason.kind == "newer":
+        seconds = changed(reason.input)
+        when = "deleted" if seconds is None else f"changed {short_age(seconds)} ago"
+        return f"{short(reason.input)} is newer than {{files}} ({when})"
+    if reason.kind == "command":
+        return f"command line of {{files}} changed: {_flags(reason.output, before, after)}"
+    if reason.kind == "other":
+        return reason.output
+    return {
+        "missing": "{files} is missing",
+        "unrecorded": "{files}: Ninja has no record of building it",
+        "headers": "{files}: the list of its included headers is missing or out of date",
+    }[reason.kind]
+
+
+def _flags(output: str, before: Mapping[str, Sequence[str]], after: Mapping[str, Sequence[str]]) -> str:
+    if output not in before or output not in after:
+        return "the old command line is not recorded (no build by tritonsmith has succeeded here)"
+    words = describe_changed_words(before[output], after[output])
+    if words == NO_CHANGE:
+        return "before the last successful build, which did not include this file"
+    return words
+
+
+def _with_names(why: str, files: Sequence[str], short: Callable[[str], str]) -> str:
+    names = ", ".join(short(file) for file in files[:_NAMED])
+    if len(files) > _NAMED:
+        kind = "objects" if all(file.endswith(".o") for file in files) else "files"
+        names = f"{len(files)} {kind} ({short(files[0])}, ...)"
+    return why.replace("{files}", names)
+
+
+def shortener(build: Path, source: Path | None) -> Callable[[str], str]:
+    """Return a function that shortens paths: objects to their name, others relative to a known folder."""
+    sources = source.resolve() if source else None
+
+    def short(path: str) -> str:
+        if path.endswith((".o", ".obj")):
+            return Path(path).name
+        full = build / path
+        if full.is_relative_to(build) and not (build / full.relative_to(build).parts[0]).is_symlink():
+            return str(full.relative_to(build))
+        # Compiles may go through the link to the sources that `compiler_cache` makes.
+        real = full.resolve()
+        return str(real.relative_to(sources)) if sources and real.is_relative_to(sources) else path
+
+    return short
+
+
+@dataclass(frozen=True)
+class Reason:
+    """The reason why one file is rebuilt; consequences have no reason of their own.
+
+    Attributes:
+        kind: an input is newer; the file is missing; its command changed; Ninja never made it; the list of
+            its headers is lost; or something else.
+        output: path as Ninja writes it, mostly below the build folder; the whole sentence for `other`.
+        input: the input that is newer.
+    """
+
+    kind: Kind
+    output: str
+    input: str = ""
+
+
+@dataclass(frozen=True)
+class DryRun:
+    """The work that Ninja would do.
+
+    Attributes:
+        reasons: the reasons in Ninja's order, each once; none for files that only follow from another.
+        steps: their descriptions: `Building CXX object lib/X.cpp.o`. Without CMake's regeneration.
+        regeneration: the reasons to run CMake first; then the steps are those of the graph as it is now.
+    """
+
+    reasons: tuple[Reason, ...]
+    steps: tuple[str, ...]
+    regeneration: tuple[Reason, ...] = ()
+
+
+def dry_run(ninja: Path, build: Path, targets: Sequence[str] = ()) -> DryRun:
+    """Ask Ninja about targets in a configured build folder, or about its default targets there.
+
+    Raises:
+        FactError: the folder is not configured, or Ninja fails.
+    """
+    if not (build / GRAPH).is_file():
+        raise FactError("this build folder is not configured", where=build, why=f"it has no {GRAPH}")
+    with files.scratch("explain-") as copies:
+        # Ninja reads copies of its logs: even a dry run truncates entries that a killed build left half
+        # written.
+        for log in _LOGS:
+            with suppress(FileNotFoundError):
+                files.copy(build / log, copies / log)
+        graph = copies / GRAPH
+        included = str(build / GRAPH).replace("$", "$$").replace(" ", "$ ")
+        files.write(graph, f"builddir = {copies}\ninclude {included}\n")
+        # CMake's regeneration is an edge like others, and Ninja would not look beyond it where it is due. So
+        # our graph includes the folder's own.
+        goals = (GRAPH, *(targets or ("all",)))
+        argv = (str(ninja), "-C", str(build), "-f", str(graph), "-n", "-d", "explain", *goals)
+        change = {"NINJA_STATUS": "[%f/%t] "}
+        answer = query(argv, change=change, timeout=_PATIENCE)
+    if answer is None or answer.code:
+        output = (answer.out + "\n" + answer.err) if answer else "timeout"
+        errors = [line for line in output.splitlines() if line.startswith("ninja: error: ")]
+        raise FactError("Ninja's dry run failed", where=build, why=(errors or [output.strip()])[0])
+    return parse_dry_run(answer.out, answer.err)
+
+
+def parse_dry_run(out: str, err: str) -> DryRun:
+    """Parse Ninja's output: steps from standard output, explanations from standard error."""
+    explanations = [line.removeprefix(_EXPLAINED) for line in err.splitlines() if line.startswith(_EXPLAINED)]
+    reasons = [_reason(line) for line in dict.fromkeys(explanations) if not _DIRTY.match(line)]
+    steps = [match[1] for line in out.splitlines() if (match := _STEP.match(line))]
+    own = tuple(reason for reason in reasons if reason.output == GRAPH)
+    return DryRun(
+        reasons=tuple(reason for reason in reasons if reason.output != GRAPH),
+        steps=tuple(step for step in steps if step != "Re-running CMake..."),
+        regeneration=own,
+    )
+
+
+def _reason(line: str) -> Reason:
+    for kind, pattern in _REASONS:
+        if match := pattern.match(line):
+            return Reason(kind, match["output"], match.groupdict().get("input") or "")
+    return Reason("other", line)
+
+
+@dataclass(frozen=True)
+class Misses:
+    """The numbers of hits and misses, and the reasons for misses, the most frequent first."""
+
+    hits: int
+    misses: int
+    rows: tuple[RebuildReason, ...]
+
+
+def explain_misses(after: Path, before: Path) -> Misses:
+    """Compare the build to explain with the one whose results should have hit.
+
+    Each folder is the `CCACHE_DEBUGDIR` of that build.
+
+    Raises:
+        FactError: a folder has no records of ccache.
+    """
+    new, old = _compiles(after), _compiles(before)
+    groups: dict[str, list[str]] = {}
+    missed = {name: compile_ for name, compile_ in new.items() if compile_.hit is False}
+    for name, compile_ in missed.items():
+        groups.setdefault(_why_missed(compile_, old.get(name)), []).append(name)
+    rows = sorted(
+        (RebuildReason(tuple(names), why) for why, names in groups.items()), key=lambda row: -len(row.files)
+    )
+    hits = sum(compile_.hit is True for compile_ in new.values())
+    return Misses(hits, len(missed), tuple(rows))
+
+
+def _compiles(folder: Path) -> Mapping[str, Compile]:
+    """Return compiles by the path of their object, relative to their common folder."""
+    compiles = ccache.read_inputs(folder)
+    if not compiles:
+        raise FactError("ccache recorded no compile here", where=folder, hints=_HINTS)
+    top = os.path.commonpath([compile_.object.parent for compile_ in compiles])
+    return {str(compile_.object.relative_to(top)): compile_ for compile_ in compiles}
+
+
+def _why_missed(new: Compile, old: Compile | None) -> str:
+    if old is None:
+        return "not compiled before"
+    if flags := changed_words(old.values("arg"), new.values("arg")):
+        return "flags: " + "; ".join(
+            f"{before or 'nothing'} -> {after or 'nothing'}" for before, after in flags
+        )
+    # ccache hashes in a fixed order: the first difference is the cause, later ones may follow from it.
+    for (_, name, was), (_, _, value) in zip(old.inputs, new.inputs, strict=False):
+        if was == value or name == _SOURCE:
+            continue
+        if name == "cpp":
+            return f"the preprocessed source changed, first in {_place(was.splitlines(), value.splitlines())}"
+        return _WORDS.get(name, f"{name} changed: {_short(was)} -> {_short(value)}")
+    if old.values(_SOURCE) != new.values(_SOURCE):
+        return "the source file changed"  # ccache did not get as far as the includes
+    more = len(old.inputs) != len(new.inputs)
+    return "the key has more or fewer inputs" if more else _NOTHING
+
+
+def _place(was: Sequence[str], now: Sequence[str]) -> str:
+    """Return the file in which preprocessed sources first differ, from ccache's form of `# 1 "FILE" 2`."""
+    file = "an unknown file"
+    for number, line in enumerate(now):
+        if number >= len(was) or was[number] != line:
+            break
+        if _MARKER.match(line) and number + 1 < len(now):
+            file = now[number + 1]
+    return file
+
+
+def _short(text: str) -> str:
+    line = text.partition("\n")[0]
+    return line if len(line) <= 60 else f"{line[:57]}..."  # noqa: PLR2004 - of a screen's line
 
 
 def lines(explanation: Explanation) -> Iterator[str]:

@@ -41,6 +41,7 @@ def render(
         for file in checks.pop(entry["file"], ()):
             name = _ESCAPED.sub(r"$\1", file)
             words = _kept(shlex.split(entry["command"]))
+            # clang would write a precompiled header for a file that ends in `.h`.
             language = _AS_SOURCE if file != entry["file"] else ()
             argv = [
                 part for word in words for part in ((*language, file) if word == entry["file"] else (word,))
@@ -50,6 +51,7 @@ def render(
                 "argv": shlex.join((*argv, "-fsyntax-only")),
                 "source": file,
             }
+            # No command writes this output, so Ninja repeats the check in each run.
             lines.append(f"build {name}.checked: check")
             lines += [f"  {key} = {value.replace('$', '$$')}" for key, value in values.items()]
     return "\n".join(lines) + "\n"

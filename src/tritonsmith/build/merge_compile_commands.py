@@ -39,7 +39,7 @@ def merge(databases: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
 def _readable(entry: dict[str, Any]) -> dict[str, Any]:
     command = entry.get("command", "")
     plain = _INCLUDED.sub(
-        lambda found: "" if _INJECTED in found[1] else found[0], _PRECOMPILED.sub("", command)
+        lambda match: "" if _INJECTED in match[1] else match[0], _PRECOMPILED.sub("", command)
     )
     return entry if plain == command else {**entry, "command": plain}
 

@@ -134,6 +134,7 @@ def _files(mine: SharedLibrary, theirs: SharedLibrary) -> Iterator[PluginRow]:
     why = "" if there else 'it must be exported: extern "C", with default visibility'
     yield PluginRow("entry point", entry if there else "none", entry, FITS if there else MISFIT, why)
     own = [name for name in mine.needed if _OWN_LLVM.match(name)]
+    # Python loads libtriton without RTLD_GLOBAL, so its symbols reach a plugin only through a link.
     linked = theirs.soname in mine.needed
     why = "" if linked else f"Python loads {theirs.soname} for itself: link the plugin to that file"
     yield PluginRow(
@@ -253,8 +254,10 @@ def _ask(plugin: Path, python: Path, release: PluginRelease, space: Workspace) -
         memory=table["memory"],
         names_triton=table["names-triton"],
     )
+    # Other plugins of the user's might fail by themselves.
     change = {"TRITON_PLUGIN_PATHS": None, "PYTHONDONTWRITEBYTECODE": "1"}
     try:
+        # The interpreter tries several things, each within the limit, and takes time to start.
         return call.ask_one(
             python, request, TriedPluginRow, space, timeout=4 * table["timeout"], change=change
         )
@@ -303,9 +306,6 @@ def _error(answer: PluginStepRow) -> str:
     """Return the error, with the first error lines of the output."""
     printed = re.findall(r"^.*(?:error|ERROR|Assertion).*$", answer.printed, re.MULTILINE)
     return tools.demangled_text("\n".join([answer.error, *(line.strip("\0 ") for line in printed[:3])]))
-
-
-# The table of `plugin.check`.
 
 
 def rows_table(checked: PluginCheck) -> Grid:

@@ -1,7 +1,4 @@
-"""Predictable failures, reported before a build starts.
-
-The result of planning a build: the plan, its warnings, and its receipt.
-"""
+"""Failures that can be predicted, reported before a build starts, and the plan that passed these checks."""
 
 from __future__ import annotations
 
@@ -99,6 +96,7 @@ def cache(settings: Settings, compilers: Compilers) -> Iterator[Problem]:
     icecc = bool(settings.cache.distribute) and tools.find("icecc") is not None
     rows = compiler_cache.problems(settings.cache, compilers, settings.llvm.debug_info, icecc=icecc)
     for name, what, remedy in rows:
+        # The other settings have no effect; these two fail each compile.
         yield Problem(name, what, remedy, fatal=name in ("no-icecc", "sccache-split-dwarf"))
 
 

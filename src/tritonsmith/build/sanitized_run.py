@@ -142,6 +142,7 @@ def environment(sanitizer: str, env: EnvDir, folder: Path, space: Workspace) -> 
     row = configs.load(_CONFIG)[sanitizer]
     compiler = _compiler(sanitizer, env)
     runtime = _runtime(row, compiler)
+    # Without a symbolizer the stacks are addresses; that of the compiler reads its debug information.
     symbolizer = process.which(process.capture((compiler, "-print-prog-name=llvm-symbolizer")) or "") or ""
     environ = _variables(row, runtime, folder, symbolizer)
     _check_loaded(row, env.python, environ)
@@ -158,6 +159,7 @@ def environment(sanitizer: str, env: EnvDir, folder: Path, space: Workspace) -> 
 def first_error(folder: Path, sanitizer: str) -> tuple[str, list[str]]:
     """Return the sanitizer's first report: its head, and the lines of its stack; empty if there is none."""
     row, most = configs.load(_CONFIG)[sanitizer], configs.load(_CONFIG)["report"]["frames"]
+    # Each process of the program writes its own report; the oldest has the first error.
     reports = sorted(folder.glob(f"{_REPORTS}.*"), key=lambda path: path.stat().st_mtime)
     for report in reports:
         lines = untrusted.read_text(report).splitlines()

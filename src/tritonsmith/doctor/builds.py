@@ -327,8 +327,8 @@ def backends(subject: DoctorContext) -> Iterator[Finding]:
 def database(subject: DoctorContext) -> Iterator[Finding]:
     """Check the file that clangd reads, and that can make upstream's setup.py fail."""
     tree = subject.need_checkout()
-    place = cmake.look(tree.root)
-    merged = subject.env.path / cmake.NAME
+    place = cmake.database_link(tree.root)
+    merged = subject.env.path / cmake.COMPILE_COMMANDS
     mend: dict[str, Any] = {"commands": (command("link-compile-commands", env=subject.named),)}
     if place.state == "absent":
         yield skipped("none; `invoke link-compile-commands` creates it")

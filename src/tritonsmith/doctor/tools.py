@@ -12,8 +12,7 @@ from typing import Any
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
-from tritonsmith.build import compiler_cache
-from tritonsmith.build.triton import precompiled
+from tritonsmith.build import compiler_cache, precompiled_headers
 from tritonsmith.core import configs
 from tritonsmith.core.command_line import command
 from tritonsmith.core.errors import ConfigError
@@ -327,14 +326,14 @@ def triton_headers(subject: DoctorContext) -> Iterator[Finding]:
     cache = build_folder.read_cmake_cache(build) if _compiles(subject) else None
     if cache is None:
         raise NotApplicableError("no build of this environment is configured")
-    levels = cache.get(precompiled.PREFIX)
+    levels = cache.get(precompiled_headers.PREFIX)
     if not levels:
         yield ok(f'none; the env file says "{settings.precompiled_headers}"', build)
         return
-    fresh = precompiled.choose(subject.need_checkout().root, settings.backends, {})
-    names = [f"{precompiled.PREFIX}_{level}_HEADERS" for level in levels.split(";")]
+    fresh = precompiled_headers.choose_headers(subject.need_checkout().root, settings.backends, {})
+    names = [f"{precompiled_headers.PREFIX}_{level}_HEADERS" for level in levels.split(";")]
     count = sum(len(cache.get(name).split(";")) for name in names)
-    if all(fresh.get(name) == cache.get(name) for name in (precompiled.PREFIX, *names)):
+    if all(fresh.get(name) == cache.get(name) for name in (precompiled_headers.PREFIX, *names)):
         yield ok(f"{count} headers, which most sources include", build)
     else:
         yield note(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tritonsmith.build import cmake, merge_compile_commands
-from tritonsmith.build.cmake import NAME, look
+from tritonsmith.build.cmake import COMPILE_COMMANDS, database_link
 from tritonsmith.core.envs.workspace import EnvDir, Workspace
 from tritonsmith.core.errors import FactError
 from tritonsmith.core.plan import Link, Move, Plan, Run
@@ -28,7 +28,7 @@ def env(tmp_path: Path) -> EnvDir:
     """An environment with a configured Triton."""
     env = Workspace(tmp_path / "workspace").env("dev")
     env.build.mkdir(parents=True)
-    (env.build / NAME).write_text(json.dumps([entry("/src/a.cpp")]), encoding="utf-8")
+    (env.build / COMPILE_COMMANDS).write_text(json.dumps([entry("/src/a.cpp")]), encoding="utf-8")
     return env
 
 
@@ -41,70 +41,70 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def planned(checkout: Path, env: EnvDir) -> Plan:
-    return cmake.plan(look(checkout), env, (env.build / NAME,))
+    return cmake.link_plan(database_link(checkout), env, (env.build / COMPILE_COMMANDS,))
 
 
 def test_nothing_there(checkout: Path, env: EnvDir) -> None:
-    assert look(checkout).state == "absent"
+    assert database_link(checkout).state == "absent"
     merge, link = planned(checkout, env).steps
     assert isinstance(merge, Run)
     assert merge.argv[1:3] == ("-m", "tritonsmith.build.merge_compile_commands")
-    assert merge.argv[3:] == ("--output", str(env.path / NAME), str(env.build / NAME))
-    assert link == Link(checkout / NAME, env.path / NAME, phase=cmake.PHASE)
+    assert merge.argv[3:] == ("--output", str(env.path / COMPILE_COMMANDS), str(env.build / COMPILE_COMMANDS))
+    assert link == Link(checkout / COMPILE_COMMANDS, env.path / COMPILE_COMMANDS, phase=cmake.LINK_PHASE)
 
 
 @pytest.mark.parametrize("target", ["right", "elsewhere", "gone"])
 def test_a_link_is_replaced_wherever_it_leads(checkout: Path, env: EnvDir, target: str) -> None:
     (checkout.parent / "elsewhere.json").touch()
-    places = {"right": env.path / NAME, "elsewhere": checkout.parent / "elsewhere.json"}
-    (checkout / NAME).symlink_to(places.get(target, Path("/nowhere")))
-    assert look(checkout).state == "link"
+    places = {"right": env.path / COMPILE_COMMANDS, "elsewhere": checkout.parent / "elsewhere.json"}
+    (checkout / COMPILE_COMMANDS).symlink_to(places.get(target, Path("/nowhere")))
+    assert database_link(checkout).state == "link"
     assert [type(step) for step in planned(checkout, env).steps] == [Run, Link]
 
 
 def test_a_link_to_a_folder_is_a_link(checkout: Path) -> None:
-    (checkout / NAME).symlink_to(checkout)
-    assert look(checkout).state == "link"
+    (checkout / COMPILE_COMMANDS).symlink_to(checkout)
+    assert database_link(checkout).state == "link"
 
 
 def test_a_plain_file_is_kept_under_a_free_name(checkout: Path, env: EnvDir) -> None:
     for name in ("", ".backup", ".backup1"):
-        (checkout / f"{NAME}{name}").touch()
-    (checkout / f"{NAME}.backup2").symlink_to("/nowhere")
-    assert look(checkout).state == "file"
+        (checkout / f"{COMPILE_COMMANDS}{name}").touch()
+    (checkout / f"{COMPILE_COMMANDS}.backup2").symlink_to("/nowhere")
+    assert database_link(checkout).state == "file"
     _, move, link = planned(checkout, env).steps
     assert isinstance(move, Move)
-    assert (move.source, move.dest) == (checkout / NAME, checkout / f"{NAME}.backup3")
+    assert (move.source, move.dest) == (checkout / COMPILE_COMMANDS, checkout / f"{COMPILE_COMMANDS}.backup3")
     assert isinstance(link, Link)
 
 
 def test_a_folder_is_refused(checkout: Path, env: EnvDir) -> None:
-    (checkout / NAME).mkdir()
+    (checkout / COMPILE_COMMANDS).mkdir()
     with pytest.raises(FactError, match="in the place of the link") as caught:
         planned(checkout, env)
-    assert caught.value.where == str(checkout / NAME)
+    assert caught.value.where == str(checkout / COMPILE_COMMANDS)
 
 
 def test_nothing_configured_yet(checkout: Path, env: EnvDir) -> None:
     with pytest.raises(FactError, match="does not exist yet") as caught:
-        cmake.plan(look(checkout), env, ())
+        cmake.link_plan(database_link(checkout), env, ())
     assert "invoke build-triton" in str(caught.value)
 
 
 def test_the_plan_does_what_it_says(checkout: Path, env: EnvDir, tmp_path: Path) -> None:
-    (checkout / NAME).write_text("my own\n", encoding="utf-8")
-    llvm = tmp_path / "llvm" / NAME
+    (checkout / COMPILE_COMMANDS).write_text("my own\n", encoding="utf-8")
+    llvm = tmp_path / "llvm" / COMPILE_COMMANDS
     llvm.parent.mkdir()
     llvm.write_text(json.dumps([entry("/llvm/b.cpp")]), encoding="utf-8")
-    plan = cmake.plan(look(checkout), env, (env.build / NAME, llvm))
+    plan = cmake.link_plan(database_link(checkout), env, (env.build / COMPILE_COMMANDS, llvm))
     Runner(tmp_path / "log", PhaseProgress(live=False, silent=True)).run(plan)
-    linked = checkout / NAME
+    linked = checkout / COMPILE_COMMANDS
     assert linked.is_symlink()
     assert [row["file"] for row in json.loads(linked.read_text(encoding="utf-8"))] == [
         "/src/a.cpp",
         "/llvm/b.cpp",
     ]
-    assert (checkout / f"{NAME}.backup").read_text(encoding="utf-8") == "my own\n"
+    assert (checkout / f"{COMPILE_COMMANDS}.backup").read_text(encoding="utf-8") == "my own\n"
 
 
 def test_where_a_file_occurs_twice_the_first_database_stands() -> None:
@@ -134,17 +134,17 @@ def test_merging_as_a_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     inputs = [tmp_path / "a.json", tmp_path / "b.json"]
     for path in inputs:
         path.write_text(json.dumps([entry(f"/src/{path.stem}.cpp")]), encoding="utf-8")
-    output = tmp_path / NAME
+    output = tmp_path / COMPILE_COMMANDS
     output.write_text("older", encoding="utf-8")
     assert merge_compile_commands.main(["--output", str(output), *map(str, inputs)]) == 0
     assert capsys.readouterr().out == "2 commands from 2 databases\n"
     merged = json.loads(output.read_text(encoding="utf-8"))
     assert merged == [entry("/src/a.cpp"), entry("/src/b.cpp")]
-    assert sorted(path.name for path in tmp_path.glob("*.json*")) == ["a.json", "b.json", NAME]
+    assert sorted(path.name for path in tmp_path.glob("*.json*")) == ["a.json", "b.json", COMPILE_COMMANDS]
 
 
 def test_a_broken_database_leaves_the_old_one(tmp_path: Path) -> None:
-    broken, output = tmp_path / "a.json", tmp_path / NAME
+    broken, output = tmp_path / "a.json", tmp_path / COMPILE_COMMANDS
     broken.write_text('[{"file": "/src', encoding="utf-8")
     output.write_text("older", encoding="utf-8")
     with pytest.raises(json.JSONDecodeError):

@@ -132,7 +132,7 @@ def test_a_build_folder_of_pips_own_is_left_alone() -> None:
 
 def test_2_1_has_its_ptxas_in_the_package() -> None:
     copies = [step for step in recipe.plan(made.inputs("2.1")).steps if isinstance(step, Copy)]
-    copies = [step for step in copies if step.phase == recipe.PHASE]
+    copies = [step for step in copies if step.phase == recipe.PHASE_COMPONENTS]
     assert [step.dest for step in copies] == [
         Path("/home/dev/triton/python/triton/third_party/cuda/bin/ptxas")
     ]

@@ -191,9 +191,9 @@ def test_setup_mlir_prebuilt(version: str, system: System, golden: Golden) -> No
 @each_checkout
 def test_link_compile_commands(version: str, system: System, golden: Golden) -> None:
     facts = inputs(version, system)
-    databases = tuple(folder / cmake.NAME for folder in (facts.env.build, facts.llvm.prefix))
-    place = DatabaseLink(facts.checkout.root / cmake.NAME, "absent")
-    text = shell(cmake.plan(place, facts.env, databases), system)
+    databases = tuple(folder / cmake.COMPILE_COMMANDS for folder in (facts.env.build, facts.llvm.prefix))
+    place = DatabaseLink(facts.checkout.root / cmake.COMPILE_COMMANDS, "absent")
+    text = shell(cmake.link_plan(place, facts.env, databases), system)
     golden(
         f"link-compile-commands-{system}.sh",
         replaced(text, f"/llvm/{facts.llvm.prefix.name}/", "/llvm/ENTRY/"),

@@ -14,7 +14,7 @@ from tests.support import require
 from tests.unit.doctor.conftest import VERSIONS, Programs, leave, only, venv
 from tests.unit.facts import fakes
 from tests.unit.facts.fakes import git
-from tritonsmith.build.triton import precompiled
+from tritonsmith.build import precompiled_headers
 from tritonsmith.core import configs
 from tritonsmith.core.envs.settings import CacheSettings, LlvmSettings, Settings, TritonSettings
 from tritonsmith.core.plan import Plan, Run
@@ -533,9 +533,11 @@ def test_the_precompiled_headers_of_a_build_folder(
     kept = {"TRITONSMITH_PCH": "compiler", "TRITONSMITH_PCH_compiler_HEADERS": '"a.h";"b.h"'}
     fakes.cmake_cache(subject.env.build, *(f"{name}:STRING={value}" for name, value in kept.items()))
     subject.cwd = fakes.checkout(tmp_path / "triton", "3.5")
-    monkeypatch.setattr(precompiled, "choose", lambda *_: kept)
+    monkeypatch.setattr(precompiled_headers, "choose_headers", lambda *_: kept)
     assert only(check, subject).seen == "2 headers, which most sources include"
-    monkeypatch.setattr(precompiled, "choose", lambda *_: {**kept, "TRITONSMITH_PCH": "compiler;python"})
+    monkeypatch.setattr(
+        precompiled_headers, "choose_headers", lambda *_: {**kept, "TRITONSMITH_PCH": "compiler;python"}
+    )
     found = only(check, subject)
     assert found.status == "note"
     assert "--reconfigure" in found.commands[0]

@@ -1,6 +1,7 @@
-"""Comparison of an LLVM with a recompiled library of it; every value is read, none is assumed.
+"""Compare an LLVM with a recompiled library of it: every value is read, none is assumed.
 
-Facts about an LLVM's build that decide how to recompile one of its libraries.
+The library's Ninja file runs this as a program before the new archive gets its name:
+`python -m tritonsmith.build.debug_library.abi_check LLVM OLD.a NEW.a`
 """
 
 from __future__ import annotations
@@ -21,6 +22,15 @@ from tritonsmith.facts.llvm_tree import LlvmTree, same_commit
 
 _VERSION_FILES = ("cmake/Modules/LLVMVersion.cmake", "llvm/CMakeLists.txt")  # the first since LLVM 19
 _CXX = re.compile(r"set\((?:LLVM_REQUIRED_)?(?:CMAKE_)?CXX_STANDARD (\d+)")
+_SHOWN = 4  # names of one point
+# Share of headers that a distribution may have patched in a release; in Debian's LLVM 19 it is 1 of 4000.
+_PATCHED = 0.02
+# A line of `objdump --syms`: value, seven flags, section, size, visibility, name. Mach-O has no size.
+_SYMBOL = re.compile(
+    r"^[0-9a-f]{8,16} (.{7}) (\S+)(?:\s+[0-9a-f]{8,16})?\s+(?:\.(hidden|internal|protected) )?(\S+)$"
+)
+_OLD_STRING = re.compile(r"_ZN?K?Ss|RKSs")  # std::string before the dual ABI
+_PATIENCE = 120.0  # seconds; the largest archives hold 100,000 symbols
 
 
 @dataclass(frozen=True)
@@ -109,12 +119,6 @@ def _on(text: str, name: str) -> bool:
     return _value(text, name).upper() in {"ON", "1", "TRUE", "YES"}
 
 
-_SHOWN = 4  # names of one point
-_PATCHED = (
-    0.02  # share of headers that a distribution may have patched in a release; Debian's LLVM 19: 1 of 4000
-)
-
-
 @dataclass(frozen=True)
 class AbiRow:
     """One compared property.
@@ -160,15 +164,15 @@ def rows_before(
             len(differing) <= (0 if "git" in tree.version else _PATCHED * (same + len(differing))),
         ),
         AbiRow("objects", f"{len(members)} in its archive", _listed(strange, "not among them"), not strange),
-        _claim("assertions", tree.assertions, seen=old.assertions),
+        _claim("assertions", tree.assertions, traced=old.assertions),
         AbiRow(
             "ABI-breaking checks",
             _in(options.checks),
             "unknown" if old.checks is None else _in(old.checks),
             old.checks in (None, options.checks),
         ),
-        _claim("RTTI", tree.rtti, seen=old.rtti),
-        _claim("exceptions", options.exceptions, seen=old.exceptions),
+        _claim("RTTI", tree.rtti, traced=old.rtti),
+        _claim("exceptions", options.exceptions, traced=old.exceptions),
     )
 
 
@@ -181,6 +185,7 @@ def rows_after(old: Traits, new: Traits) -> tuple[AbiRow, ...]:
         AbiRow("symbols", f"{len(old.strong)}", _listed(lost, "missing"), not lost),
         AbiRow("additional symbols", "none", _listed(extra, "added"), agrees=True),  # the user's edit
         AbiRow("visibility", f"{len(old.hidden)} hidden", _listed(other, "differ"), not other),
+        # What the new objects do not show proves nothing: they may contain no assert, no class, no cleanup.
         AbiRow("assertions", _in(old.assertions), _in(new.assertions), old.assertions or not new.assertions),
         _same("ABI-breaking checks", old.checks, new.checks),
         AbiRow("RTTI", _in(old.rtti), _in(new.rtti), old.rtti or not new.rtti),
@@ -224,10 +229,12 @@ def _headers(tree: LlvmTree, sources: LlvmSources, reached: Reached) -> tuple[in
     return same, differing
 
 
-def _claim(what: str, claimed: bool, *, seen: bool) -> AbiRow:
+def _claim(what: str, claimed: bool, *, traced: bool) -> AbiRow:
     """Compare a claim of the CMake package with the objects, which can only refute that it is off."""
     # An object without a trace of assertions proves nothing: it may contain no assert.
-    return AbiRow(what, _in(claimed), "found in its objects" if seen else "not found", claimed or not seen)
+    return AbiRow(
+        what, _in(claimed), "found in its objects" if traced else "not found", claimed or not traced
+    )
 
 
 def _same(what: str, old: bool | None, new: bool | None) -> AbiRow:
@@ -243,16 +250,6 @@ def _listed(names: list[str], word: str) -> str:
         return f"none {word}"
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return f"{len(names)} {word}: {', '.join(names[:_SHOWN])}{more}"
-
-
-# Facts about how an archive's objects were compiled, read from its members and symbols.
-
-# A line of `objdump --syms`: value, seven flags, section, size, visibility, name. Mach-O has no size.
-_SYMBOL = re.compile(
-    r"^[0-9a-f]{8,16} (.{7}) (\S+)(?:\s+[0-9a-f]{8,16})?\s+(?:\.(hidden|internal|protected) )?(\S+)$"
-)
-_OLD_STRING = re.compile(r"_ZN?K?Ss|RKSs")  # std::string before the dual ABI
-_PATIENCE = 120.0  # seconds; the largest archives hold 100,000 symbols
 
 
 @dataclass(frozen=True)
@@ -354,11 +351,6 @@ def parse_traits(lines: Iterable[str]) -> Traits:
 
 def _either(text: str, yes: str, no: str) -> bool | None:
     return True if f"23{yes}" in text else False if f"24{no}" in text else None
-
-
-# Compares a newly compiled library with the one that it replaces, before it gets its name.
-#
-# Its build.ninja calls this: `python -m tritonsmith.build.debug_library.abi_check LLVM OLD.a NEW.a`
 
 
 def main(argv: list[str]) -> int:

@@ -7,13 +7,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tritonsmith.build import compiler_cache
-from tritonsmith.build.debug_library import abi_check, ninja_file, relink, resolve
-from tritonsmith.build.debug_library import plan as debug_library_plan
-from tritonsmith.build.debug_library.plan import DebugLibraryContext, Operation
+from tritonsmith.build import compiler_cache, precompiled_headers
+from tritonsmith.build.debug_library import abi_check, relink, resolve
+from tritonsmith.build.debug_library.recipe import (
+    DebugLibraryContext,
+    Operation,
+    archive_name,
+    object_of,
+    prepare_library,
+)
 from tritonsmith.build.debug_library.relink import Replacement
 from tritonsmith.build.debug_library.resolve import Library, LibrarySource
-from tritonsmith.build.llvm import precompiled_headers
 from tritonsmith.build.llvm.source import SourceTree
 from tritonsmith.build.preflight import PreparedBuild
 from tritonsmith.build.triton import commands, recipe
@@ -65,7 +69,7 @@ class PreparedDebugLibrary:
         prepared: plan, warnings and receipt.
         operations: libraries that are compiled, or looked at again.
         fresh: names of the libraries that the command line selects.
-        found: location of each pass and file, in words.
+        locations: location of each pass and file, in words.
         replaced: library to its replacement, after the plan has run.
         inputs: inputs of Triton's build, with the targets that are linked.
         places: sources that the command line named, or whose passes it named.
@@ -74,7 +78,7 @@ class PreparedDebugLibrary:
     prepared: PreparedBuild
     operations: tuple[Operation, ...]
     fresh: tuple[str, ...]
-    found: tuple[str, ...]
+    locations: tuple[str, ...]
     replaced: Mapping[str, Replacement]
     inputs: Inputs
     places: tuple[LibrarySource, ...] = ()
@@ -112,7 +116,7 @@ def bench(inputs: Inputs, tree: SourceTree, jobs: int | None = None) -> DebugLib
         jobs: number of parallel compiles; None for the env's own number.
     """
     settings, compilers = inputs.settings, inputs.compilers
-    precompile = precompiled_headers.used(settings, compilers)
+    precompile = precompiled_headers.used_for_llvm(settings, compilers)
     return DebugLibraryContext(
         inputs=inputs,
         sources=abi_check.sources(tree.path),
@@ -139,7 +143,7 @@ def _named(
     places += [(file, resolve.by_file(file, project)) for file in request.files]
     for name, place in places:
         library = _library_of(place.file, table)
-        objects = () if request.whole else (ninja_file.object_of(place.file, library),)
+        objects = () if request.whole else (object_of(place.file, library),)
         chosen = _merged(chosen, {library.name: objects})
         words.append(f"{name}: {place.file.relative_to(project)} ({place.words}) is in {library.name}")
     return chosen, tuple(words), tuple(place for _, place in places)
@@ -167,12 +171,12 @@ def _library_of(file: Path, table: DebugLibraryContext) -> Library:
 
 
 def operate(
-    wanted: LibraryRequest, inputs: Inputs, tree: SourceTree, jobs: int | None = None
+    request: LibraryRequest, inputs: Inputs, tree: SourceTree, jobs: int | None = None
 ) -> PreparedDebugLibrary:
     """Prepare libraries in debug, those of earlier runs and of the env file included.
 
     Args:
-        wanted: selection of the command line.
+        request: selection of the command line.
         inputs: facts about the env's Triton.
         tree: the sources, which must exist.
         jobs: number of parallel compiles; not a setting of Triton's build, which would be reconfigured.
@@ -182,10 +186,14 @@ def operate(
         FactError: something does not agree.
     """
     table = bench(inputs, tree, jobs)
-    fresh, explanations, places = _named(wanted, table)
+    fresh, explanations, places = _named(request, table)
     # A named file is debugged in one program, and each link with debug information takes long; whoever
     # names libraries or targets has decided otherwise.
-    if places and wanted.narrow and not (wanted.libraries or wanted.whole or inputs.settings.triton.targets):
+    if (
+        places
+        and request.narrow
+        and not (request.libraries or request.whole or inputs.settings.triton.targets)
+    ):
         inputs = _narrowed(inputs, places, table.sources.path)
     operations = _operations(fresh, table)
     replaced = _replaced(operations)
@@ -211,7 +219,7 @@ def _operations(fresh: Objects, table: DebugLibraryContext) -> tuple[Operation, 
     # Libraries of earlier runs are looked at again: another LLVM or other sources would
     # make them wrong silently.
     chosen = _merged(fresh, dict.fromkeys(listed, ()), earlier)
-    return tuple(debug_library_plan.prepare(name, objects, table) for name, objects in chosen.items())
+    return tuple(prepare_library(name, objects, table) for name, objects in chosen.items())
 
 
 def _replaced(operations: Iterable[Operation]) -> dict[str, Replacement]:
@@ -237,11 +245,11 @@ def in_words(replaced: Mapping[str, Replacement]) -> str:
     )
 
 
-def undo(wanted: LibraryRequest, inputs: Inputs, tree: SourceTree | None = None) -> PreparedDebugLibrary:
+def undo(request: LibraryRequest, inputs: Inputs, tree: SourceTree | None = None) -> PreparedDebugLibrary:
     """Prepare the removal of debug libraries, or of files from them.
 
     Args:
-        wanted: libraries and files to remove; everything if it names nothing.
+        request: libraries and files to remove; everything if it names nothing.
         inputs: facts about the env's Triton.
         tree: the sources, which must exist; None if only libraries are named.
 
@@ -251,10 +259,10 @@ def undo(wanted: LibraryRequest, inputs: Inputs, tree: SourceTree | None = None)
     """
     env = inputs.env
     table = bench(inputs, tree) if tree else None
-    chosen: Objects = dict.fromkeys(wanted.libraries, ())
+    chosen: Objects = dict.fromkeys(request.libraries, ())
     explanations: tuple[str, ...] = ()
     if table:
-        chosen, explanations, _ = _named(wanted, table)
+        chosen, explanations, _ = _named(request, table)
     linked = relink.read(env, inputs.llvm)
     # What was built and is not linked counts, too: an interrupted run leaves it
     # behind, and `--undo` removes it.
@@ -266,9 +274,10 @@ def undo(wanted: LibraryRequest, inputs: Inputs, tree: SourceTree | None = None)
                 f"{name} is not a debug library in this environment", hints=did_you_mean(name, present)
             )
         if objects and table and (others := _without(objects, name, linked)):
-            operations.append(debug_library_plan.prepare(name, others, table))
+            operations.append(prepare_library(name, others, table))
     narrowed = _replaced(operations)
     listed = inputs.settings.llvm.debug_libraries
+    # The next build would put these back: the env file decides, and only its owner changes it.
     if kept := sorted(set(chosen or linked) & set(listed)):
         raise UsageError(
             f"the env file lists {', '.join(kept)} in debug-libraries",
@@ -366,7 +375,7 @@ def listing(inputs: Inputs, tree: SourceTree) -> list[ListedLibrary]:
     linked = _linked(inputs)
     rows = []
     for name, place in sorted(table.folders.items()):
-        own = inputs.llvm.prefix / "lib" / ninja_file.archive_name(name)
+        own = inputs.llvm.prefix / "lib" / archive_name(name)
         if own.is_file():
             state = "debug" if name in present else "linked" if str(own) in linked else "there"
             rows.append(ListedLibrary(name, state, place.relative_to(table.sources.path)))
@@ -412,6 +421,7 @@ def _warnings(operations: Iterable[Operation], inputs: Inputs) -> Iterable[str]:
                 f"{names} changed since the last run, and only {only} is compiled with the change: "
                 "the library's other files are as LLVM built them; --whole-library compiles all"
             )
+    # Debian's LLVM, for example.
     if inputs.llvm.dylib and any(relink.of_llvm(operation.library.name) for operation in operations):
         yield (
             "all of LLVM is linked statically as long as one of its libraries is a debug library: "
@@ -422,5 +432,6 @@ def _warnings(operations: Iterable[Operation], inputs: Inputs) -> Iterable[str]:
 def _linked(inputs: Inputs) -> frozenset[str]:
     """Return the files that the targets of Triton's build depend on; none if Ninja does not know them yet."""
     targets = inputs.settings.triton.targets or ("all",)
+    # -E: the paths as they are, not quoted for a shell.
     argv = (str(inputs.tools.ninja), "-C", str(inputs.env.build), "-t", "inputs", "-E", *targets)
     return frozenset((capture(argv) or "").splitlines())

@@ -47,6 +47,7 @@ def file(env: EnvDir) -> Path:
 
 def existing(env: EnvDir) -> Path | None:
     """Return that file if this environment ever had a debug library; None otherwise."""
+    # A file without libraries counts: CMake's call stays the same, and no build is configured anew.
     path = file(env)
     return path if path.is_file() else None
 

@@ -1,9 +1,7 @@
-"""Find a library by its name, by a pass, or by an LLVM source file.
+"""Find a library of LLVM by its name, a pass or a file, and read from LLVM's CMake files how it is built.
 
-Facts about a library from LLVM's CMake files: sources, include folders, definitions, generated headers.
-
-CMake itself reads them (`read_lists.cmake`), so conditions, loops and variables mean what they mean in LLVM's
-build.
+CMake itself reads these files (`read_lists.cmake`), so conditions, loops and variables mean what they mean in
+LLVM's build.
 """
 
 from __future__ import annotations
@@ -37,6 +35,23 @@ _LEGACY_PASS = re.compile(
 )
 _DEBUG_TYPE = re.compile(r'#define\s+DEBUG_TYPE\s+"([\w-]+)"')
 _SHOWN = 12
+_READER = Path(__file__).with_name("read_lists.cmake")
+_ROOTS = ("llvm/lib", "mlir/lib")
+_ADDS = re.compile(r"^\s*((?:llvm_)?add_\w*(?:library|target))\s*\(\s*([A-Za-z]\w*)", re.MULTILINE)
+_CALL = re.compile(r"^[ \t]*([A-Za-z_]\w*)[ \t]*\(", re.MULTILINE)
+_NO_LIBRARY = ("add_public_tablegen_target", "add_custom_target")
+_LANGUAGE = re.compile(
+    "(?:else|end)?if|else|(?:end)?(?:foreach|while|function|macro)|return|break|continue|(?:un)?set|list|string"
+    "|math|message|get_filename_component|cmake_parse_arguments|file|option|[gs]et_property|cmake_path|include"
+    "|add_subdirectory|(?:mlir_)?tablegen|cmake_minimum_required"
+)
+_TELLING = re.compile(
+    "(?:target_)?include_directories|add_(?:compile_)?definitions|target_(?:compile_definitions|sources)"
+)
+_SOURCES = (".cpp", ".cc", ".c", ".cxx")
+_WORDS = {"BEFORE", "AFTER", "SYSTEM", "PRIVATE", "PUBLIC", "INTERFACE"}
+_INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]', re.MULTILINE)
+_OF_LLVM = ("llvm/", "llvm-c/", "mlir/", "mlir-c/")
 
 
 @dataclass(frozen=True)
@@ -88,6 +103,7 @@ def by_pass(argument: str, project: Path) -> LibrarySource:
     """
     known: set[str] = set()
     places = [*_mlir_pass(argument, project, known), *_llvm_pass(argument, project, known)]
+    # Of several registrations in one file the first names the pass best.
     files = {place.file: place for place in reversed(places)}
     if len(files) == 1:
         return next(iter(files.values()))
@@ -203,9 +219,6 @@ def _containing(root: Path, texts: tuple[str, ...]) -> Iterator[Path]:
             yield file
 
 
-# The location of an LLVM's sources, or the steps that fetch them.
-
-
 def sources_of(inputs: Inputs) -> SourceTree:
     """Return the LLVM's sources: those given, those it was built from, or those used last time.
 
@@ -247,23 +260,6 @@ def _obtained(source: LlvmSource, inputs: Inputs) -> SourceTree:
 def steps_to_fetch(tree: SourceTree) -> Plan:
     """Return the plan that fetches the sources."""
     return Plan("LLVM's sources", tree.steps)
-
-
-_READER = Path(__file__).with_name("read_lists.cmake")
-_ROOTS = ("llvm/lib", "mlir/lib")
-_ADDS = re.compile(r"^\s*((?:llvm_)?add_\w*(?:library|target))\s*\(\s*([A-Za-z]\w*)", re.MULTILINE)
-_CALL = re.compile(r"^[ \t]*([A-Za-z_]\w*)[ \t]*\(", re.MULTILINE)
-_NO_LIBRARY = ("add_public_tablegen_target", "add_custom_target")
-_LANGUAGE = re.compile(
-    "(?:else|end)?if|else|(?:end)?(?:foreach|while|function|macro)|return|break|continue|(?:un)?set|list|string"
-    "|math|message|get_filename_component|cmake_parse_arguments|file|option|[gs]et_property|cmake_path|include"
-    "|add_subdirectory|(?:mlir_)?tablegen|cmake_minimum_required"
-)
-_TELLING = re.compile(
-    "(?:target_)?include_directories|add_(?:compile_)?definitions|target_(?:compile_definitions|sources)"
-)
-_SOURCES = (".cpp", ".cc", ".c", ".cxx")
-_WORDS = {"BEFORE", "AFTER", "SYSTEM", "PRIVATE", "PUBLIC", "INTERFACE"}
 
 
 @dataclass(frozen=True)
@@ -436,6 +432,7 @@ class _Parts:
 
     def _take_of_target(self, kind: str, here: Path, words: list[str]) -> None:
         target, *rest = words
+        # With shared libraries LLVM compiles the objects as a target of their own, obj.NAME.
         if target.removeprefix("obj.") != self.name:
             return
         own = list(_own(rest))
@@ -451,6 +448,7 @@ def _table(here: Path, root: Path, generated: Path, fields: list[str]) -> Table:
     project, output, definitions, *rest = fields
     arguments: list[str] = []
     for word in rest:
+        # What follows is for CMake, not for TableGen.
         if word in ("DEPENDS", "EXTRA_INCLUDES"):
             break
         arguments.append(word)
@@ -489,15 +487,6 @@ def _definition(word: str) -> str:
     return word if word.startswith("-") else f"-D{word}"
 
 
-# The headers that a library's sources reach: includes are followed as text, without conditions.
-#
-# It finds the generated headers that a library needs before anything is compiled, and which of LLVM's own
-# headers it depends on.
-
-_INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]', re.MULTILINE)
-_OF_LLVM = ("llvm/", "llvm-c/", "mlir/", "mlir-c/")
-
-
 @dataclass(frozen=True)
 class Reached:
     """The headers reached through includes.
@@ -521,6 +510,7 @@ def follow_includes(sources: Iterable[Path], private: tuple[Path, ...], public: 
         private: include folders of the library itself.
         public: include folders of the LLVM that the library is compiled against.
     """
+    # As text, without conditions: this must be known before anything is compiled or generated.
     own: set[Path] = set()
     todo = list(sources)
     visited: set[Path] = set(todo)

@@ -1,8 +1,7 @@
-"""Steps that merge files into a checkout and keep these files out of git's view.
+"""Merge the tool's settings into files of a checkout, and keep these files out of git's view.
 
-Merge settings into JSON with comments, as VS Code reads it, without changing what the user wrote.
-
-Only new text is inserted. Two entries of a list of objects are the same if their `name`, `label` or `id` is.
+JSON with comments, as VS Code reads it, gets only new text inserted, so nothing that the user wrote changes.
+Two entries of a list of objects are the same if their `name`, `label` or `id` is.
 """
 
 from __future__ import annotations
@@ -26,6 +25,8 @@ _SCALAR = re.compile(r"-?\d[\d.eE+-]*|true|false|null")
 _INDENT = "  "
 _DEEPEST = 100
 _IDENTITIES = ("name", "label", "id")
+_PHASE = "editor"
+_EXCLUDE = "info/exclude"
 
 
 @dataclass(frozen=True)
@@ -60,12 +61,12 @@ class SettingConflict:
     Attributes:
         path: `configurations/triton-opt (gdb)/program`.
         value: the user's value.
-        wanted: the value to merge.
+        ours: the value to merge.
     """
 
     path: str
     value: Any
-    wanted: Any
+    ours: Any
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,7 @@ def parse(text: str) -> JsonNode:
     Raises:
         ValueError: the text is something else; the message has the line.
     """
+    # Editors on Windows write a byte order mark.
     node = _value(text, _skip(text, len(text) - len(text.removeprefix("\ufeff"))), 0)
     rest = _skip(text, node.end)
     if rest < len(text):
@@ -95,7 +97,7 @@ def line_end(text: str) -> str:
 
 def merge(
     text: str,
-    wanted: Mapping[str, Any],
+    ours: Mapping[str, Any],
     *,
     united: Collection[str] = (),
     kept: Collection[str] = (),
@@ -105,7 +107,7 @@ def merge(
 
     Args:
         text: content of the file; empty for a new one.
-        wanted: settings to merge.
+        ours: settings to merge.
         united: keys of lists of words that are extended; other lists are replaced as values.
         kept: keys whose values in the file are valid too, such as its version.
         force: replace values that differ.
@@ -114,19 +116,19 @@ def merge(
         ValueError: the text is not JSON with comments, or is not an object.
     """
     if not text.strip():
-        return json.dumps(wanted, indent=_INDENT) + "\n", ()
+        return json.dumps(ours, indent=_INDENT) + "\n", ()
     node = parse(text)
     if not isinstance(node.value, dict):
         raise ValueError("line 1: not an object")  # noqa: TRY004 - the text is wrong, not the caller
-    wanted = {key: value for key, value in wanted.items() if key not in kept or key not in node.members}
+    ours = {key: value for key, value in ours.items() if key not in kept or key not in node.members}
     edits: list[_Edit] = []
     conflicts: list[SettingConflict] = []
-    for change in _merged(text, node, wanted, (), united):
+    for change in _merged(text, node, ours, (), united):
         if isinstance(change, _Edit):
             edits.append(change)
         elif force:
             edits.append(
-                _Edit(change[1].start, change[1].end, _written(change[0].wanted, _indent(text, change[1])))
+                _Edit(change[1].start, change[1].end, _written(change[0].ours, _indent(text, change[1])))
             )
         else:
             conflicts.append(change[0])
@@ -139,32 +141,33 @@ def merge(
 
 
 def _merged(
-    text: str, node: JsonNode, wanted: Any, path: tuple[str, ...], united: Collection[str]
+    text: str, node: JsonNode, ours: Any, path: tuple[str, ...], united: Collection[str]
 ) -> Iterator[_Edit | tuple[SettingConflict, JsonNode]]:
-    if isinstance(wanted, Mapping) and isinstance(node.value, dict):
+    if isinstance(ours, Mapping) and isinstance(node.value, dict):
         new = []
-        for key, value in wanted.items():
+        for key, value in ours.items():
             if key in node.members:
                 yield from _merged(text, node.members[key], value, (*path, key), united)
             else:
                 new.append((f"{json.dumps(key)}: ", value))
         yield from _appended(text, node, new)
-    elif isinstance(wanted, list) and isinstance(node.value, list) and _grows(path, wanted, united):
+    elif isinstance(ours, list) and isinstance(node.value, list) and _is_extended(path, ours, united):
         named = {_identity(item.value): item for item in node.items}
         new = []
-        for value in wanted:
+        for value in ours:
             known = named.get(_identity(value))
             if known is None:
                 new.append(("", value))
             elif isinstance(value, Mapping):
                 yield from _merged(text, known, value, (*path, _identity(value)), united)
         yield from _appended(text, node, new)
-    elif node.value != wanted:
-        yield SettingConflict("/".join(path), node.value, wanted), node
+    elif node.value != ours:
+        yield SettingConflict("/".join(path), node.value, ours), node
 
 
-def _grows(path: tuple[str, ...], wanted: list[Any], united: Collection[str]) -> bool:
-    objects = all(isinstance(item, Mapping) and _identity(item) for item in wanted)
+def _is_extended(path: tuple[str, ...], ours: list[Any], united: Collection[str]) -> bool:
+    # A list of words is a value as a whole, such as the arguments of a program: it must not grow.
+    objects = all(isinstance(item, Mapping) and _identity(item) for item in ours)
     return objects or bool(path and path[-1] in united)
 
 
@@ -207,6 +210,7 @@ def _begins_line(text: str, node: JsonNode) -> bool:
 
 
 def _value(text: str, at: int, depth: int) -> JsonNode:
+    # A file of brackets would exhaust the stack.
     if depth > _DEEPEST:
         raise _unexpected(text, at)
     if text[at : at + 1] in ("{", "["):
@@ -215,6 +219,7 @@ def _value(text: str, at: int, depth: int) -> JsonNode:
     if match is None:
         raise _unexpected(text, at)
     try:
+        # VS Code accepts raw tabs in strings, which strict JSON forbids.
         value = json.loads(match[0], strict=False)
     except ValueError:
         raise _unexpected(text, at) from None
@@ -262,10 +267,6 @@ def _unexpected(text: str, at: int) -> ValueError:
     return ValueError(f"line {line}: unexpected {text[at : at + 10].strip()!r}")
 
 
-_PHASE = "editor"
-_EXCLUDE = "info/exclude"
-
-
 @dataclass(frozen=True)
 class MergedFile:
     """A file of an editor.
@@ -300,14 +301,14 @@ def read(root: Path, name: str) -> str | None:
 
 
 def settings(
-    root: Path, name: str, wanted: Mapping[str, Any], united: tuple[str, ...] = (), *, force: bool
+    root: Path, name: str, ours: Mapping[str, Any], united: tuple[str, ...] = (), *, force: bool
 ) -> MergedFile:
     """Merge settings into a file of JSON with comments.
 
     Args:
         root: the checkout.
         name: path of the file in it.
-        wanted: settings to merge.
+        ours: settings to merge.
         united: keys of lists of words that are extended.
         force: replace values that differ.
 
@@ -317,7 +318,7 @@ def settings(
     """
     before = read(root, name)
     try:
-        after, conflicts = merge(before or "", wanted, united=united, kept=("version",), force=force)
+        after, conflicts = merge(before or "", ours, united=united, kept=("version",), force=force)
     except ValueError as error:
         hints = ["correct it, or move it away and a new one is written"]
         raise FactError(
@@ -387,6 +388,7 @@ def excluded(root: Path) -> Path | None:
 
 
 def _hidden(root: Path, files: tuple[MergedFile, ...]) -> tuple[Step, ...]:
+    # Not in `.gitignore`, which belongs to the project and would show up as a change.
     path = excluded(root)
     if path is None:
         return ()

@@ -1,10 +1,6 @@
-"""The provider `prebuilt`: upstream's own archive for the pin.
+"""What `setup-mlir` puts into the store: upstream's archive, or the part of LLVM that a Triton needs.
 
-`setup-mlir` and the store: the entry that is requested, and the manifest written for a new LLVM.
-
-The part of LLVM to build: all, or only what this Triton links, runs and tests with.
-
-Triton configures against an LLVM that is configured and not yet built; its graph then names every file of
+Triton can configure against an LLVM that is configured and not yet built; its graph then names every file of
 LLVM that it uses. So the list always comes from the current checkout, and a later request for more builds
 only the difference.
 """
@@ -36,6 +32,8 @@ from tritonsmith.facts.machine import Machine
 
 PHASE_DOWNLOAD = "download LLVM"
 PHASE_EXTRACT = "extract LLVM"
+PHASE_PROBE = "what Triton uses of LLVM"
+_PYTHON_MODULE = "triton"  # CMake's target of libtriton.so, in every era
 
 
 @dataclass(frozen=True)
@@ -78,6 +76,7 @@ def archive_for(request: LlvmRequest, machine: Machine, base_url: str = "") -> P
 
     `base_url` is a mirror with the same files; empty for upstream's.
     """
+    # Upstream's rules are data: which distributions get which archive has changed with its releases.
     suffix = suffix_for(machine, request.version)
     if not suffix or request.pin is None:
         return None
@@ -160,14 +159,14 @@ class StoreEntryUpdate:
 
     def announce(self) -> tuple[Step, ...]:
         """Register the user of an entry that is about to be built, which may take several runs."""
-        return store.announce(self.store, self.user) if self.describe else ()
+        return store.announce_user(self.store, self.user) if self.describe else ()
 
     def steps(self) -> tuple[Step, ...]:
         """Return the steps that publish the entry and register its user; none in a read-only store."""
         if not self.store.writable:
             return ()
         published = self.store.publish(self.describe()) if self.describe else ()
-        return (*published, *store.register_lease(self.store, self.user))
+        return (*published, *store.register_user(self.store, self.user))
 
 
 def wanted(request: LlvmRequest, machine: Machine, triton: str) -> LlvmNeeds:
@@ -247,10 +246,6 @@ def _closures(request: LlvmRequest, triton: str) -> tuple[Closure, ...]:
     return (Closure(triton, settings.scope),) if part and triton else ()
 
 
-PHASE_PROBE = "what Triton uses of LLVM"
-_PYTHON_MODULE = "triton"  # CMake's target of libtriton.so, in every era
-
-
 @dataclass(frozen=True)
 class Consumer:
     """The Triton for which an LLVM is built.
@@ -280,8 +275,7 @@ def build(
     steps: tuple[Step, ...] = ()
     if first:
         steps = (cmake.build_targets(prefix, tools, targets=first, jobs=jobs, phase=PHASE_BUILD),)
-    # Triton can configure against an LLVM that is configured and not built; its build.ninja then names
-    # every file of LLVM that it links or runs. So no list is kept by hand, and the closure fits every era.
+    # No list of libraries is kept by hand: Triton's own build.ninja names them, in every era.
     configured, probe = consumer.configure(promised(prefix, request))
     whole = settings.scope == "closure"
     return (
@@ -301,12 +295,10 @@ def build(
 
 
 def key(settings: Settings, checkout: TritonCheckout) -> str:
-    """Return a key that determines a checkout's needs, options included; empty where only Ninja can tell.
-
-    It is empty if the sources are changed, lie in several places, or are not under git.
-    """
+    """Return a key that determines a checkout's needs, options included; empty where only Ninja can tell."""
     triton = settings.triton
     # Changed sources may need more of LLVM tomorrow: then only Ninja can tell, each time.
+    # The same holds for sources that lie in several places, or are not under git.
     if not checkout.commit or checkout.dirty or triton.plugin_dirs:
         return ""
     return f"{checkout.commit}+{digest(sorted(triton.backends), triton.proton, triton.cmake_args)[:8]}"

@@ -16,11 +16,11 @@ from tritonsmith.build.store.describe_tree import Known
 from tritonsmith.build.store.entry import (
     StoreEntry,
     StoreManifest,
+    can_grow,
     choose_entry,
     covers,
-    grows,
-    homeless,
-    moved_trees,
+    lost_sources,
+    moved_sources,
 )
 from tritonsmith.build.store.store import Store
 from tritonsmith.core.envs.workspace import Workspace
@@ -28,6 +28,10 @@ from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.core.plan import Plan, Step
 from tritonsmith.facts import llvm_tree
 from tritonsmith.facts.llvm_tree import LlvmTree
+
+_OTHER_PROVIDERS = (
+    "omit --provider: tritonsmith then also looks in its store, and downloads or builds an LLVM at the pin",
+)
 
 
 @dataclass(frozen=True)
@@ -93,274 +97,6 @@ class RefusedError(Exception):
     """A provider does not fit; the message has the reason."""
 
 
-def require_writable(store: Store) -> None:
-    """Check that the store is writable, for a provider that builds or extracts something.
-
-    Raises:
-        RefusedError: the store is read-only.
-    """
-    if not store.writable:
-        raise RefusedError(f"{store.root} is read-only: set another `store` under [llvm], or none")
-
-
-def take_entry(
-    entry: StoreEntry, manifest: StoreManifest, provider: str, warnings: tuple[str, ...]
-) -> ProviderChoice:
-    """Return the choice of an entry as it is."""
-    plan = Plan(f"LLVM {manifest.version} from the store in {entry.path}")
-    return ProviderChoice(
-        provider, entry.path, manifest.commit, plan, warnings, entry=entry.name, kind=manifest.kind
-    )
-
-
-def grow_entry(
-    entry: StoreEntry,
-    manifest: StoreManifest,
-    provider: str,
-    warnings: tuple[str, ...],
-    steps: tuple[Step, ...],
-    describe_it: Callable[[], StoreManifest],
-) -> ProviderChoice:
-    """Return the choice of an entry in which more will be built, with its existing configuration."""
-    plan = Plan(f"the rest of LLVM {manifest.version} in {entry.path}", steps)
-    return replace(take_entry(entry, manifest, provider, warnings), plan=plan, describe=describe_it)
-
-
-# The provider `system`: an LLVM that is installed.
-
-
-def provide_system(request: LlvmRequest, inputs: ProviderInputs) -> ProviderChoice:
-    """Use an LLVM that is installed.
-
-    Raises:
-        RefusedError: none fits.
-    """
-    explicit = request.settings.provider == "system"
-    if not inputs.installed:
-        raise RefusedError("no installed LLVM found under the usual prefixes")
-    reasons: list[str] = []
-    for tree in inputs.installed:
-        if missing := request.lacks(tree):
-            reasons.append(f"{tree.prefix} ({tree.version}) lacks {'; '.join(missing)}")
-            continue
-        fit = request.fit(tree.commit)
-        # An LLVM beside the pin is taken only on demand: the sources may not compile with it.
-        if fit == "pin" or explicit or request.settings.any_commit:
-            warnings = () if fit == "pin" else (_near_the_pin(request, tree),)
-            plan = Plan(f"installed LLVM {tree.version} in {tree.prefix}")
-            return ProviderChoice("system", tree.prefix, tree.commit, plan, warnings)
-        about = f"is at {tree.commit[:12]}" if tree.commit else "does not record its commit"
-        reasons.append(f"{tree.prefix} ({tree.version}) {about}; the pin is {request.describe_pin()}")
-    raise RefusedError("\n  ".join(reasons))
-
-
-def _near_the_pin(request: LlvmRequest, tree: LlvmTree) -> str:
-    about = f"commit {tree.commit[:12]}" if tree.commit else "its commit is not recorded"
-    return (
-        f"LLVM {tree.version} in {tree.prefix} is not the pin: {about}, "
-        f"Triton wants {request.describe_pin()}. Files that use an API that changed will not compile."
-    )
-
-
-# The provider `prebuilt`: upstream's own archive for the pin.
-
-
-def provide_prebuilt(request: LlvmRequest, inputs: ProviderInputs) -> ProviderChoice:
-    """Download upstream's archive.
-
-    Raises:
-        RefusedError: there is no archive, or it cannot be reached.
-    """
-    archive = prebuilt.archive_for(request, inputs.means.machine, request.settings.prebuilt_url)
-    if request.pin is None:
-        raise RefusedError("the wanted commit is unknown")
-    if archive is None:
-        raise RefusedError(
-            f"upstream provides no build for {inputs.means.machine.system} on {inputs.means.machine.arch}"
-        )
-    if not archive.sha256:
-        raise RefusedError(
-            f"{request.pin.file} has no checksum for {archive.suffix}: give it with --sha256 HEX"
-        )
-    if not prebuilt.at_hand(archive, inputs.workspace, inputs.store) and (
-        problem := inputs.reachable(archive.url)
-    ):
-        raise RefusedError(f"cannot reach {archive.url}: {problem}")
-    name, machine = archive.name, inputs.means.machine
-    plan = prebuilt.plan(archive, inputs.workspace, inputs.store)
-    require_writable(inputs.store)
-    prefix, commit, build = inputs.store.path(name), request.pin.commit, request.pin.build
-
-    def describe_it() -> StoreManifest:
-        known = Known(commit=commit, origin=archive.url, build=build)
-        return describe_tree.manifest(name, "prebuilt", llvm_tree.read(prefix), machine, known)
-
-    return ProviderChoice("prebuilt", prefix, commit, plan, entry=name, describe=describe_it, kind="prebuilt")
-
-
-# The provider `source`: an LLVM that the tool builds.
-
-
-def provide_source(request: LlvmRequest, inputs: ProviderInputs) -> ProviderChoice:
-    """Build LLVM, or continue a build of the same sources and options.
-
-    Raises:
-        RefusedError: the sources cannot be obtained.
-        UsageError: the same, where no other provider is allowed.
-    """
-    try:
-        tree = llvm_source.obtain(inputs.source, request, inputs.workspace)
-    except UsageError as error:
-        if request.settings.provider == "source":
-            raise
-        raise RefusedError(error.what) from error
-    warnings: tuple[str, ...] = ()
-    if request.fit(tree.commit) != "pin":
-        known = tree.commit[:12] or "unknown"
-        warnings = (f"the sources' commit is {known}; Triton wants {request.describe_pin()}",)
-    there = None if inputs.again else _built_before(tree, request, inputs, warnings)
-    return there or configured(tree, request, inputs, "source", warnings)
-
-
-def _built_before(
-    tree: SourceTree, request: LlvmRequest, inputs: ProviderInputs, warnings: tuple[str, ...]
-) -> ProviderChoice | None:
-    """Return the entry of this exact build if it is finished: as it is, or with more built in it."""
-    means, store = inputs.means, inputs.store
-    key = llvm_source.key(tree, request, means)
-    entry = next(
-        (
-            candidate
-            for candidate in inputs.entries
-            if candidate.name == key.name and candidate.status == "ready"
-        ),
-        None,
-    )
-    manifest = entry.manifest if entry else None
-    if entry is None or manifest is None or manifest.key != key.digest:
-        return None
-    # A run that was fetching its sources anew, and was interrupted, leaves an entry that looks finished.
-    whole = all(step.stamp and step.stamp.holds() for step in tree.steps)
-    if manifest.source == str(tree.path) and not whole:
-        return None
-    settled, named = _settled(tree), request.settings.ninja_targets
-    required = prebuilt.wanted(request, means.machine, inputs.triton)
-    # Settings outside the key (jobs, caches and other accelerations) do not configure an entry again: two
-    # environments that differ in these would undo each other's configure in every run.
-    if settled and not named and covers(manifest, required) and not homeless(manifest):
-        return take_entry(entry, manifest, "source", warnings)
-    if not grows(entry) or (settled and moved_trees(manifest)):
-        return None
-    require_writable(store)
-    steps = prebuilt.build(entry.path, request, means, inputs.consumer)
-    if settled:
-        describe_it = prebuilt.grown(store, manifest, request, inputs.triton)
-        return grow_entry(entry, manifest, "source", warnings, steps, describe_it)
-    steps = (*store.retract(key.name), *steps)  # nobody may use the entry while it changes
-    describe_it = prebuilt.built(store, key, request, means.machine, inputs.triton, tree)
-    return grow_entry(entry, manifest, "source", warnings, steps, describe_it)
-
-
-def _settled(tree: SourceTree) -> bool:
-    """Report whether sources are unchanged: they are at a commit, or the tool unpacked them itself."""
-    return bool(tree.steps) or (bool(tree.commit) and not tree.dirty)
-
-
-def configured(
-    tree: SourceTree,
-    request: LlvmRequest,
-    inputs: ProviderInputs,
-    provider: str,
-    warnings: tuple[str, ...],
-) -> ProviderChoice:
-    """Return a build of the tool's own, configured if needed."""
-    means, store = inputs.means, inputs.store
-    require_writable(store)
-    key = llvm_source.key(tree, request, means)
-    prefix = store.path(key.name)
-    configure = llvm_source.configure(tree, request, prefix, means, root=store.owner, again=inputs.again)
-    steps = (*configure, *prebuilt.build(prefix, request, means, inputs.consumer))
-    stamps = [step.stamp for step in configure if step.stamp]
-    if not _settled(tree) or not all(stamp.holds() for stamp in stamps):
-        steps = (*store.retract(key.name), *steps)  # nobody may use the entry while it changes
-    plan = Plan(f"LLVM/MLIR from source in {prefix}", steps)
-    describe_it = prebuilt.built(store, key, request, means.machine, inputs.triton, tree)
-    choice = ProviderChoice(provider, prefix, tree.commit, plan, warnings, entry=key.name)
-    return replace(choice, describe=describe_it, kind="built")
-
-
-# The provider `store`: an LLVM that was built or extracted before.
-
-
-def provide_stored(request: LlvmRequest, inputs: ProviderInputs) -> ProviderChoice:
-    """Use an LLVM of the store, and build in it what it lacks.
-
-    Raises:
-        RefusedError: no entry fits, or the one that fits cannot grow.
-    """
-    if inputs.source.dirty and request.settings.source:
-        raise RefusedError(f"the given sources have local changes: {inputs.source.location}")
-    required = prebuilt.wanted(request, inputs.means.machine, inputs.triton)
-    if request.pin:
-        same = llvm_source.key(SourceTree(Path(), request.pin.commit, ()), request, inputs.means)
-        required = replace(required, key=same.digest)
-    chosen = choose_entry(inputs.entries, required)
-    if chosen.entry is None or chosen.entry.manifest is None:
-        reasons = [f"{name}: {why}" for name, why in chosen.refused]
-        raise RefusedError("\n  ".join(reasons) or f"{inputs.store.root} is empty")
-    entry, manifest = chosen.entry, chosen.entry.manifest
-    named = request.settings.ninja_targets
-    warnings = () if request.fit(manifest.commit) == "pin" else (_stored_elsewhere(request, manifest),)
-    if inputs.again:
-        tree = SourceTree(Path(manifest.source), manifest.commit, ())
-        reason = _why_not_configured(manifest, tree, request, inputs)
-        if not reason:
-            return configured(tree, request, inputs, "store", warnings)
-        warnings = (*warnings, f"{entry.name} is not reconfigured: {reason}")
-    if chosen.complete and not named:
-        return take_entry(entry, manifest, "store", warnings)
-    if problem := moved_trees(manifest):
-        raise RefusedError(f"{entry.name} is incomplete, and {problem}")
-    if inputs.consumer is None and request.settings.scope != "all" and not named:
-        raise RefusedError(f"finding out what {entry.name} lacks needs Triton's sources")
-    require_writable(inputs.store)
-    steps = prebuilt.build(entry.path, request, inputs.means, inputs.consumer)
-    describe_it = prebuilt.grown(inputs.store, manifest, request, inputs.triton)
-    return grow_entry(entry, manifest, "store", warnings, steps, describe_it)
-
-
-def _why_not_configured(
-    manifest: StoreManifest, tree: SourceTree, request: LlvmRequest, inputs: ProviderInputs
-) -> str:
-    """Return the reason why `--reconfigure` leaves an entry as it is; empty if it does not."""
-    if manifest.kind != "built":
-        return f"the entry is {manifest.kind} and was configured where it was built"
-    if not inputs.store.writable:
-        return "the store is read-only"
-    if not manifest.commit:
-        return "the commit of its sources is unknown; use --provider source with the same sources"
-    if moved := moved_trees(manifest):
-        return moved
-    if llvm_source.key(tree, request, inputs.means).digest != manifest.key:
-        return "built with another compiler or other options; --provider source creates a separate entry"
-    return ""
-
-
-def _stored_elsewhere(request: LlvmRequest, manifest: StoreManifest) -> str:
-    about = f"is at {manifest.commit[:12]}" if manifest.commit else "does not record its commit"
-    return f"{manifest.name} {about}; Triton wants {request.describe_pin()}"
-
-
-# The providers of an LLVM, one file each, and the choice among them.
-
-PROVIDERS: dict[str, Callable[[LlvmRequest, ProviderInputs], ProviderChoice]] = {
-    "system": provide_system,  # `auto`: quickest first
-    "store": provide_stored,
-    "prebuilt": provide_prebuilt,
-    "source": provide_source,
-}
-
-
 def choose(request: LlvmRequest, inputs: ProviderInputs) -> ProviderChoice:
     """Choose a provider: the one in the settings, or the first that fits; a named folder excludes all others.
 
@@ -379,6 +115,7 @@ def choose(request: LlvmRequest, inputs: ProviderInputs) -> ProviderChoice:
         except RefusedError as reason:
             refused[name] = str(reason)
             continue
+        # The flag asks for a configure of our own, and these two have none.
         if inputs.again and name in ("system", "prebuilt"):
             nothing = f"--reconfigure has no effect: the LLVM in {choice.prefix} is not built here"
             choice = replace(choice, warnings=(*choice.warnings, nothing))
@@ -391,11 +128,6 @@ def choose(request: LlvmRequest, inputs: ProviderInputs) -> ProviderChoice:
         why="\n".join(f"{name}: {reason}" for name, reason in refused.items()),
         hints=[*_packages(request, inputs), *(_hints(refused) if not installed else _OTHER_PROVIDERS)],
     )
-
-
-_OTHER_PROVIDERS = (
-    "omit --provider: tritonsmith then also looks in its store, and downloads or builds an LLVM at the pin",
-)
 
 
 def _check_named(request: LlvmRequest, inputs: ProviderInputs) -> None:
@@ -446,3 +178,261 @@ def _hints(refused: Collection[str]) -> list[str]:
     if "source" not in refused:
         hints.append("let tritonsmith fetch and build LLVM: --provider source")
     return hints
+
+
+def require_writable(store: Store) -> None:
+    """Check that the store is writable, for a provider that builds or extracts something.
+
+    Raises:
+        RefusedError: the store is read-only.
+    """
+    if not store.writable:
+        raise RefusedError(f"{store.root} is read-only: set another `store` under [llvm], or none")
+
+
+def take_entry(
+    entry: StoreEntry, manifest: StoreManifest, provider: str, warnings: tuple[str, ...]
+) -> ProviderChoice:
+    """Return the choice of an entry as it is."""
+    plan = Plan(f"LLVM {manifest.version} from the store in {entry.path}")
+    return ProviderChoice(
+        provider, entry.path, manifest.commit, plan, warnings, entry=entry.name, kind=manifest.kind
+    )
+
+
+def grow_entry(
+    entry: StoreEntry,
+    manifest: StoreManifest,
+    provider: str,
+    warnings: tuple[str, ...],
+    steps: tuple[Step, ...],
+    describe_it: Callable[[], StoreManifest],
+) -> ProviderChoice:
+    """Return the choice of an entry in which more will be built, with its existing configuration."""
+    plan = Plan(f"the rest of LLVM {manifest.version} in {entry.path}", steps)
+    return replace(take_entry(entry, manifest, provider, warnings), plan=plan, describe=describe_it)
+
+
+def provide_system(request: LlvmRequest, inputs: ProviderInputs) -> ProviderChoice:
+    """Use an LLVM that is installed.
+
+    Raises:
+        RefusedError: none fits.
+    """
+    explicit = request.settings.provider == "system"
+    if not inputs.installed:
+        raise RefusedError("no installed LLVM found under the usual prefixes")
+    reasons: list[str] = []
+    for tree in inputs.installed:
+        if missing := request.lacks(tree):
+            reasons.append(f"{tree.prefix} ({tree.version}) lacks {'; '.join(missing)}")
+            continue
+        fit = request.fit(tree.commit)
+        # An LLVM beside the pin is taken only on demand: the sources may not compile with it.
+        if fit == "pin" or explicit or request.settings.any_commit:
+            warnings = () if fit == "pin" else (_near_the_pin(request, tree),)
+            plan = Plan(f"installed LLVM {tree.version} in {tree.prefix}")
+            return ProviderChoice("system", tree.prefix, tree.commit, plan, warnings)
+        about = f"is at {tree.commit[:12]}" if tree.commit else "does not record its commit"
+        reasons.append(f"{tree.prefix} ({tree.version}) {about}; the pin is {request.describe_pin()}")
+    raise RefusedError("\n  ".join(reasons))
+
+
+def _near_the_pin(request: LlvmRequest, tree: LlvmTree) -> str:
+    about = f"commit {tree.commit[:12]}" if tree.commit else "its commit is not recorded"
+    return (
+        f"LLVM {tree.version} in {tree.prefix} is not the pin: {about}, "
+        f"Triton wants {request.describe_pin()}. Files that use an API that changed will not compile."
+    )
+
+
+def provide_prebuilt(request: LlvmRequest, inputs: ProviderInputs) -> ProviderChoice:
+    """Download upstream's archive.
+
+    Raises:
+        RefusedError: there is no archive, or it cannot be reached.
+    """
+    archive = prebuilt.archive_for(request, inputs.means.machine, request.settings.prebuilt_url)
+    if request.pin is None:
+        raise RefusedError("the wanted commit is unknown")
+    if archive is None:
+        raise RefusedError(
+            f"upstream provides no build for {inputs.means.machine.system} on {inputs.means.machine.arch}"
+        )
+    # Nothing is unpacked that cannot be verified.
+    if not archive.sha256:
+        raise RefusedError(
+            f"{request.pin.file} has no checksum for {archive.suffix}: give it with --sha256 HEX"
+        )
+    # The server is asked only if it is needed: an archive that is unpacked serves offline, too.
+    if not prebuilt.at_hand(archive, inputs.workspace, inputs.store) and (
+        problem := inputs.reachable(archive.url)
+    ):
+        raise RefusedError(f"cannot reach {archive.url}: {problem}")
+    name, machine = archive.name, inputs.means.machine
+    plan = prebuilt.plan(archive, inputs.workspace, inputs.store)
+    require_writable(inputs.store)
+    prefix, commit, build = inputs.store.path(name), request.pin.commit, request.pin.build
+
+    def describe_it() -> StoreManifest:
+        known = Known(commit=commit, origin=archive.url, build=build)
+        return describe_tree.manifest(name, "prebuilt", llvm_tree.read(prefix), machine, known)
+
+    return ProviderChoice("prebuilt", prefix, commit, plan, entry=name, describe=describe_it, kind="prebuilt")
+
+
+def provide_source(request: LlvmRequest, inputs: ProviderInputs) -> ProviderChoice:
+    """Build LLVM, or continue a build of the same sources and options.
+
+    Raises:
+        RefusedError: the sources cannot be obtained.
+        UsageError: the same, where no other provider is allowed.
+    """
+    try:
+        tree = llvm_source.obtain(inputs.source, request, inputs.workspace)
+    except UsageError as error:
+        if request.settings.provider == "source":
+            raise
+        raise RefusedError(error.what) from error
+    warnings: tuple[str, ...] = ()
+    if request.fit(tree.commit) != "pin":
+        known = tree.commit[:12] or "unknown"
+        warnings = (f"the sources' commit is {known}; Triton wants {request.describe_pin()}",)
+    there = None if inputs.again else _built_before(tree, request, inputs, warnings)
+    return there or configured(tree, request, inputs, "source", warnings)
+
+
+def _built_before(
+    tree: SourceTree, request: LlvmRequest, inputs: ProviderInputs, warnings: tuple[str, ...]
+) -> ProviderChoice | None:
+    """Return the entry of this exact build if it is finished: as it is, or with more built in it."""
+    means, store = inputs.means, inputs.store
+    key = llvm_source.key(tree, request, means)
+    entry = next(
+        (
+            candidate
+            for candidate in inputs.entries
+            if candidate.name == key.name and candidate.status == "ready"
+        ),
+        None,
+    )
+    manifest = entry.manifest if entry else None
+    if entry is None or manifest is None or manifest.key != key.digest:
+        return None
+    # A run that was fetching its sources anew, and was interrupted, leaves an entry that looks finished.
+    whole = all(step.stamp and step.stamp.holds() for step in tree.steps)
+    if manifest.source == str(tree.path) and not whole:
+        return None
+    settled, named = _settled(tree), request.settings.ninja_targets
+    required = prebuilt.wanted(request, means.machine, inputs.triton)
+    # Settings outside the key (jobs, caches and other accelerations) do not configure an entry again: two
+    # environments that differ in these would undo each other's configure in every run.
+    if settled and not named and covers(manifest, required) and not lost_sources(manifest):
+        return take_entry(entry, manifest, "source", warnings)
+    if not can_grow(entry) or (settled and moved_sources(manifest)):
+        return None
+    require_writable(store)
+    steps = prebuilt.build(entry.path, request, means, inputs.consumer)
+    if settled:
+        describe_it = prebuilt.grown(store, manifest, request, inputs.triton)
+        return grow_entry(entry, manifest, "source", warnings, steps, describe_it)
+    steps = (*store.retract(key.name), *steps)  # nobody may use the entry while it changes
+    describe_it = prebuilt.built(store, key, request, means.machine, inputs.triton, tree)
+    return grow_entry(entry, manifest, "source", warnings, steps, describe_it)
+
+
+def _settled(tree: SourceTree) -> bool:
+    """Report whether sources are unchanged: they are at a commit, or the tool unpacked them itself."""
+    return bool(tree.steps) or (bool(tree.commit) and not tree.dirty)
+
+
+def configured(
+    tree: SourceTree,
+    request: LlvmRequest,
+    inputs: ProviderInputs,
+    provider: str,
+    warnings: tuple[str, ...],
+) -> ProviderChoice:
+    """Return a build of the tool's own, configured if needed."""
+    means, store = inputs.means, inputs.store
+    require_writable(store)
+    key = llvm_source.key(tree, request, means)
+    prefix = store.path(key.name)
+    configure = llvm_source.configure(tree, request, prefix, means, root=store.owner, again=inputs.again)
+    steps = (*configure, *prebuilt.build(prefix, request, means, inputs.consumer))
+    stamps = [step.stamp for step in configure if step.stamp]
+    if not _settled(tree) or not all(stamp.holds() for stamp in stamps):
+        steps = (*store.retract(key.name), *steps)  # nobody may use the entry while it changes
+    plan = Plan(f"LLVM/MLIR from source in {prefix}", steps)
+    describe_it = prebuilt.built(store, key, request, means.machine, inputs.triton, tree)
+    choice = ProviderChoice(provider, prefix, tree.commit, plan, warnings, entry=key.name)
+    return replace(choice, describe=describe_it, kind="built")
+
+
+def provide_stored(request: LlvmRequest, inputs: ProviderInputs) -> ProviderChoice:
+    """Use an LLVM of the store, and build in it what it lacks.
+
+    Raises:
+        RefusedError: no entry fits, or the one that fits cannot grow.
+    """
+    # Whoever names changed sources wants those, and no entry was built from them.
+    if inputs.source.dirty and request.settings.source:
+        raise RefusedError(f"the given sources have local changes: {inputs.source.location}")
+    required = prebuilt.wanted(request, inputs.means.machine, inputs.triton)
+    if request.pin:
+        # An entry that this very build would make is preferred to others that fit.
+        same = llvm_source.key(SourceTree(Path(), request.pin.commit, ()), request, inputs.means)
+        required = replace(required, key=same.digest)
+    chosen = choose_entry(inputs.entries, required)
+    if chosen.entry is None or chosen.entry.manifest is None:
+        reasons = [f"{name}: {why}" for name, why in chosen.refused]
+        raise RefusedError("\n  ".join(reasons) or f"{inputs.store.root} is empty")
+    entry, manifest = chosen.entry, chosen.entry.manifest
+    named = request.settings.ninja_targets
+    warnings = () if request.fit(manifest.commit) == "pin" else (_stored_elsewhere(request, manifest),)
+    if inputs.again:
+        tree = SourceTree(Path(manifest.source), manifest.commit, ())
+        reason = _why_not_configured(manifest, tree, request, inputs)
+        if not reason:
+            return configured(tree, request, inputs, "store", warnings)
+        warnings = (*warnings, f"{entry.name} is not reconfigured: {reason}")
+    if chosen.complete and not named:
+        return take_entry(entry, manifest, "store", warnings)
+    if problem := moved_sources(manifest):
+        raise RefusedError(f"{entry.name} is incomplete, and {problem}")
+    if inputs.consumer is None and request.settings.scope != "all" and not named:
+        raise RefusedError(f"finding out what {entry.name} lacks needs Triton's sources")
+    require_writable(inputs.store)
+    steps = prebuilt.build(entry.path, request, inputs.means, inputs.consumer)
+    describe_it = prebuilt.grown(inputs.store, manifest, request, inputs.triton)
+    return grow_entry(entry, manifest, "store", warnings, steps, describe_it)
+
+
+def _why_not_configured(
+    manifest: StoreManifest, tree: SourceTree, request: LlvmRequest, inputs: ProviderInputs
+) -> str:
+    """Return the reason why `--reconfigure` leaves an entry as it is; empty if it does not."""
+    if manifest.kind != "built":
+        return f"the entry is {manifest.kind} and was configured where it was built"
+    if not inputs.store.writable:
+        return "the store is read-only"
+    if not manifest.commit:
+        return "the commit of its sources is unknown; use --provider source with the same sources"
+    if moved := moved_sources(manifest):
+        return moved
+    if llvm_source.key(tree, request, inputs.means).digest != manifest.key:
+        return "built with another compiler or other options; --provider source creates a separate entry"
+    return ""
+
+
+def _stored_elsewhere(request: LlvmRequest, manifest: StoreManifest) -> str:
+    about = f"is at {manifest.commit[:12]}" if manifest.commit else "does not record its commit"
+    return f"{manifest.name} {about}; Triton wants {request.describe_pin()}"
+
+
+PROVIDERS: dict[str, Callable[[LlvmRequest, ProviderInputs], ProviderChoice]] = {
+    "system": provide_system,  # `auto`: quickest first
+    "store": provide_stored,
+    "prebuilt": provide_prebuilt,
+    "source": provide_source,
+}

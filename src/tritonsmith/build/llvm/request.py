@@ -78,6 +78,7 @@ class LlvmRequest:
 
     def remedy(self, tree: LlvmTree) -> list[str]:
         """Return hints to install the packages that complete a distribution's LLVM; none for another LLVM."""
+        # Only of Debian's prefixes is it known which package has which part.
         if not _DEBIAN.fullmatch(str(tree.prefix)):
             return []
         words = "; ".join(self.lacks(tree))

@@ -6,16 +6,15 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tritonsmith.build import cmake, preflight
+from tritonsmith.build import cmake, precompiled_headers, preflight
 from tritonsmith.build.cmake import bounded_jobs
-from tritonsmith.build.llvm import prebuilt, precompiled_headers, source
+from tritonsmith.build.llvm import prebuilt, source
 from tritonsmith.build.llvm.prebuilt import Consumer, StoreEntryUpdate
 from tritonsmith.build.llvm.providers import ProviderChoice, ProviderInputs, choose
 from tritonsmith.build.llvm.request import LlvmRequest
 from tritonsmith.build.llvm.source import BuildTools
 from tritonsmith.build.preflight import PreparedBuild
-from tritonsmith.build.store import store as store_store
-from tritonsmith.build.store.store import Store, look, me
+from tritonsmith.build.store.store import Store, find_uses, open_store, this_user
 from tritonsmith.build.triton import recipe
 from tritonsmith.build.triton.recipe import Inputs
 from tritonsmith.build.triton.source import TritonSource, request_for, request_for_revision
@@ -43,7 +42,7 @@ def prepare(
     """
     request = _request(settings, located)
     means = build_tools(settings)
-    store = store_store.open_store(space, settings.llvm.store)
+    store = open_store(space, settings.llvm.store)
     named = settings.llvm.dir
     inputs = ProviderInputs(
         workspace=space,
@@ -69,9 +68,10 @@ def prepare(
     update = None
     if choice.entry:
         root = located.root if located.root.is_dir() else None
-        user = me(space.env(settings.name), root, choice.entry)
+        user = this_user(space.env(settings.name), root, choice.entry)
         update = StoreEntryUpdate(store, choice.entry, user, choice.describe)
     receipt = _receipt(request, settings, means, choice)
+    # A tree that is not ours, or is already complete, gets no file from this run.
     beside = choice.prefix if choice.describe else None
     return PreparedBuild(choice.plan, tuple(warnings), receipt, beside, store_update=update), choice
 
@@ -89,7 +89,7 @@ def build_tools(settings: Settings) -> BuildTools:
         compilers=compilers,
         tools=cmake.own_tools(),
         jobs=bounded_jobs(host, settings.toolchain, settings.llvm.debug_info),
-        precompiled=precompiled_headers.used(settings, compilers),
+        precompiled=precompiled_headers.used_for_llvm(settings, compilers),
         cache=settings.cache,
     )
 
@@ -138,7 +138,7 @@ def _receipt(
 
 def _others(store: Store, space: Workspace, env: str, entry: str) -> str:
     """Describe the other users of an entry."""
-    uses = look(store, space, time.time()).of(entry)
+    uses = find_uses(store, space, time.time()).of(entry)
     users = [use.in_words for use in uses if (use.user.workspace, use.user.env) != (str(space.root), env)]
     return ", ".join(dict.fromkeys(users))
 

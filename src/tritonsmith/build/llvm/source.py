@@ -1,7 +1,4 @@
-"""The provider `source`: LLVM from git, from a checkout, or from a tarball, and its configure.
-
-Requirements for an LLVM: a commit, and everything that this Triton's build needs.
-"""
+"""The provider `source`: LLVM from git, from a checkout, or from a tarball, and its configure."""
 
 from __future__ import annotations
 
@@ -10,10 +7,9 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
-from tritonsmith.build import cmake, compiler_cache
+from tritonsmith.build import cmake, compiler_cache, precompiled_headers
 from tritonsmith.build.cmake import CmakeTools, Jobs
 from tritonsmith.build.compiler_cache import Folders
-from tritonsmith.build.llvm import precompiled_headers
 from tritonsmith.build.llvm.request import LlvmRequest
 from tritonsmith.build.store.entry import Compiler, Key
 from tritonsmith.compiler import debugger_init
@@ -45,6 +41,7 @@ NATIVE_FILE = "tritonsmith-native.cmake"
 PHASE_SOURCES = "LLVM sources"
 PHASE_CONFIGURE = "configure LLVM"
 PHASE_BUILD = "build LLVM"
+_WITH_SYMBOLS = ("Debug", "RelWithDebInfo")
 
 
 @dataclass(frozen=True)
@@ -110,13 +107,14 @@ class SourceTree:
 
 
 def obtain(source: LlvmSource, request: LlvmRequest, workspace: Workspace) -> SourceTree:
-    """Return the steps that fetch the sources at the pin. The user's own tree is read, never changed.
+    """Return the steps that fetch the sources at the pin.
 
     Raises:
         UsageError: there is no pin to fetch, or a tarball's URL has no checksum.
     """
     if source.kind == "tarball":
         return _tarball(source, request, workspace)
+    # The user's own tree is read, and never moved to another commit: elsewhere it lends its objects only.
     if source.kind == "checkout" and (request.settings.any_commit or request.fit(source.commit) == "pin"):
         return SourceTree(Path(source.location), source.commit, (), source.dirty)
     if request.pin is None:
@@ -184,7 +182,7 @@ def _tarball(source: LlvmSource, request: LlvmRequest, workspace: Workspace) -> 
         archive = Path(source.location)
     folders = _folders(request)
     stem = archive.name.split(".tar")[0].removesuffix(".orig")
-    identity = sha256 or _told(archive)
+    identity = sha256 or _weak_identity(archive)
     path = workspace.sources / f"{stem}-{digest(identity, *folders)[:8]}"
     steps.append(Remove((path,), workspace.root, phase=PHASE_SOURCES))
     steps.append(
@@ -194,7 +192,7 @@ def _tarball(source: LlvmSource, request: LlvmRequest, workspace: Workspace) -> 
     return SourceTree(path, "", unpack, archive=identity)
 
 
-def _told(archive: Path) -> str:
+def _weak_identity(archive: Path) -> str:
     """Return a substitute for the checksum of a tarball that has none."""
     return f"{archive.name}:{archive.stat().st_size if archive.is_file() else 0}"
 
@@ -218,11 +216,7 @@ class BuildTools:
 
 
 def key(tree: SourceTree, request: LlvmRequest, means: BuildTools) -> Key:
-    """Return the key of this build in the store. The scope is not part of it: a build grows in place.
-
-    Modified sources, and those without a commit, have one build whatever their current changes are: it is
-    rebuilt in place, as expected of sources under development. A tarball is identified by its content.
-    """
+    """Return the key of this build in the store. The scope is not part of it: a build grows in place."""
     settings, compilers = request.settings, means.compilers
     options = {
         "debug-info": settings.debug_info,
@@ -230,8 +224,8 @@ def key(tree: SourceTree, request: LlvmRequest, means: BuildTools) -> Key:
         "shared": _on(settings.shared),
         "targets": ";".join(settings.targets),
     }
-    # Modified sources have one build whatever their changes are: it is rebuilt in place, as expected of
-    # sources under development.
+    # Modified sources, and those without a commit, have one build whatever their changes are: it is rebuilt
+    # in place, as expected of sources under development. A tarball is identified by its content.
     if tree.dirty or not tree.commit:
         options["sources"] = tree.archive or str(tree.path)
     cxx, linker = compilers.cxx, compilers.linker
@@ -329,7 +323,7 @@ def cache_variables(
         create = "<CMAKE_AR> DqcT <TARGET> <LINK_FLAGS> <OBJECTS>"
         variables |= {"CMAKE_C_ARCHIVE_CREATE": create, "CMAKE_CXX_ARCHIVE_CREATE": create}
     if means.precompiled:
-        variables |= precompiled_headers.cache_variables()
+        variables |= precompiled_headers.llvm_variables()
     if compilers.linker and machine.system != "Darwin":
         variables["LLVM_USE_LINKER"] = cmake.linker_name(compilers)
     return variables
@@ -345,11 +339,8 @@ def native_variables(means: BuildTools, folders: Folders | None = None) -> dict[
         ),
         # They run for seconds in all: optimising them fully would cost more time than it saves.
         **{f"CMAKE_{language}_FLAGS_RELEASE": "-O1 -DNDEBUG" for language in ("C", "CXX")},
-        **(precompiled_headers.cache_variables() if precompiled else {}),
+        **(precompiled_headers.llvm_variables() if precompiled else {}),
     }
-
-
-_WITH_SYMBOLS = ("Debug", "RelWithDebInfo")
 
 
 def _flags(settings: LlvmSettings) -> tuple[str, ...]:

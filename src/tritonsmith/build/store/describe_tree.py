@@ -1,18 +1,23 @@
-"""The manifest of a tree, from its CMake packages, headers and caches, and what the caller knows."""
+"""Describe a tree by a manifest, and check later that the two still agree.
+
+A manifest is read from the CMake packages, headers and caches of the tree; the caller adds what these lack.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from tritonsmith import __version__
-from tritonsmith.build.store.entry import Abi, Closure, Compiler, Key, Kind, StoreManifest, native
+from tritonsmith.build.store.entry import Abi, Closure, Compiler, Key, Kind, StoreEntry, StoreManifest, native
 from tritonsmith.core import configs, untrusted
 from tritonsmith.core.envs.settings import Scope
-from tritonsmith.core.plan import archive, digest
+from tritonsmith.core.errors import FactError
+from tritonsmith.core.plan import archive, digest, download
+from tritonsmith.core.plan.steps.pack import CHECKSUMS
 from tritonsmith.facts import build_folder, llvm_tree
 from tritonsmith.facts.build_folder import CmakeCache
 from tritonsmith.facts.llvm_tree import LlvmTree
@@ -104,7 +109,9 @@ def built(
     `known` describes what this run built. `before` is the manifest of an earlier run in the same tree, whose
     closures still exist.
     """
+    # Ninja leaves in place what it built for others.
     kept = before.closures if before else ()
+    # A complete tree stays complete when a part of it is built again.
     all_of_it: Scope = "all" if before and before.scope == "all" else known.scope
     known = replace(
         known,
@@ -133,8 +140,10 @@ def cxx11(prefix: Path) -> bool | None:
 
 
 def looks(prefix: Path) -> str:
-    """Return a cheap digest that changes when a tree is configured, built or installed."""
+    """Return a digest that changes when a tree is configured, built or installed."""
     states = []
+    # Sizes and times of a few files: each search looks at each adopted tree, and checksums of gigabytes
+    # would take minutes.
     for name in _TELLING:
         try:
             about = (prefix / name).stat()
@@ -176,3 +185,91 @@ def _debug_info(tree: LlvmTree, values: dict[str, str], cache: CmakeCache | None
 
 def _on(value: str) -> bool:
     return value.upper() in {"ON", "1", "TRUE", "YES"}
+
+
+def problems(entry: StoreEntry, *, quick: bool = False) -> tuple[str, ...]:
+    """Return the problems of an entry, in words; empty if there are none.
+
+    `quick` skips checksums, which read every file of an imported tree.
+    """
+    if entry.manifest is None or entry.status != "ready":
+        return (entry.problem or entry.status,)
+    try:
+        tree = llvm_tree.read(entry.path)
+    except (FactError, OSError) as error:
+        return (f"cannot read its CMake packages: {error}",)
+    return (
+        *_says_otherwise(entry.manifest, tree),
+        *_archives(entry.path),
+        *(() if quick else _checksums(entry.path)),
+    )
+
+
+def _says_otherwise(have: StoreManifest, tree: LlvmTree) -> Iterator[str]:
+    """Yield differences between a tree and its manifest: the tree was reconfigured or replaced."""
+    arch = have.abi.arch
+    pairs = (
+        ("version", have.version, tree.version),
+        ("build type", have.build_type, tree.build_type),
+        ("assertions", have.assertions, tree.assertions),
+        ("RTTI", have.rtti, tree.rtti),
+        ("code generators", sorted(native(have.targets, arch)), sorted(native(tree.targets, arch))),
+        ("CMake packages", sorted(have.packages), sorted(tree.packages)),
+    )
+    for what, written, actual in pairs:
+        if written != actual:
+            yield f"{what}: the manifest says {_words(written)}, the tree {_words(actual)}"
+    if gone := sorted(set(have.tools) - tree.tools):
+        yield f"programs in the manifest, but missing: {', '.join(gone)}"
+    there = {path.name for path in libraries(tree.prefix)}
+    yield from (f"lib/{name} is missing" for name in have.libraries if name not in there)
+    if have.commit and tree.commit and not llvm_tree.same_commit(have.commit, tree.commit):
+        yield f"commit: the manifest says {have.commit[:12]}, the tree {tree.commit[:12]}"
+
+
+def _words(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return (", ".join(value) if isinstance(value, list) else str(value)) or "none"
+
+
+def _archives(prefix: Path) -> Iterator[str]:
+    """Yield archives that are damaged or name missing objects."""
+    for path in libraries(prefix):
+        if path.suffix != ".a" or not archive.ar_kind(path):
+            if path.suffix == ".a":
+                yield f"lib/{path.name} is not an archive"
+            continue
+        try:
+            # A build was interrupted, or cleaned with `ninja -t clean`: thin archives
+            # stay, their objects do not.
+            if missing := archive.read_ar(path).missing():
+                yield f"lib/{path.name} names an object that is missing or was changed: {missing}"
+        except (ValueError, OSError) as error:
+            yield f"lib/{path.name}: {error}"
+
+
+def _checksums(prefix: Path) -> Iterator[str]:
+    """Yield files of an imported tree that have changed."""
+    file = prefix / CHECKSUMS
+    if not file.is_file():
+        return
+    try:
+        sums = dict(untrusted.read_json(file, untrusted.OURS)["sha256"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        yield f"cannot read {CHECKSUMS}: {error}"
+        return
+    for name, sha256 in sums.items():
+        path = prefix / str(name)
+        if not untrusted.fits(path):
+            yield f"{CHECKSUMS} names {str(name)[:80]!r}, which is not a valid file name"
+            continue
+        # Reading a device or a pipe would never end.
+        if untrusted.exists(path) and not untrusted.is_file(path):
+            yield f"{name} is no longer a file"
+            continue
+        try:
+            if download.sha256_of(path) != sha256:
+                yield f"{name} was changed since it was imported"
+        except OSError as error:
+            yield f"{name}: {error.strerror}"

@@ -1,7 +1,4 @@
-"""The manifest of one LLVM in the store: its build and its contents.
-
-Requirements on an LLVM in the store, and what an entry lacks.
-"""
+"""The entries of a store: the manifest of an LLVM, and the search for one that meets a Triton's needs."""
 
 from __future__ import annotations
 
@@ -194,6 +191,7 @@ class StoreManifest:
 
     def render(self) -> str:
         """Return the text of the manifest's file."""
+        # The URL of an archive may hold a password, and a shared store is read by others.
         return json.dumps(redact.data({"schema": SCHEMA, **asdict(self)}), indent=2) + "\n"
 
 
@@ -231,17 +229,17 @@ def parse(text: str) -> StoreManifest:
     return parse_table(untrusted.json_of(text))
 
 
-def parse_table(seen: Any) -> StoreManifest:
+def parse_table(table: Any) -> StoreManifest:
     """Build a manifest from parsed JSON.
 
     Raises:
         ValueError: the data is not a manifest, or has an unknown schema.
     """
     # The store is shared between versions of the tool: another schema is refused, and never guessed at.
-    if not isinstance(seen, dict) or seen.get("schema") != SCHEMA:
+    if not isinstance(table, dict) or table.get("schema") != SCHEMA:
         raise ValueError(f"not a manifest of schema {SCHEMA}")
     try:
-        manifest: StoreManifest = untrusted.typed(StoreManifest, seen)
+        manifest: StoreManifest = untrusted.typed(StoreManifest, table)
     except ValueError as error:
         raise ValueError(f"a damaged manifest: {error}") from error
     # The name becomes a path below the store, and manifests are also imported from other machines.
@@ -302,7 +300,7 @@ class StoreMatch:
     refused: tuple[tuple[str, str], ...] = ()
 
 
-def lacks(entry: StoreEntry, wanted: LlvmNeeds) -> list[str]:
+def lacks(entry: StoreEntry, needs: LlvmNeeds) -> list[str]:
     """Return the unmet requirements of an entry, in words; empty if it is suitable.
 
     A build tree with its sources serves any scope: Ninja builds the difference.
@@ -310,14 +308,14 @@ def lacks(entry: StoreEntry, wanted: LlvmNeeds) -> list[str]:
     if entry.manifest is None or entry.status != "ready":
         return [entry.problem or entry.status]
     have = entry.manifest
-    missing = [*_identity(have, wanted), *foreign(have.abi, wanted.machine), *_parts(have, wanted)]
-    if not covers(have, wanted) and not grows(entry):
-        missing.append(_scope_in_words(have, wanted))
-    if problem := homeless(have):
+    missing = [*_identity(have, needs), *incompatible(have.abi, needs.machine), *_parts(have, needs)]
+    if not covers(have, needs) and not can_grow(entry):
+        missing.append(_scope_in_words(have, needs))
+    if problem := lost_sources(have):
         missing.append(problem)
     # Last, because git checks every file of the sources.
     if not missing and have.kind == "adopted" and have.source:
-        problem = moved_trees(have)
+        problem = moved_sources(have)
         missing += (
             [f"{problem}: `{command('store.import --in-place', entry.path)}` checks it again"]
             if problem
@@ -326,28 +324,29 @@ def lacks(entry: StoreEntry, wanted: LlvmNeeds) -> list[str]:
     return missing
 
 
-def covers(have: StoreManifest, wanted: LlvmNeeds) -> bool:
+def covers(have: StoreManifest, needs: LlvmNeeds) -> bool:
     """Report whether everything required is built already, including tools."""
-    if wanted.tools - set(have.tools):
+    if needs.tools - set(have.tools):
         return False
     if have.scope == "all":
         return True
+    # A closure holds all that the Python module needs, but not the other way round.
     enough = {"all": (), "closure": ("closure",), "python-module": ("closure", "python-module")}
-    fit = (closure for closure in have.closures if closure.scope in enough[wanted.scope])
+    fit = (closure for closure in have.closures if closure.scope in enough[needs.scope])
     # A Triton whose closure is not known (changed sources) may need more than any
     # closure has: Ninja decides.
-    return bool(wanted.triton) and any(closure.triton == wanted.triton for closure in fit)
+    return bool(needs.triton) and any(closure.triton == needs.triton for closure in fit)
 
 
-def grows(entry: StoreEntry) -> bool:
+def can_grow(entry: StoreEntry) -> bool:
     """Report whether Ninja can build more of it: a build tree of the tool's own, with its sources."""
     have = entry.manifest
     if have is None or have.kind != "built" or not have.source:
         return False
-    return (entry.path / "build.ninja").is_file() and not homeless(have)
+    return (entry.path / "build.ninja").is_file() and not lost_sources(have)
 
 
-def homeless(have: StoreManifest) -> str:
+def lost_sources(have: StoreManifest) -> str:
     """Return why a build tree is unusable without its sources, which hold half of its headers; else empty."""
     if not have.source:
         return ""
@@ -359,7 +358,7 @@ def homeless(have: StoreManifest) -> str:
     return "" if there else f"its sources, and thus its headers, are no longer in {have.source}"
 
 
-def moved_trees(have: StoreManifest) -> str:
+def moved_sources(have: StoreManifest) -> str:
     """Return why no more of a build can be built from its sources; empty if they are unchanged."""
     if not have.source:
         return "not a build tree"
@@ -371,21 +370,21 @@ def moved_trees(have: StoreManifest) -> str:
     return f"its sources in {have.source} have been modified" if head.dirty else ""
 
 
-def choose_entry(entries: Iterable[StoreEntry], wanted: LlvmNeeds) -> StoreMatch:
+def choose_entry(entries: Iterable[StoreEntry], needs: LlvmNeeds) -> StoreMatch:
     """Choose the best suitable entry: same key, then nothing left to build, then most similar."""
     serving: list[StoreEntry] = []
     refused: list[tuple[str, str]] = []
     for entry in entries:
-        if missing := lacks(entry, wanted):
+        if missing := lacks(entry, needs):
             refused.append((entry.name, "; ".join(missing)))
         else:
             serving.append(entry)
     if not serving:
         return StoreMatch(refused=tuple(refused))
-    serving.sort(key=lambda entry: _merit(entry, wanted), reverse=True)
+    serving.sort(key=lambda entry: _merit(entry, needs), reverse=True)
     best, *others = serving
     refused += [(other.name, f"suitable, but {best.name} is better") for other in others]
-    return StoreMatch(best, best.manifest is not None and covers(best.manifest, wanted), tuple(refused))
+    return StoreMatch(best, best.manifest is not None and covers(best.manifest, needs), tuple(refused))
 
 
 def _merit(entry: StoreEntry, needs: LlvmNeeds) -> tuple[bool, bool, bool, bool, bool, str]:
@@ -397,6 +396,7 @@ def _merit(entry: StoreEntry, needs: LlvmNeeds) -> tuple[bool, bool, bool, bool,
         covers(have, needs),
         have.build_type == needs.build_type,
         have.debug_info == needs.debug_info,
+        # The newest of those that are alike: times in UTC, in ISO 8601, sort as text.
         have.made,
     )
 
@@ -407,7 +407,7 @@ def native(targets: Iterable[str], arch: str) -> frozenset[str]:
     return frozenset(names.get(arch, target) if target == "Native" else target for target in targets)
 
 
-def foreign(have: Abi, here: Abi) -> list[str]:
+def incompatible(have: Abi, here: Abi) -> list[str]:
     """Return why binaries do not run on a machine; empty if they do. Unknown values are ignored."""
     missing = []
     if _differ(have.system, here.system) or _differ(have.arch, here.arch):
@@ -432,6 +432,7 @@ def _identity(have: StoreManifest, needs: LlvmNeeds) -> Iterator[str]:
     # Whoever modifies sources names them, and rebuilds in place; nobody else wants that LLVM.
     if have.diff:
         yield "its sources were modified"
+    # A Triton of any build type links an optimised LLVM, too: the configuration says which serves which.
     serving = configs.load("store")["serves"].get(needs.build_type, [needs.build_type])
     if needs.build_type and have.build_type not in serving:
         yield f"it is {have.build_type or 'without a build type'}; required: {needs.build_type}"
@@ -461,8 +462,8 @@ def _is_another_build(have: StoreManifest, number: int) -> bool:
     return have.build != number and (have.kind == "prebuilt" or have.build is not None)
 
 
-def _differ(one: str, other: str) -> bool:
-    return bool(one and other) and one != other
+def _differ(have: str, here: str) -> bool:
+    return bool(have and here) and have != here
 
 
 def _scope_in_words(have: StoreManifest, needs: LlvmNeeds) -> str:

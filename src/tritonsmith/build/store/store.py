@@ -1,4 +1,4 @@
-"""The store: a folder of LLVMs, each with its manifest beside it, which is written last.
+"""The store: a folder of LLVMs, each with a manifest that is written last, and the users of each.
 
 ```
 NAME/            the tree           NAME.json   its manifest: without one, it is unfinished
@@ -6,8 +6,6 @@ NAME.lock        held during a build, import or deletion; NAME.lock.holder names
 NAME.used        when it was last requested
 users/           who uses which entry             .trash-NAME, .import-NAME   being deleted, or imported
 ```
-
-The users of entries: registered environments, confirmed by receipts and build folders.
 """
 
 from __future__ import annotations
@@ -40,6 +38,9 @@ MARKER = "tritonsmith-llvm-store"  # distinguishes a store: a workspace has the 
 _BEGUN = frozenset({"CACHEDIR.TAG", "tritonsmith-owned", "users"})  # `claim` creates these before the marker
 UNFINISHED = "unfinished: `invoke setup-mlir` resumes it, `invoke store.gc` deletes it"
 LEAVING = "deletion interrupted: `invoke store.gc` finishes it"
+_USER_SCHEMA = 1
+_RECEIPTS = (("setup-mlir", "prefix"), ("build-triton", "llvm"), ("install-triton", "llvm"))
+_VARIABLES = ("LLVM_DIR", "LLVM_SYSPATH", "MLIR_DIR", "LLVM_LIBRARY_DIR")
 
 
 @dataclass(frozen=True)
@@ -141,9 +142,9 @@ class Store:
         hints = did_you_mean(name, names) if names else ("the store is empty: `invoke setup-mlir` fills it",)
         raise UsageError(f"the store has no entry {name!r}", where=self.root, hints=hints)
 
-    def find(self, wanted: LlvmNeeds) -> StoreMatch:
+    def find(self, needs: LlvmNeeds) -> StoreMatch:
         """Find the best suitable entry, and why each other is not. Read-only, needs no lock."""
-        return entry.choose_entry(self.entries(), wanted)
+        return entry.choose_entry(self.entries(), needs)
 
     def publish(self, manifest: StoreManifest) -> tuple[Step, ...]:
         """Return the steps that make a finished tree an entry; they end the plan that builds it."""
@@ -162,6 +163,7 @@ class Store:
     def last_used(self, entry: StoreEntry) -> float:
         """Return when an entry was last requested or published, or changed if unfinished; in Unix time."""
         name = entry.name
+        # An unfinished entry has neither of the other files, and its log grows with each object.
         ninja = entry.path / ".ninja_log"
         times = [_changed(path) for path in (self.root / f"{name}.used", self.manifest(name), ninja)]
         return max(times) or _changed(entry.path)
@@ -218,6 +220,7 @@ def open_store(space: Workspace, folder: str = "") -> Store:
         raise FactError("a store cannot be or contain the workspace", where=root, hints=hints)
     if root != space.llvm and not _is_store(root):
         raise FactError("this folder is not a store of LLVMs", where=root, hints=hints)
+    # In the workspace, its own mark confines deletions; elsewhere the store needs one.
     inside = root != space.root and root.is_relative_to(space.root)
     return Store(root, space.root if inside else root, not machine.why_not_writable(root))
 
@@ -238,11 +241,6 @@ def _changed(path: Path) -> float:
         return path.stat().st_mtime
     except OSError:
         return 0.0
-
-
-SCHEMA = 1
-_RECEIPTS = (("setup-mlir", "prefix"), ("build-triton", "llvm"), ("install-triton", "llvm"))
-_VARIABLES = ("LLVM_DIR", "LLVM_SYSPATH", "MLIR_DIR", "LLVM_LIBRARY_DIR")
 
 
 @dataclass(frozen=True)
@@ -270,6 +268,7 @@ class User:
     @property
     def file(self) -> str:
         """The file name of the record: one per environment."""
+        # One per environment: a record is replaced when the environment changes to another entry.
         return f"{digest(self.workspace, self.env)}.json"
 
 
@@ -309,7 +308,7 @@ class Usage:
         return self.uses.get(name, ())
 
 
-def me(env: EnvDir, checkout: Path | None, entry: str) -> User:
+def this_user(env: EnvDir, checkout: Path | None, entry: str) -> User:
     """Return the record of this user's environment, for a checkout, as a user of an entry."""
     since = datetime.now(UTC).isoformat(timespec="microseconds")
     place = str(checkout) if checkout else ""
@@ -324,11 +323,11 @@ def login() -> str:
         return ""
 
 
-def register_lease(store: Store, user: User) -> tuple[Step, ...]:
+def register_user(store: Store, user: User) -> tuple[Step, ...]:
     """Return the steps that register a user, and check that the entry was not deleted meanwhile."""
     manifest = store.manifest(user.entry)
     return (
-        *announce(store, user),
+        *announce_user(store, user),
         # A deletion looks for new records after it has removed the manifest, and this looks for the
         # manifest after it has written the record: one of the two sees the other.
         Expect(manifest, f"{user.entry} was just deleted from the store: run the command again", phase=PHASE),
@@ -336,13 +335,13 @@ def register_lease(store: Store, user: User) -> tuple[Step, ...]:
     )
 
 
-def announce(store: Store, user: User) -> tuple[Step, ...]:
+def announce_user(store: Store, user: User) -> tuple[Step, ...]:
     """Return the steps that register a user of an entry that does not exist yet."""
-    text = json.dumps({"schema": SCHEMA, **asdict(user)}, indent=2) + "\n"
+    text = json.dumps({"schema": _USER_SCHEMA, **asdict(user)}, indent=2) + "\n"
     return (Write(store.users / user.file, text, phase=PHASE),)
 
 
-def look(store: Store, space: Workspace, now: float) -> Usage:
+def find_uses(store: Store, space: Workspace, now: float) -> Usage:
     """Find the uses of a store's entries `now`, in seconds since 1970.
 
     All environments of this user's workspace are checked, registered or not.
@@ -354,10 +353,12 @@ def look(store: Store, space: Workspace, now: float) -> Usage:
     for record, user in _records(store):
         registered.add((user.workspace, user.env))
         evidence = _judge(record, user, entries, now)
+        # Its environment uses another LLVM by now, or is gone; `store.gc` removes the record.
         if user.entry and user.entry not in evidence:
             stale.append(record)
         for name, why in evidence.items():
             uses.setdefault(name, []).append(Use(user, why))
+    # An environment may use an entry without a record: a run that was killed did not get to register it.
     for env in _own_envs(space):
         if (str(env.root), env.name) not in registered:
             user = User(str(env.root), env.name, "", "", login())
@@ -423,6 +424,7 @@ def _confirmed(env: EnvDir, entries: tuple[StoreEntry, ...]) -> Iterator[tuple[s
     named = [(path, why) for why, path in _prefixes(env)]
     for kept in entries:
         tree = kept.path.resolve()
+        # CMake's LLVM_DIR and MLIR_DIR lie below the prefix.
         reasons = [why for path, why in named if path == tree or path.is_relative_to(tree)]
         if reasons:
             yield kept.name, reasons[0]

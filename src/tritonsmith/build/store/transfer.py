@@ -1,12 +1,8 @@
-"""`store.export`: an LLVM of the store as one relocatable archive.
+"""Move LLVMs into and out of a store: `store.export`, `store.import`, and trees that are registered in place.
 
-`store.import`: turn an archive of another store into an entry of this one.
-
-Locations of archives: paths, `file://`, HTTP, and object stores through fsspec.
-
-`store.import --in-place` and `store --forget`: register an existing LLVM in the store, and unregister it.
-
-The owner may change it: its state is recorded, and an LLVM in another state is not used.
+An archive lies at a path or `file://` URL, on a web server, or in an object store (through fsspec). A
+registered tree stays its owner's, who may change it: its state is recorded, and an LLVM in another state is
+not used.
 """
 
 from __future__ import annotations
@@ -23,7 +19,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from tritonsmith.build import explain
-from tritonsmith.build.store import describe_tree, entry, list_
+from tritonsmith.build.store import describe_tree, entry
 from tritonsmith.build.store import entry as entries
 from tritonsmith.build.store.describe_tree import Known
 from tritonsmith.build.store.entry import Abi, StoreEntry, StoreManifest, is_name
@@ -43,67 +39,13 @@ from tritonsmith.facts.machine import Machine
 
 _WEB = ("http://", "https://")
 _HEX = re.compile(r"[0-9a-fA-F]{64}")
-
-
-def is_url(place: str) -> bool:
-    """Report whether a location is on another machine, or in an object store."""
-    return "://" in place and not place.startswith("file://")
-
-
-def is_web(place: str) -> bool:
-    """Report whether a location is fetched over HTTP."""
-    return place.startswith(_WEB)
-
-
-def local(place: str) -> Path:
-    """Return the path of a path or `file://` URL."""
-    if place.startswith("file://"):
-        return Path(unquote(urlsplit(place).path))
-    return Path(place).expanduser().absolute()
-
-
-def shown(place: str) -> str:
-    """Return a location for the record: without passwords and signatures of signed URLs."""
-    return redact.hidden(place.partition("?")[0] if is_url(place) else place)
-
-
-def checksum(place: str) -> str:
-    """Read the checksum of an archive, at a path or URL, from the file beside it.
-
-    Raises:
-        DownloadError: the checksum does not exist, or cannot be read.
-        UsageError: the file has no checksum.
-    """
-    beside = _beside(place)
-    text = _read(beside)
-    match = _HEX.match(text.strip())
-    if not match:
-        raise UsageError("not a SHA-256 checksum", where=shown(beside), hints=["give one with --sha256 HEX"])
-    return match[0].lower()
-
-
-def _beside(place: str) -> str:
-    path, mark, query = place.partition("?") if is_web(place) else (place, "", "")
-    return f"{path}.sha256{mark}{query}"
-
-
-def _read(place: str) -> str:
-    hints = ["give the expected one with --sha256 HEX", "an interrupted export has none: export again"]
-    try:
-        if is_web(place):
-            return download.text(place)
-        return fetch.object_text(place) if is_url(place) else untrusted.read_text(local(place))
-    except DownloadError as error:
-        why = error.why or error.what
-    except (OSError, ValueError) as error:
-        why = (error.strerror if isinstance(error, OSError) else None) or str(error)
-    raise DownloadError("no checksum beside this archive", where=shown(place), why=why, hints=hints)
-
-
 ENDING = ".tar.zst"
 SOURCES = "source-include"  # the archive's folder for headers of the source tree
 PHASE_PACK = "pack"
 PHASE_UPLOAD = "upload"
+PHASE_FETCH = "fetch"
+PHASE_VERIFY = "verify"
+PHASE_UNPACK = "unpack"
 
 
 @dataclass(frozen=True)
@@ -131,7 +73,7 @@ def prepare_export(entry: StoreEntry, dest: str, space: Workspace, machine: Mach
     if manifest is None or entry.status != "ready":
         raise FactError(f"{entry.name} cannot be exported", why=entry.problem or f"it is {entry.status}")
     # The damage would first be noticed on another machine.
-    if broken := list_.problems(entry, quick=True):
+    if broken := describe_tree.problems(entry, quick=True):
         hints = [
             f"`{command('store --verify', name=entry.name)}` lists all problems",
             "`invoke setup-mlir` repairs a build",
@@ -232,6 +174,7 @@ def _seconds(created: str) -> int:
 
 def _places(prefix: Path, source: Path | None) -> Iterator[tuple[str, str]]:
     """Yield folders that texts may name, as given and resolved."""
+    # CMake recorded the folder by the name that it had then: through a link, or before a move.
     cache = build_folder.read_cmake_cache(prefix)
     configured = cache.get("CMAKE_CACHEFILE_DIR") if cache else ""
     yield from dict.fromkeys(
@@ -302,11 +245,6 @@ def _notes(manifest: StoreManifest) -> Iterator[str]:
         yield f"instrumented by the sanitizer {manifest.sanitizer}"
 
 
-PHASE_FETCH = "fetch"
-PHASE_VERIFY = "verify"
-PHASE_UNPACK = "unpack"
-
-
 @dataclass(frozen=True)
 class ImportSource:
     """An archive, its location, and the plan that verifies it, or fetches it temporarily."""
@@ -349,6 +287,7 @@ def locate(place: str, space: Workspace, sha256: str = "") -> ImportSource:
         return ImportSource(place, expected, archive, Plan(f"verify {archive.name}", (check,)), fetched=False)
     name = shown(place).rstrip("/").rsplit("/", 1)[-1]
     archive = space.downloads / f"{expected[:12]}-{name}"
+    # Two archives of one name must not be taken for one another, so the file is named by its checksum.
     step = (Download if is_web(place) else Obtain)(place, expected, archive, phase=PHASE_FETCH)
     return ImportSource(place, expected, archive, Plan(f"fetch {name}", (step,)), fetched=True)
 
@@ -422,7 +361,7 @@ def _manifest(source: ImportSource) -> StoreManifest:
 
 def _check_machine(manifest: StoreManifest, here: Machine, source: ImportSource) -> None:
     ours = Abi(here.system, here.arch, here.glibc, here.glibcxx)
-    if problems := entry.foreign(manifest.abi, ours):
+    if problems := entry.incompatible(manifest.abi, ours):
         raise PreflightError(
             "the LLVM in this archive is for another machine",
             where=shown(source.place),
@@ -513,6 +452,20 @@ def _why_a_part(build: Path) -> str:
     return f"build steps left: {len(left.steps)}" if left.steps else ""
 
 
+def _name(tree: LlvmTree) -> str:
+    """Return a name like those of builds, with a mark of the prefix."""
+    source = tree.commit[:12] or f"{tree.prefix.name}-{tree.version}"
+    asserts = "-asserts" if tree.assertions else ""
+    plain = f"{source}-{tree.build_type or 'any'}{asserts}{_mark(tree)}"
+    return re.sub(r"[^A-Za-z0-9._+]+", "-", plain).strip("-.")
+
+
+def _mark(tree: LlvmTree) -> str:
+    """Return a mark that distinguishes prefixes in generated names."""
+    # Several prefixes may hold the same commit, in the same build type.
+    return f"-{digest(str(tree.prefix.resolve()))[:8]}"
+
+
 def forget(store: Store, entry: StoreEntry) -> Plan:
     """Plan to unregister an adopted LLVM.
 
@@ -529,14 +482,57 @@ def forget(store: Store, entry: StoreEntry) -> Plan:
     return Plan(f"forget {entry.name}", (Remove(paths, store.owner, phase=PHASE),))
 
 
-def _name(tree: LlvmTree) -> str:
-    """Return a name like those of builds, with a mark of the prefix."""
-    source = tree.commit[:12] or f"{tree.prefix.name}-{tree.version}"
-    asserts = "-asserts" if tree.assertions else ""
-    plain = f"{source}-{tree.build_type or 'any'}{asserts}{_mark(tree)}"
-    return re.sub(r"[^A-Za-z0-9._+]+", "-", plain).strip("-.")
+def is_url(place: str) -> bool:
+    """Report whether a location is on another machine, or in an object store."""
+    return "://" in place and not place.startswith("file://")
 
 
-def _mark(tree: LlvmTree) -> str:
-    """Return a mark that distinguishes prefixes in generated names."""
-    return f"-{digest(str(tree.prefix.resolve()))[:8]}"
+def is_web(place: str) -> bool:
+    """Report whether a location is fetched over HTTP."""
+    return place.startswith(_WEB)
+
+
+def local(place: str) -> Path:
+    """Return the path of a path or `file://` URL."""
+    if place.startswith("file://"):
+        return Path(unquote(urlsplit(place).path))
+    return Path(place).expanduser().absolute()
+
+
+def shown(place: str) -> str:
+    """Return a location for the record: without passwords and signatures of signed URLs."""
+    return redact.hidden(place.partition("?")[0] if is_url(place) else place)
+
+
+def checksum(place: str) -> str:
+    """Read the checksum of an archive, at a path or URL, from the file beside it.
+
+    Raises:
+        DownloadError: the checksum does not exist, or cannot be read.
+        UsageError: the file has no checksum.
+    """
+    beside = _beside(place)
+    text = _read(beside)
+    match = _HEX.match(text.strip())
+    if not match:
+        raise UsageError("not a SHA-256 checksum", where=shown(beside), hints=["give one with --sha256 HEX"])
+    return match[0].lower()
+
+
+def _beside(place: str) -> str:
+    # A signed URL has its signature behind the path, and the ending belongs before it.
+    path, mark, query = place.partition("?") if is_web(place) else (place, "", "")
+    return f"{path}.sha256{mark}{query}"
+
+
+def _read(place: str) -> str:
+    hints = ["give the expected one with --sha256 HEX", "an interrupted export has none: export again"]
+    try:
+        if is_web(place):
+            return download.text(place)
+        return fetch.object_text(place) if is_url(place) else untrusted.read_text(local(place))
+    except DownloadError as error:
+        why = error.why or error.what
+    except (OSError, ValueError) as error:
+        why = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    raise DownloadError("no checksum beside this archive", where=shown(place), why=why, hints=hints)

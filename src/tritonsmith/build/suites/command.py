@@ -1,9 +1,4 @@
-"""`test-triton`: build what the tests need, run them suite by suite, and gather the results.
-
-Results of tests, as a table and as JSON.
-
-Run a program with one interpreter and with Triton caches of its own.
-"""
+"""`test-triton`: build what the tests need, run the suites one after the other, and report the results."""
 
 from __future__ import annotations
 
@@ -30,7 +25,7 @@ from tritonsmith.build.suites.results import (
     TestWord,
     UnitTest,
     cmake_arguments,
-    counts_text,
+    count_by_word,
     fits,
     gtest_command,
     installed_packages,
@@ -62,90 +57,14 @@ from tritonsmith.facts import build_folder, checkout
 from tritonsmith.wheels import venv
 
 _SHOWN_OUTPUT = 100  # characters of the last line
-
-
-def run_isolated(
-    argv: Sequence[str],
-    python: Path,
-    cwd: Path,
-    scratch: Path,
-    variables: Mapping[str, str | None] | None = None,
-) -> tuple[int, Path, str]:
-    """Run a program with an interpreter first on PATH, and with Triton caches of its own.
-
-    Args:
-        argv: program and arguments.
-        python: the interpreter.
-        cwd: working directory.
-        scratch: folder for the caches and for the output.
-        variables: environment variables to set or (None) to remove.
-
-    Returns:
-        Exit code, file with the output, and its last line.
-
-    Raises:
-        StepError: the program cannot be started.
-    """
-    files.make_folder(scratch)
-    if not cwd.is_dir():
-        hints = ["share it over the network, at the same path", "or omit --scheduler"]
-        raise StepError(
-            "this machine has no such folder to test in", where=f"{cwd} on {platform.node()}", hints=hints
-        )
-    log = scratch / "log"
-    # PYTHONHOME would point this interpreter to the standard library of another.
-    environ = {name: value for name, value in os.environ.items() if name != "PYTHONHOME"}
-    environ |= {
-        "PATH": os.pathsep.join((str(python.parent), os.environ.get("PATH", ""))),
-        "VIRTUAL_ENV": str(python.parent.parent),
-        "TRITON_HOME": str(scratch),
-        "TRITON_CACHE_DIR": str(scratch / "cache"),
-    }
-    environ = process.changed(environ, variables or {})
-    last = ""
-
-    def heard(line: str) -> None:
-        nonlocal last
-        last = line.strip() or last
-        print(line, file=written)
-
-    # `Popen` looks for a program on the PATH of this process and not on that of `env`.
-    program = process.which(argv[0], environ["PATH"]) or argv[0]
-    with files.opened_log(log) as written:
-        try:
-            code = programs.stream((program, *argv[1:]), cwd=cwd, env=environ, on_line=heard)
-        except OSError as error:
-            raise StepError(f"cannot run {argv[0]}", why=error.strerror or str(error)) from error
-    return code, log, last[:_SHOWN_OUTPUT]
-
-
-def run_cold(
-    argv: Sequence[str],
-    python: Path,
-    cwd: Path,
-    scratch: Path,
-    variables: Mapping[str, str | None] | None = None,
-) -> tuple[int, Path, str]:
-    """Run a program as `run` does, with an empty cache that is removed at the end.
-
-    A repeated test would otherwise read what the first one compiled, and confirm nothing.
-    """
-    files.make_folder(scratch)
-    # Not in /tmp, which may be small or mounted noexec: Triton loads the launchers that it compiles there.
-    with files.scratch("cache-", scratch) as cache:
-        return run_isolated(argv, python, cwd, scratch, {**(variables or {}), "TRITON_CACHE_DIR": str(cache)})
-
-
-def python_path(*folders: Path) -> str:
-    """Return a value for `PYTHONPATH` with more folders at its end."""
-    return os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH", ""), *map(str, folders))))
-
-
 TASK = "test-triton"
 _PLUGIN = Path(__file__).parent / "plugin"
 _PLUGIN_NAME = "tritonsmith_stub_driver"
 _TORCH = re.compile(r"^\s*(?:import|from) torch\b", re.MULTILINE)
 _PACKAGES = "pytest-torch"  # the tool's environment with the packages for Python tests
+_SHOWN = 20  # failures, by name
+_WORDS: tuple[TestWord, ...] = ("passed", "failed", "known", "skipped")
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # in XML 1.0
 
 
 class NothingRunError(SmithError):
@@ -297,11 +216,14 @@ def calls(
         if names:
             report = folder / f"{suite}.xml"
             more = ("-m", "interpreter", "--device", "cpu") if suite == "interpreter" else ()
+            # pytest-xdist is not required: without it the tests run one by one.
             parallel = ("-n", str(jobs)) if jobs > 1 and _has(tested, packages, "xdist") else ()
             options = (
+                # The report names files relative to this folder.
                 f"--rootdir={root}",
                 "-p",
                 _PLUGIN_NAME,
+                # A file that cannot be imported must not hide the results of the others.
                 "--continue-on-collection-errors",
                 "--tb=short",
             )
@@ -317,7 +239,7 @@ def calls(
 
 def execute(
     tested: TestedBuild,
-    made: Sequence[SuiteCall],
+    planned: Sequence[SuiteCall],
     session: Session,
     tell: Callable[[str], None],
 ) -> tuple[SuiteTest, ...]:
@@ -325,7 +247,7 @@ def execute(
 
     Args:
         tested: the build.
-        made: the programs.
+        planned: the programs.
         session: session of the environment.
         tell: called with a line before each program.
 
@@ -339,7 +261,7 @@ def execute(
         before, variables = sanitized_run.environment(sanitizer, tested.env, reports, tested.space)
         session.run_unseen(before.steps)
     results: list[SuiteTest] = []
-    for call in made:
+    for call in planned:
         tell(f"{call.suite}: {call.name}: {tested.folder / call.name / 'log'}")
         watched = dict(variables)
         # These programs are linked with the sanitizer's runtime; a preloaded second one would abort them.
@@ -355,6 +277,7 @@ def execute(
 
 def _results(call: SuiteCall, tested: TestedBuild, variables: dict[str, str | None]) -> tuple[SuiteTest, ...]:
     scratch = tested.folder / call.name
+    # An older report would count if this program dies before it writes one.
     files.remove([call.report, scratch / "log"])
     code, _, last = run_isolated(call.argv, tested.env.python, call.cwd, scratch, variables)
     if call.unit:
@@ -370,6 +293,23 @@ def _results(call: SuiteCall, tested: TestedBuild, variables: dict[str, str | No
     if not fine and not any(result.word == "failed" for result in results):
         results.append(SuiteTest(call.suite, call.argv[0], "failed", why=f"exit code {code}: {last}"))
     return tuple(results)
+
+
+def check(selection: SuiteSelection, tests: Sequence[SuiteTest], log: Path) -> None:
+    """Refuse a run in which a suite ran nothing.
+
+    Raises:
+        NothingRunError: a suite has no result but skips, so nothing is known of it.
+    """
+    # A suite whose tests are all skipped exits with 0, as if all was well.
+    ran = {test.suite for test in tests if test.word != "skipped"}
+    if empty := [suite for suite in selection.suites if suite not in ran]:
+        skipped = sorted({test.why for test in tests if test.suite in empty and test.why})
+        why = "\n".join([f"{what}: {reason}" for what, reason in selection.left_out] + skipped[:5])
+        raise NothingRunError(f"no test of {', '.join(empty)} ran", where=log, why=why or None)
+    if not selection.suites:
+        why = "\n".join(f"{what}: {reason}" for what, reason in selection.left_out)
+        raise NothingRunError("no test ran", why=why or None)
 
 
 def packages(tested: TestedBuild, selection: SuiteSelection, given: Path | None) -> tuple[Path, ...]:
@@ -398,15 +338,13 @@ def packages(tested: TestedBuild, selection: SuiteSelection, given: Path | None)
         return (needed_packages(),)
     rows = configs.load(CONFIG)["packages"]
     row = next(row for row in rows if fits(row, tested.version))
+    # The tests import torch even where the environment has none. They need no GPU, so the small build
+    # of torch will do.
     torch_version = tested.settings.python.torch
     index = venv.torch_requirement("cpu" if torch_version == "none" else torch_version)
+    # Requirements differ between minor releases (configs/test-suites.toml), so each has a folder.
     name = f"{_PACKAGES}-{'-'.join(map(str, tested.version.split('.')[:2]))}"
     return (installed_packages(name, TASK, index, tuple(row["requirements"])),)
-
-
-def _needs_torch(path: Path) -> bool:
-    files_ = path.rglob("*.py") if path.is_dir() else (path,)
-    return any(_TORCH.search(untrusted.read_text(file)) for file in files_)
 
 
 def packages_of(given: Path, tested: TestedBuild, needed: Sequence[str]) -> Path:
@@ -434,31 +372,92 @@ def packages_of(given: Path, tested: TestedBuild, needed: Sequence[str]) -> Path
     return folder
 
 
+def _needs_torch(path: Path) -> bool:
+    files_ = path.rglob("*.py") if path.is_dir() else (path,)
+    return any(_TORCH.search(untrusted.read_text(file)) for file in files_)
+
+
 def _has(tested: TestedBuild, folders: Sequence[Path], name: str) -> bool:
     change = {"PYTHONPATH": python_path(*folders)}
     answer = process.query((str(tested.env.python), "-c", f"import {name}"), change=change, timeout=120)
     return answer is not None and answer.code == 0
 
 
-def check(selection: SuiteSelection, tests: Sequence[SuiteTest], log: Path) -> None:
-    """Refuse a run in which a suite ran nothing.
+def run_isolated(
+    argv: Sequence[str],
+    python: Path,
+    cwd: Path,
+    scratch: Path,
+    variables: Mapping[str, str | None] | None = None,
+) -> tuple[int, Path, str]:
+    """Run a program with an interpreter first on PATH, and with Triton caches of its own.
+
+    Args:
+        argv: program and arguments.
+        python: the interpreter.
+        cwd: working directory.
+        scratch: folder for the caches and for the output.
+        variables: environment variables to set or (None) to remove.
+
+    Returns:
+        Exit code, file with the output, and its last line.
 
     Raises:
-        NothingRunError: a suite has no result but skips, so nothing is known of it.
+        StepError: the program cannot be started.
     """
-    # A suite whose tests are all skipped exits with 0, as if all was well.
-    ran = {test.suite for test in tests if test.word != "skipped"}
-    if empty := [suite for suite in selection.suites if suite not in ran]:
-        skipped = sorted({test.why for test in tests if test.suite in empty and test.why})
-        why = "\n".join([f"{what}: {reason}" for what, reason in selection.left_out] + skipped[:5])
-        raise NothingRunError(f"no test of {', '.join(empty)} ran", where=log, why=why or None)
-    if not selection.suites:
-        why = "\n".join(f"{what}: {reason}" for what, reason in selection.left_out)
-        raise NothingRunError("no test ran", why=why or None)
+    files.make_folder(scratch)
+    # A scheduler may run this on another machine, which need not share the folder.
+    if not cwd.is_dir():
+        hints = ["share it over the network, at the same path", "or omit --scheduler"]
+        raise StepError(
+            "this machine has no such folder to test in", where=f"{cwd} on {platform.node()}", hints=hints
+        )
+    log = scratch / "log"
+    # PYTHONHOME would point this interpreter to the standard library of another.
+    environ = {name: value for name, value in os.environ.items() if name != "PYTHONHOME"}
+    environ |= {
+        "PATH": os.pathsep.join((str(python.parent), os.environ.get("PATH", ""))),
+        "VIRTUAL_ENV": str(python.parent.parent),
+        # The user's own cache is not filled with the kernels of thousands of tests.
+        "TRITON_HOME": str(scratch),
+        "TRITON_CACHE_DIR": str(scratch / "cache"),
+    }
+    environ = process.changed(environ, variables or {})
+    last = ""
+
+    def heard(line: str) -> None:
+        nonlocal last
+        last = line.strip() or last
+        print(line, file=written)
+
+    # `Popen` looks for a program on the PATH of this process and not on that of `env`.
+    program = process.which(argv[0], environ["PATH"]) or argv[0]
+    with files.opened_log(log) as written:
+        try:
+            code = programs.stream((program, *argv[1:]), cwd=cwd, env=environ, on_line=heard)
+        except OSError as error:
+            raise StepError(f"cannot run {argv[0]}", why=error.strerror or str(error)) from error
+    return code, log, last[:_SHOWN_OUTPUT]
 
 
-_SHOWN = 20  # failures, by name
-_WORDS: tuple[TestWord, ...] = ("passed", "failed", "known", "skipped")
+def run_cold(
+    argv: Sequence[str],
+    python: Path,
+    cwd: Path,
+    scratch: Path,
+    variables: Mapping[str, str | None] | None = None,
+) -> tuple[int, Path, str]:
+    """Run a program like `run_isolated`, with an empty cache that is removed at the end."""
+    # A repeated test would otherwise read what the first one compiled, and confirm nothing.
+    files.make_folder(scratch)
+    # Not in /tmp, which may be small or mounted noexec: Triton loads the launchers that it compiles there.
+    with files.scratch("cache-", scratch) as cache:
+        return run_isolated(argv, python, cwd, scratch, {**(variables or {}), "TRITON_CACHE_DIR": str(cache)})
+
+
+def python_path(*folders: Path) -> str:
+    """Return a value for `PYTHONPATH` with more folders at its end."""
+    return os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH", ""), *map(str, folders))))
 
 
 def blocks(tests: Sequence[SuiteTest]) -> Iterator[Grid]:
@@ -466,7 +465,7 @@ def blocks(tests: Sequence[SuiteTest]) -> Iterator[Grid]:
     rows = []
     for suite in SUITES:
         if mine := [test for test in tests if test.suite == suite]:
-            count = counts_text(mine)
+            count = count_by_word(mine)
             seconds = f"{sum(test.seconds for test in mine):.1f}"
             rows.append([suite, str(len(mine)), *(str(count[word]) for word in _WORDS), seconds])
     heads = ["suite", "tests", *_WORDS, "seconds"]
@@ -506,18 +505,15 @@ def as_json(tests: Sequence[SuiteTest], selection: SuiteSelection) -> dict[str, 
     return {
         "schema": 1,
         "counts": {
-            suite: {word: counts_text(test for test in tests if test.suite == suite)[word] for word in _WORDS}
+            suite: {
+                word: count_by_word(test for test in tests if test.suite == suite)[word] for word in _WORDS
+            }
             for suite in SUITES
             if suite in selection.suites
         },
         "left_out": [{"what": what, "why": why} for what, why in selection.left_out],
         "tests": [test.as_json() for test in tests],
     }
-
-
-# All results in one JUnit file, for CI.
-
-_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # in XML 1.0
 
 
 def junit_xml(tests: Sequence[SuiteTest]) -> str:
@@ -531,7 +527,7 @@ def junit_xml(tests: Sequence[SuiteTest]) -> str:
 
 
 def _suite(root: ET.Element, suite: str, tests: Sequence[SuiteTest]) -> None:
-    count = counts_text(tests)
+    count = count_by_word(tests)
     suite_element = ET.SubElement(
         root,
         "testsuite",
@@ -548,6 +544,7 @@ def _suite(root: ET.Element, suite: str, tests: Sequence[SuiteTest]) -> None:
         if test.word == "failed":
             ET.SubElement(case, "failure", message=_clean(test.why)).text = _clean(test.text)
         elif test.word != "passed":
+            # JUnit has no word for a failure that is expected; as a skip it does not turn a run red.
             known = "known failure: " if test.word == "known" else ""
             ET.SubElement(case, "skipped", message=_clean(known + test.why))
 

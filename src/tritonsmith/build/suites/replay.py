@@ -30,6 +30,7 @@ _STAMP = re.compile(r"^\ufeff?\d{4}-\d\d-\d\dT[\d:.]+Z ?")
 _GROUP, _ERROR = "##[group]Run ", "##[error]Process completed with exit code"
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _REFUSED = ("sudo", "apt", "apt-get", "brew", "dnf", "yum")
+# Ways from a step to the user's keys and daemons, and files that bash reads by itself.
 _CREDENTIALS = ("SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "DOCKER_HOST", "BASH_ENV", "ENV")
 _CLONE = "clone of the checkout"
 _SANDBOX = (
@@ -175,6 +176,7 @@ def variables(
         "CI": "true",
         "TMPDIR": str(scratch / "tmp"),
         "GITHUB_WORKSPACE": str(root),
+        # pip outside of a virtual environment would install into the user's own Python.
         "PIP_REQUIRE_VIRTUALENV": "1",
         "PYTHONPATH": command.python_path(*folders),
         "PYTHONDONTWRITEBYTECODE": "1",
@@ -278,6 +280,7 @@ def compared(steps: Sequence[ReplayedStep], log: Path) -> tuple[ReplayedStep, ..
         FactError: the log has none of the steps.
     """
     lines = [_ANSI.sub("", line) for line in untrusted.read_text(log).splitlines()]
+    # `gh run view --log` writes job, step and text in columns; the raw log of the page is only the text.
     columns = any(line.count("\t") > 1 for line in lines[:5])
     log_steps = list(_of_columns(lines) if columns else _of_groups(lines))
     keys = [result.step.name if columns else _first(result.step) for result in steps]
@@ -291,7 +294,8 @@ def compared(steps: Sequence[ReplayedStep], log: Path) -> tuple[ReplayedStep, ..
 
 
 def _there(number: int, keys: Sequence[str], log_steps: Sequence[tuple[str, str]]) -> str:
-    """Return a step's result in the log; empty if several begin alike and some of them are missing there."""
+    """Return a step's result in the log; empty if it cannot be attributed."""
+    # Steps that begin alike are told apart by their order, which needs all of them.
     key = keys[number]
     same = [word for name, word in log_steps if name == key]
     return same[keys[:number].count(key)] if len(same) == keys.count(key) else ""

@@ -22,6 +22,19 @@ from tritonsmith.wheels import venv
 PASSED = ("PASS", "FLAKYPASS", "XFAIL")
 FAILED = ("FAIL", "XPASS", "TIMEOUT", "UNRESOLVED")
 LIT_ENVIRONMENT = {"LIT_OPTS": None, "LIT_FILTER": None}  # the user's own would choose other tests
+PytestWord = Literal["passed", "failed", "error", "skipped", "xfailed"]
+# A wide screen, so that pytest truncates nothing, and none of the user's own options.
+PYTEST_ENVIRONMENT: dict[str, str | None] = {"COLUMNS": "1000", "PYTEST_ADDOPTS": None}
+NO_TESTS = 5  # pytest's exit code
+_ENV = "bisect-pytest"  # the environment with pytest for Tritons without it
+SuiteName = Literal["lit", "cpp", "gpu-less", "interpreter"]
+SUITES: tuple[SuiteName, ...] = ("lit", "cpp", "gpu-less", "interpreter")
+CONFIG = "test-suites"
+TestWord = Literal["passed", "failed", "skipped", "known"]
+_UNIT = re.compile(r"add_triton_ut\(\s*NAME\s+(?P<name>\w+)(?P<rest>[^)]*)\)")
+_SOURCE = re.compile(r"[\w./-]+\.(?:cpp|cc)\b")
+_GOOGLETEST = (Path("/usr/src/googletest"),)  # from Debian's package googletest
+_OPTION, _FOLDER = "TRITON_BUILD_UT", "GOOGLETEST_DIR"
 
 
 @dataclass(frozen=True)
@@ -41,20 +54,19 @@ class LitResult:
     output: str = ""
 
 
-def lit_command(lit: str, report: Path, *tests: Path, wanted: str = "", jobs: int = 0) -> tuple[str, ...]:
+def lit_command(lit: str, report: Path, *tests: Path, pattern: str = "", jobs: int = 0) -> tuple[str, ...]:
     """Return the call of lit.
-
-    A test is named by its path in the build folder, which has its configuration, though its file is in the
-    sources: this works in every release, even where upstream's targets for a folder do not (triton#7965).
 
     Args:
         lit: path of lit.
         report: the file for the results.
         tests: files or folders, in the build folder.
-        wanted: regular expression for names.
+        pattern: regular expression for names.
         jobs: number of parallel tests; 0 for lit's choice.
     """
-    more = (("--filter", wanted) if wanted else ()) + ((f"-j{jobs}",) if jobs else ())
+    more = (("--filter", pattern) if pattern else ()) + ((f"-j{jobs}",) if jobs else ())
+    # By paths in the build folder, which has lit's site configuration, though the files are in the sources:
+    # upstream's targets for a single folder do not work in every release (triton#7965).
     return (lit, "-v", "--output", str(report), *more, *map(str, tests))
 
 
@@ -71,16 +83,6 @@ def read_lit(report: Path) -> tuple[LitResult, ...]:
         for record in records
     )
     return tuple(sorted(results, key=lambda result: result.name))
-
-
-# Pytest for a Triton: the call, its results, and the packages that it needs.
-
-PytestWord = Literal["passed", "failed", "error", "skipped", "xfailed"]
-
-# A wide screen, so that pytest truncates nothing, and none of the user's own options.
-PYTEST_ENVIRONMENT: dict[str, str | None] = {"COLUMNS": "1000", "PYTEST_ADDOPTS": None}
-NO_TESTS = 5  # pytest's exit code
-_ENV = "bisect-pytest"  # the environment with pytest for Tritons without it
 
 
 @dataclass(frozen=True)
@@ -141,6 +143,7 @@ def _results(root: ET.Element) -> Iterator[PytestResult]:
     for case in root.iter("testcase"):
         file, name = case.get("file") or "", case.get("name") or ""
         module = file.removesuffix(".py").replace("/", ".")
+        # xunit1 writes the dotted module and the classes as one word.
         classes = (case.get("classname") or "").removeprefix(module).strip(".") if file else ""
         name = "::".join(filter(None, (*classes.split("."), name)))
         outcomes = [child for child in case if child.tag in ("failure", "error", "skipped")]
@@ -185,6 +188,7 @@ def installed_packages(name: str, task: str, *requirements: tuple[str, ...]) -> 
         space.claim()
         install_plan = venv.plan(env, base, *requirements)
         if not all(step.stamp and step.stamp.holds() for step in install_plan.steps):
+            # Two runs that need the packages at once must not both install them.
             with locks.hold(env.lock, purpose=task):
                 space.run(install_plan, task)
     except SmithError as error:
@@ -193,15 +197,6 @@ def installed_packages(name: str, task: str, *requirements: tuple[str, ...]) -> 
             "pytest could not be installed", where=env.path, why=error.why, hints=hints
         ) from error
     return venv.site_packages(env, base)
-
-
-# Results of tests, independent of the program that ran them.
-
-SuiteName = Literal["lit", "cpp", "gpu-less", "interpreter"]
-SUITES: tuple[SuiteName, ...] = ("lit", "cpp", "gpu-less", "interpreter")
-CONFIG = "test-suites"
-
-TestWord = Literal["passed", "failed", "skipped", "known"]
 
 
 @dataclass(frozen=True)
@@ -262,22 +257,15 @@ def _known(test: SuiteTest, rows: Sequence[dict[str, str]]) -> SuiteTest:
     if test.word != "failed":
         return test
     for row in rows:
+        # By its output, too: a known test that fails in another way is a new failure.
         if row["suite"] == test.suite and fnmatchcase(test.name, row["test"]) and row["says"] in test.text:
             return replace(test, word="known", why=row["why"])
     return test
 
 
-def counts_text(tests: Iterable[SuiteTest]) -> Counter[TestWord]:
+def count_by_word(tests: Iterable[SuiteTest]) -> Counter[TestWord]:
     """Count the tests by their result."""
     return Counter(test.word for test in tests)
-
-
-# The C++ unit tests: their programs and results.
-
-_UNIT = re.compile(r"add_triton_ut\(\s*NAME\s+(?P<name>\w+)(?P<rest>[^)]*)\)")
-_SOURCE = re.compile(r"[\w./-]+\.(?:cpp|cc)\b")
-_GOOGLETEST = (Path("/usr/src/googletest"),)  # from Debian's package googletest
-_OPTION, _FOLDER = "TRITON_BUILD_UT", "GOOGLETEST_DIR"
 
 
 @dataclass(frozen=True)
@@ -313,14 +301,15 @@ def _of_file(file: Path, root: Path) -> Iterator[UnitTest]:
         yield UnitTest(match["name"], folder, tuple(f"{folder}/{name}" for name in names))
 
 
-def googletest(given: Path | None) -> Path | None:
-    """Return the sources of GoogleTest: those given, or the distribution's."""
-    places = (given,) if given else _GOOGLETEST
+def googletest(folder: Path | None) -> Path | None:
+    """Return the sources of GoogleTest: those in a folder, by default the distribution's."""
+    places = (folder,) if folder else _GOOGLETEST
     return next((place for place in places if (place / "CMakeLists.txt").is_file()), None)
 
 
 def cmake_arguments(sources: Path) -> tuple[str, ...]:
     """Return the CMake arguments that configure the unit tests without a download."""
+    # With a folder of its own, Triton's CMake does not fetch GoogleTest from GitHub (triton#4461).
     return f"-D{_OPTION}=ON", f"-D{_FOLDER}={sources}"
 
 
@@ -360,6 +349,7 @@ def _test(unit: UnitTest, case: dict[str, Any]) -> SuiteTest:
     name = f"{unit.name}: {case['classname']}.{case['name']}{parameter}"
     texts = [str(failure.get("failure", "")) for failure in case.get("failures", ())]
     word: TestWord = "failed" if texts else "passed" if case.get("result") == "COMPLETED" else "skipped"
+    # GoogleTest writes a unit, as in `0.004s`.
     seconds = float(str(case.get("time", "0")).removesuffix("s") or 0)
     why = " ".join(texts[0].split()) if texts else ""
     return SuiteTest("cpp", name, word, seconds, why, "\n".join(texts))

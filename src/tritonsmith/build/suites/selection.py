@@ -1,9 +1,8 @@
-"""The tests to run: whole suites, or those that the user names.
+"""Choose the tests to run: whole suites, those that the user names, or those that changed files affect.
 
-The tests that changed files can affect, according to the atlas.
-
-Narrow where it is safe: a test affects itself; a source that implements passes and offers nothing else to
-others affects the tests that run these passes, or passes that call them. Any other file affects whole suites.
+A changed file selects few tests only where that is safe: a test affects itself; a source that implements
+passes and offers nothing else to others affects the tests that run these passes, or passes that call them.
+Any other file affects whole suites.
 """
 
 from __future__ import annotations
@@ -26,6 +25,16 @@ from tritonsmith.facts import checkout, git
 LIT = "test"  # the folder, and its twin in the build folder
 _PYTHON = "python/test"
 _MARK = "mark.interpreter"
+# A function at the left margin, in a namespace or not: other files may call it.
+_EXPORTED = re.compile(
+    r"^(?!static|#|//|template)[A-Za-z][\w:<>,&* ]*?[\s&*](?P<name>[\w:]+)\(", re.MULTILINE
+)
+_DEFINED = re.compile(r"\b(?:class|struct)\s+(\w+)[^;{()]*\{")
+_ANONYMOUS = re.compile(r"^namespace\s*\{", re.MULTILINE)
+_BRACES = re.compile(r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+'|[{}]""", re.DOTALL)
+# Calls that run passes despite `parses-only`, in other versions: `kernel.warmup()`, `kernel[grid]()`.
+_COMPILES = re.compile(r"(?<!\bre\.)\bcompile\(|\bwarmup\b|\[(?:grid\b|\(|\d+\])[^\n]*\]\(|\bpass_manager\b")
+_RUNS_PASS = re.compile(r"(?<=\s)--?[a-z][\w-]+")  # in a RUN line
 USUAL_SUITES: tuple[SuiteName, ...] = ("lit", "cpp", "gpu-less")  # as upstream's `make test-nogpu`
 
 
@@ -95,6 +104,7 @@ class SuiteTree:
     @property
     def gpu_less(self) -> tuple[str, ...]:
         """The tests for pytest that need no GPU (`configs/test-suites.toml`) and that this checkout has."""
+        # Tests move between releases, so the rows of the configuration are for all of them.
         rows = configs.load(CONFIG)["gpu-less"]
         return tuple(row["test"] for row in rows if self._has(row["test"]))
 
@@ -139,6 +149,7 @@ class SuiteTree:
                 python.append(f"{path}{mark}{name}")
             else:
                 rest.append(path)
+        # A path does not tell whether a test of Python's runs in the interpreter: the flag does.
         interpreted = "interpreter" in suites
         selection = SuiteSelection(
             tuple(dict.fromkeys(lit)),
@@ -184,19 +195,6 @@ def _is_python_test(path: str, root: Path) -> bool:
     return (root / path).is_dir() or path.endswith(".py")
 
 
-# A function at the left margin, in a namespace or not: other files may call it.
-_EXPORTED = re.compile(
-    r"^(?!static|#|//|template)[A-Za-z][\w:<>,&* ]*?[\s&*](?P<name>[\w:]+)\(", re.MULTILINE
-)
-
-_DEFINED = re.compile(r"\b(?:class|struct)\s+(\w+)[^;{()]*\{")
-_ANONYMOUS = re.compile(r"^namespace\s*\{", re.MULTILINE)
-_BRACES = re.compile(r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+'|[{}]""", re.DOTALL)
-# Calls that run passes despite `parses-only`, in other versions: `kernel.warmup()`, `kernel[grid]()`.
-_COMPILES = re.compile(r"(?<!\bre\.)\bcompile\(|\bwarmup\b|\[(?:grid\b|\(|\d+\])[^\n]*\]\(|\bpass_manager\b")
-_RUNS_PASS = re.compile(r"(?<=\s)--?[a-z][\w-]+")  # in a RUN line
-
-
 @dataclass
 class AffectedTests:
     """The tests that changed files can affect.
@@ -217,10 +215,16 @@ class AffectedTests:
     python: set[str] = field(default_factory=set)
     compiling: set[str] = field(default_factory=set)
 
-    def selection(self, tree: SuiteTree, asked: Iterable[SuiteName]) -> SuiteSelection:
+    @property
+    def effects(self) -> tuple[tuple[str, str], ...]:
+        """The files that affect tests, each with its effect."""
+        return tuple((file, effect) for file, effect in self.reasons if not effect.startswith("nothing"))
+
+    def selection(self, tree: SuiteTree, suites: Iterable[SuiteName]) -> SuiteSelection:
         """Select the affected tests of the requested suites, and list the others as left out."""
-        requested = set(asked)
+        requested = set(suites)
         all_ = tree.whole(SUITES)
+        # Tests that run the fewest passes on the least IR come first: their failure says the most.
         affected = SuiteSelection(
             all_.lit
             if "lit" in self.whole
@@ -241,11 +245,6 @@ class AffectedTests:
             affected.interpreter if "interpreter" in requested else (),
             tuple(left_out),
         )
-
-    @property
-    def effects(self) -> tuple[tuple[str, str], ...]:
-        """The files that affect tests, each with its effect."""
-        return tuple((file, effect) for file, effect in self.reasons if not effect.startswith("nothing"))
 
     def _python(self, every: tuple[str, ...], suite: SuiteName) -> tuple[str, ...]:
         if suite in self.whole:
@@ -291,6 +290,29 @@ def of_branch(tree: SuiteTree, base: str) -> tuple[AffectedTests, int, str]:
     return affected, len(changed) + len(deleted), changes.base
 
 
+def of_files(
+    index: Index, tree: SuiteTree, files: Iterable[str], deleted: Iterable[str] = ()
+) -> AffectedTests:
+    """Find the tests that files can affect.
+
+    Args:
+        index: names in the checkout.
+        tree: its tests.
+        files: changed files, relative to the checkout.
+        deleted: files that no longer exist.
+    """
+    affected = AffectedTests()
+    for file in files:
+        affected.reasons.append((file, _add_effects(index, tree, file, affected)))
+    for file in deleted:
+        suites, why = _by_rule(file)
+        # A deleted test can no longer fail; other files may still use what any other one offered.
+        if not _is_test(file):
+            affected.whole |= suites
+        affected.reasons.append((file, f"deleted: {_in_words(suites, why)}"))
+    return affected
+
+
 def without_cpp(selection: SuiteSelection, sources: Path | None, *, required: bool) -> SuiteSelection:
     """Leave out the unit tests of C++, which need the sources of GoogleTest.
 
@@ -309,29 +331,7 @@ def without_cpp(selection: SuiteSelection, sources: Path | None, *, required: bo
     return replace(selection, cpp=(), left_out=(*selection.left_out, ("cpp", f"{why}; {hints[0]}")))
 
 
-def of_files(
-    index: Index, tree: SuiteTree, files: Iterable[str], deleted: Iterable[str] = ()
-) -> AffectedTests:
-    """Find the tests that files can affect.
-
-    Args:
-        index: names in the checkout.
-        tree: its tests.
-        files: changed files, relative to the checkout.
-        deleted: files that no longer exist.
-    """
-    affected = AffectedTests()
-    for file in files:
-        affected.reasons.append((file, _one(index, tree, file, affected)))
-    for file in deleted:
-        suites, why = _by_rule(file)
-        if not _is_test(file):
-            affected.whole |= suites
-        affected.reasons.append((file, f"deleted: {_in_words(suites, why)}"))
-    return affected
-
-
-def _one(index: Index, tree: SuiteTree, file: str, affected: AffectedTests) -> str:
+def _add_effects(index: Index, tree: SuiteTree, file: str, affected: AffectedTests) -> str:
     text = index.tree.text(file) if file in index.tree.names else ""
     if (
         file.startswith(f"{LIT}/")
@@ -358,6 +358,7 @@ def _one(index: Index, tree: SuiteTree, file: str, affected: AffectedTests) -> s
         affected.whole |= suites
         return _in_words(suites, why)
     affected.lit |= {name: _cost(index.tree.text(name)) for name in tests if name.startswith(f"{LIT}/")}
+    # A unit test names no pass: it calls the function that creates it.
     makers = [maker for definition in passes for maker in mentions.makers(definition)]
     affected.cpp |= {
         unit
@@ -383,6 +384,7 @@ def _compiles(index: Index, test: str) -> bool:
     file, _, name = test.partition("::")
     text = index.tree.text(file)
     if name:
+        # A test ends where the next definition begins at the left margin.
         begin = text.find(f"def {name}(")
         end = text.find("\ndef ", begin + 1)
         text = text[begin : end if end >= 0 else len(text)] if begin >= 0 else text
@@ -422,10 +424,10 @@ def _own_passes(index: Index, file: str) -> tuple[Definition, ...]:
     )
     makers = {maker for definition in passes for maker in mentions.makers(definition)}
     # A source that offers helpers to others affects whatever these do: then no single pass stands for it.
-    return () if any(_declared(index, name) for name in _given(text) - makers) else passes
+    return () if any(_declared(index, name) for name in _offered(text) - makers) else passes
 
 
-def _given(text: str) -> set[str]:
+def _offered(text: str) -> set[str]:
     """Return functions that others can call: neither methods of its own classes nor in `namespace {`."""
     local = {match[1] for match in _DEFINED.finditer(text)}
     names = (match["name"].split("::") for match in _EXPORTED.finditer(_without_anonymous(text)))
@@ -441,6 +443,7 @@ def _without_anonymous(text: str) -> str:
             if not depth and token[0] == "}":
                 end = token.end()
                 break
+        # Braces may be unbalanced by macros. Then all counts as offered, which only selects more tests.
         if not end:
             break
         text = text[: match.start()] + text[end:]
@@ -460,6 +463,7 @@ def _is_test(file: str) -> bool:
 
 
 def _by_rule(file: str) -> tuple[set[SuiteName], str]:
+    # The first row that matches decides: special files come before the folders that they lie in.
     for row in configs.load(CONFIG)["affects"]:
         if any(fnmatchcase(file, pattern) for pattern in row["files"]):
             return set(row["suites"]), row["why"]

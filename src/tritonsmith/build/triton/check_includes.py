@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tritonsmith.build import cmake, diagnose
-from tritonsmith.build.triton import commands, precompiled, recipe, suspects
+from tritonsmith.build import cmake, diagnose, precompiled_headers
+from tritonsmith.build.triton import commands, recipe, suspects
 from tritonsmith.build.triton.recipe import Inputs
 from tritonsmith.build.triton.source import TritonSource
 from tritonsmith.core import untrusted
@@ -25,6 +25,7 @@ from tritonsmith.facts import build_folder, git
 
 PHASE = "compile without precompiled headers"
 FOLDER = "tritonsmith-includes"
+# clang's messages: no other compiler gets precompiled headers here.
 _MISSING = re.compile(
     r"(?:undeclared identifier|unknown type name|no (?:member|type|template) named|incomplete type(?: named)?"
     r"|undefined template) '(?:[\w:]*::)?(\w+)"
@@ -96,6 +97,7 @@ class IncludeCheck:
             self.objects,
             MakeDir(folder, phase=PHASE),
             Run((*write, str(build / "compile_commands.json"), *names), cwd=build, phase=PHASE),
+            # All failures at once, as each shows another missing include.
             cmake.build_targets(folder, tools, targets=("-k", "0"), jobs=jobs, phase=PHASE),
         )
         return Plan(
@@ -172,7 +174,7 @@ def execute(check: IncludeCheck, session: Session) -> tuple[Path, ...]:
 def explain(failure: CommandFailedError, check: IncludeCheck) -> StepError:
     """Return the error for all files that failed: the missing names, and the headers that declare them."""
     build, ninja = check.inputs.env.build, check.inputs.tools.ninja
-    compiled = sorted(build.glob(f"CMakeFiles/{precompiled.PREFIX.lower()}_*.dir/*.pch"))
+    compiled = sorted(build.glob(f"CMakeFiles/{precompiled_headers.PREFIX.lower()}_*.dir/*.pch"))
     headers = build_folder.recorded_headers(ninja, build, (str(path.relative_to(build)) for path in compiled))
     failed = diagnose.failing(failure.output)
     lines: list[str] = []

@@ -11,13 +11,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tritonsmith.build import cmake, compiler_cache, preflight
+from tritonsmith.build import cmake, compiler_cache, precompiled_headers, preflight
 from tritonsmith.build.cmake import bounded_jobs
 from tritonsmith.build.compiler_cache import Folders
 from tritonsmith.build.debug_library import relink
 from tritonsmith.build.llvm.request import LlvmRequest
 from tritonsmith.build.preflight import PreparedBuild
-from tritonsmith.build.triton import install, precompiled, recipe, source, suspects
+from tritonsmith.build.triton import install, recipe, source, suspects
 from tritonsmith.build.triton.recipe import Inputs
 from tritonsmith.build.triton.source import TritonSource, locate, request_for, request_for_revision
 from tritonsmith.core import redact, untrusted
@@ -37,6 +37,7 @@ from tritonsmith.wheels import venv
 
 RECEIPT_BESIDE = "tritonsmith-receipt.json"
 _ANOTHER_BUILDS = 4 * 3600.0  # seconds to wait while another environment builds the same checkout
+# Settings that decide what is built. Those of speed, such as jobs and caches, come from the env each time.
 _REMEMBERED = (
     "llvm.dir",
     "triton.build-type",
@@ -148,7 +149,7 @@ def _for_setup_py(
     """Read all facts for upstream's setup.py; return inputs, request, preflight warnings and notes."""
     inputs, request = gather(settings, space, located)
     problems = _problems(inputs, request)
-    problems += preflight.setup_py(inputs, cmake.look(inputs.checkout.root))
+    problems += preflight.setup_py(inputs, cmake.database_link(inputs.checkout.root))
     warnings = preflight.enforce(problems, force=force)
     inputs, tried = (inputs, ()) if force else _with_suspects(inputs, request)
     return inputs, request, warnings, tried
@@ -212,9 +213,10 @@ def link_compile_commands(settings: Settings, space: Workspace, located: TritonS
     checkout = checkouts.read(located.root)
     receipt = receipts.read(env.receipt("setup-mlir")) or {}
     folders = [env.build, *([Path(receipt["prefix"])] if "prefix" in receipt else [])]
-    databases = tuple(folder / cmake.NAME for folder in folders if (folder / cmake.NAME).is_file())
-    place = cmake.look(checkout.root)
-    plan = cmake.plan(place, env, databases)
+    candidates = (folder / cmake.COMPILE_COMMANDS for folder in folders)
+    databases = tuple(path for path in candidates if path.is_file())
+    place = cmake.database_link(checkout.root)
+    plan = cmake.link_plan(place, env, databases)
     return PreparedBuild(plan, (), {"link": place.path, "was": place.state, "databases": databases})
 
 
@@ -299,6 +301,7 @@ def gather(
     """
     checkout = checkouts.read(located.root)
     env = space.env(settings.name)
+    # Resolved once, so that the plan, the preflight and the receipt name the same targets.
     targets = recipe.resolve_targets(settings.triton, checkout.root)
     settings = replace(settings, triton=replace(settings.triton, targets=targets))
     request = request_for(settings, checkout)
@@ -351,19 +354,19 @@ def _precompiled(inputs: Inputs, *, again: bool) -> dict[str, str]:
     """Return the headers to precompile: the last configure's, unless `again` or with another LLVM."""
     here = Folders(inputs.checkout.root, inputs.env.build, inputs.workspace.root)
     shared = compiler_cache.shared(inputs.compilers, inputs.machine.system, here) is not None
-    if not precompiled.used(inputs.settings, inputs.compilers, shared=shared):
+    if not precompiled_headers.used_for_triton(inputs.settings, inputs.compilers, shared=shared):
         return {}
     file = inputs.env.build / cmake.CACHE_FILE
     last = cmake.recorded_values(untrusted.read_text(file)) if file.is_file() else {}
     # Another choice of headers recompiles everything that uses one: it is kept while the build folder is.
     same = not again and last.get("LLVM") == inputs.llvm.in_words
-    return precompiled.choose(inputs.checkout.root, inputs.settings.triton.backends, last if same else {})
+    return precompiled_headers.choose_headers(
+        inputs.checkout.root, inputs.settings.triton.backends, last if same else {}
+    )
 
 
 def last_build(env: str) -> Layer | None:
     """Return the settings of Triton's last build, flags included, so that `install-triton` uses the same.
-
-    A failed or interrupted build counts: its folder is configured that way, and partly compiled.
 
     Args:
         env: name or path of the env file.
@@ -371,6 +374,7 @@ def last_build(env: str) -> Layer | None:
     folder = workspace.default().env(name_of(find(env)))
     attempt, last = receipts.unfinished(folder), last_settings(folder)
     name = f"the last {receipts.succeeded(folder).get('task')}"
+    # A build that failed or was interrupted counts: its folder is configured that way, and partly compiled.
     if attempt and attempt.settings:
         name = f"the last {attempt.task}, which did not finish"
     if last is None:
@@ -385,6 +389,7 @@ def flags_of_last_build(env: str) -> dict[str, Any]:
     if layer is None:
         return {}
     own = {key: value for key, value, _ in explain(load(env, only_shown=True))}
+    # JSON has no tuples, which the settings have.
     last = {key: tuple(value) if isinstance(value, list) else value for key, value in layer[1].items()}
     return {key: value for key, value in last.items() if own.get(key) != value}
 
@@ -499,6 +504,7 @@ def _prepared(plan: Plan, inputs: Inputs, request: LlvmRequest, warnings: tuple[
         f", commit {tree.commit}" if tree.commit else ", commit not recorded"
     )
     pin = f"{request.pin.commit} ({request.pin.file})" if request.pin else "unknown"
+    # An LLVM at the pin is not named in errors, because it cannot be their cause.
     near = words if not_the_pin else ""
     receipt = receipt_of(inputs, request)
     return PreparedBuild(

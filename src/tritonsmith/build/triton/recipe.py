@@ -1,6 +1,6 @@
 """`build-triton`: Triton's CMake configure and build against a given LLVM, era by era.
 
-Components that setup.py would download, taken from registry packages (`configs/toolchain.toml`).
+What upstream's setup.py would download comes from registry packages (`configs/toolchain.toml`).
 """
 
 from __future__ import annotations
@@ -9,11 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tritonsmith.build import cmake, compiler_cache
+from tritonsmith.build import cmake, compiler_cache, precompiled_headers
 from tritonsmith.build.cmake import CmakeTools, Jobs
 from tritonsmith.build.compiler_cache import Folders
 from tritonsmith.build.debug_library import relink
-from tritonsmith.build.triton import precompiled
 from tritonsmith.compiler import debugger_init
 from tritonsmith.core import configs
 from tritonsmith.core.envs.settings import Settings, TritonSettings
@@ -29,127 +28,7 @@ from tritonsmith.facts.python_env import PythonEnv
 from tritonsmith.facts.tools import Compilers
 from tritonsmith.wheels import ptxas, venv
 
-PHASE = "CUDA headers and tools"
-
-
-@dataclass(frozen=True)
-class Component:
-    """A part of CUDA that Triton's build or runtime uses.
-
-    Attributes:
-        name: name of the row in `configs/toolchain.toml`.
-        requirement: the registry package, with its exact version.
-        source: path inside that package, once unpacked.
-        dest: destination in the checkout, where Triton looks for it.
-        variable: environment or CMake variable for its location.
-        tree: whether it is a folder, not a program.
-    """
-
-    name: str
-    requirement: str
-    source: Path
-    dest: Path
-    variable: str
-    tree: bool
-
-
-def components(checkout: TritonCheckout, workspace: Workspace, *, proton: bool) -> tuple[Component, ...]:
-    """Return the components for which a checkout names a version.
-
-    Args:
-        checkout: checkout that names the versions and the destinations.
-        workspace: workspace for unpacked packages.
-        proton: include what only the profiler needs.
-    """
-    versions = dict(checkout.nvidia)
-    parts: list[Component] = []
-    for row in configs.load("toolchain")["component"]:
-        version = versions.get(row["wanted"])
-        if version is None or (row.get("proton") and not proton):
-            continue
-        package, at = ptxas.package_of(row, version)
-        unpacked = workspace.toolchain / f"{package['name']}-{at}"
-        source = unpacked / str(package["path"]).format(major=version_key(at)[0])
-        requirement, dest = f"{package['name']}=={at}", _home(checkout) / row["dest"]
-        parts.append(
-            Component(
-                row["name"],
-                requirement,
-                source,
-                dest,
-                row["variable"],
-                tree=not row["dest"].startswith("bin/"),
-            )
-        )
-    return tuple(parts)
-
-
-def json_prefix(checkout: TritonCheckout, workspace: Workspace) -> Path:
-    """Return a prefix with `include/nlohmann/json.hpp`, for `JSON_SYSPATH`."""
-    table = configs.load("toolchain")["json"]
-    return ptxas.package_folder(_json_requirement(checkout), workspace) / str(table["path"])
-
-
-def toolchain_plan(
-    checkout: TritonCheckout, workspace: Workspace, machine: Machine, python: Path, *, proton: bool
-) -> Plan:
-    """Plan to unpack the packages into the workspace and copy the files to where Triton looks for them.
-
-    The destinations are those that upstream's own setup.py fills; its .gitignore lists them.
-
-    Args:
-        checkout: checkout that names the versions.
-        workspace: workspace for unpacked packages.
-        machine: macOS takes the Linux packages, as upstream does.
-        python: interpreter with pip.
-        proton: include what only the profiler needs.
-    """
-    parts = components(checkout, workspace, proton=proton)
-    requirements = dict.fromkeys((*(part.requirement for part in parts), _json_requirement(checkout)))
-    steps = [
-        ptxas.unpack_step(requirement, workspace, machine, python, PHASE) for requirement in requirements
-    ]
-    steps += [_copy(part, workspace, checkout.root) for part in parts]
-    return Plan("CUDA headers and tools", tuple(steps))
-
-
-def _copy(part: Component, workspace: Workspace, checkout: Path) -> Step:
-    """Copy a component, unless its files are unchanged since the last copy of the same version."""
-    # Comparing 40 MB in every build would be slow, so sizes and time stamps stand for the content. A copy
-    # changes them: the next run compares once more, and later ones skip it.
-    files = (part.dest, *sorted(part.dest.rglob("*"))) if part.dest.is_dir() else (part.dest,)
-    states = [(str(file), *_state(file)) for file in files]
-    stamp = workspace.toolchain / f".copied-{part.name}-{digest(str(part.dest))}"
-    return Copy(
-        part.source,
-        part.dest,
-        part.tree,
-        checkout,
-        phase=PHASE,
-        stamp=Stamp(stamp, digest(str(part.source), states), result=part.dest),
-    )
-
-
-def _state(file: Path) -> tuple[int, int]:
-    """Return size and time stamp; zeros if the file does not exist."""
-    try:
-        status = file.stat()
-    except OSError:
-        return 0, 0
-    return status.st_size, status.st_mtime_ns
-
-
-def _home(checkout: TritonCheckout) -> Path:
-    if checkout.has("nvidia-backend"):
-        return checkout.root / "third_party" / "nvidia" / "backend"
-    return checkout.root / "python" / "triton" / "third_party" / "cuda"
-
-
-def _json_requirement(checkout: TritonCheckout) -> str:
-    table = configs.load("toolchain")["json"]
-    return f"{table['package']}=={checkout.json_version or table['default']}"
-
-
+PHASE_COMPONENTS = "CUDA headers and tools"
 PHASE_CONFIGURE = "configure Triton"
 PHASE_BUILD = "build Triton"
 PHASE_SUSPECTS = "files likely to break with an LLVM near the pin"
@@ -275,7 +154,7 @@ def before_llvm(
     proton: bool,
 ) -> Plan:
     """Plan the steps that do not depend on the LLVM: the env's Python, CUDA headers and tools."""
-    packages = toolchain_plan(checkout, workspace, host, env.python, proton=proton)
+    packages = components_plan(checkout, workspace, host, env.python, proton=proton)
     return venv.plan(env, python, requirements(checkout)) + packages
 
 
@@ -315,11 +194,14 @@ def cache_variables(inputs: Inputs) -> dict[str, str]:
         **_llvm(inputs.llvm),
         **(relink.variables(inputs.after_project) if inputs.after_project else {}),
         **_python(inputs),
-        **precompiled.cache_variables(inputs.precompiled, compiler_cache.relocatable(_folders(inputs))),
+        **precompiled_headers.triton_variables(
+            inputs.precompiled, compiler_cache.relocatable(_folders(inputs))
+        ),
         **_known(checkout, _options(inputs)),
     }
     if settings.sanitizer:
         _sanitize(variables, settings.sanitizer)
+    # Last, so that the user's own arguments win.
     for argument in settings.cmake_args:
         name, _, value = argument.removeprefix("-D").partition("=")
         name = name.partition(":")[0]
@@ -350,7 +232,7 @@ def _launcher(inputs: Inputs) -> tuple[str, ...]:
         precompiled_headers=injected,
         relocated=injected,
     )
-    return (*precompiled.RETRY, *cache) if injected else cache
+    return (*precompiled_headers.RETRY, *cache) if injected else cache
 
 
 def _split(inputs: Inputs) -> bool:
@@ -458,9 +340,6 @@ def _sanitize(variables: dict[str, str], sanitizer: str) -> None:
         variables[name] = f"{variables.get(name, '')} {flag}".strip()
 
 
-# The parts of Triton to build: named targets, or those of a purpose (`--for`).
-
-
 def resolve_targets(settings: TritonSettings, root: Path) -> tuple[str, ...]:
     """Return Ninja's targets; none for all.
 
@@ -476,3 +355,123 @@ def resolve_targets(settings: TritonSettings, root: Path) -> tuple[str, ...]:
         programs = {path.stem for path in (root / "bin").glob("*.cpp")}
         named += tuple(name for name in checkout.lit_programs(root) if name in programs and name not in named)
     return named
+
+
+@dataclass(frozen=True)
+class Component:
+    """A part of CUDA that Triton's build or runtime uses.
+
+    Attributes:
+        name: name of the row in `configs/toolchain.toml`.
+        requirement: the registry package, with its exact version.
+        source: path inside that package, once unpacked.
+        dest: destination in the checkout, where Triton looks for it.
+        variable: environment or CMake variable for its location.
+        tree: whether it is a folder, not a program.
+    """
+
+    name: str
+    requirement: str
+    source: Path
+    dest: Path
+    variable: str
+    tree: bool
+
+
+def components(checkout: TritonCheckout, workspace: Workspace, *, proton: bool) -> tuple[Component, ...]:
+    """Return the components for which a checkout names a version.
+
+    Args:
+        checkout: checkout that names the versions and the destinations.
+        workspace: workspace for unpacked packages.
+        proton: include what only the profiler needs.
+    """
+    versions = dict(checkout.nvidia)
+    parts: list[Component] = []
+    for row in configs.load("toolchain")["component"]:
+        version = versions.get(row["wanted"])
+        # Eras differ in what they use: a part for which the checkout names no version is not needed.
+        if version is None or (row.get("proton") and not proton):
+            continue
+        package, at = ptxas.package_of(row, version)
+        unpacked = workspace.toolchain / f"{package['name']}-{at}"
+        source = unpacked / str(package["path"]).format(major=version_key(at)[0])
+        requirement, dest = f"{package['name']}=={at}", _home(checkout) / row["dest"]
+        parts.append(
+            Component(
+                row["name"],
+                requirement,
+                source,
+                dest,
+                row["variable"],
+                tree=not row["dest"].startswith("bin/"),
+            )
+        )
+    return tuple(parts)
+
+
+def components_plan(
+    checkout: TritonCheckout, workspace: Workspace, machine: Machine, python: Path, *, proton: bool
+) -> Plan:
+    """Plan to unpack the packages into the workspace and copy the files to where Triton looks for them.
+
+    The destinations are those that upstream's own setup.py fills; its .gitignore lists them.
+
+    Args:
+        checkout: checkout that names the versions.
+        workspace: workspace for unpacked packages.
+        machine: macOS takes the Linux packages, as upstream does.
+        python: interpreter with pip.
+        proton: include what only the profiler needs.
+    """
+    parts = components(checkout, workspace, proton=proton)
+    requirements = dict.fromkeys((*(part.requirement for part in parts), _json_requirement(checkout)))
+    steps = [
+        ptxas.unpack_step(requirement, workspace, machine, python, PHASE_COMPONENTS)
+        for requirement in requirements
+    ]
+    steps += [_copy(part, workspace, checkout.root) for part in parts]
+    return Plan("CUDA headers and tools", tuple(steps))
+
+
+def json_prefix(checkout: TritonCheckout, workspace: Workspace) -> Path:
+    """Return a prefix with `include/nlohmann/json.hpp`, for `JSON_SYSPATH`."""
+    table = configs.load("toolchain")["json"]
+    return ptxas.package_folder(_json_requirement(checkout), workspace) / str(table["path"])
+
+
+def _copy(part: Component, workspace: Workspace, checkout: Path) -> Step:
+    """Copy a component, unless its files are unchanged since the last copy of the same version."""
+    # Comparing 40 MB in every build would be slow, so sizes and time stamps stand for the content. A copy
+    # changes them: the next run compares once more, and later ones skip it.
+    files = (part.dest, *sorted(part.dest.rglob("*"))) if part.dest.is_dir() else (part.dest,)
+    states = [(str(file), *_state(file)) for file in files]
+    stamp = workspace.toolchain / f".copied-{part.name}-{digest(str(part.dest))}"
+    return Copy(
+        part.source,
+        part.dest,
+        part.tree,
+        checkout,
+        phase=PHASE_COMPONENTS,
+        stamp=Stamp(stamp, digest(str(part.source), states), result=part.dest),
+    )
+
+
+def _state(file: Path) -> tuple[int, int]:
+    """Return size and time stamp; zeros if the file does not exist."""
+    try:
+        status = file.stat()
+    except OSError:
+        return 0, 0
+    return status.st_size, status.st_mtime_ns
+
+
+def _home(checkout: TritonCheckout) -> Path:
+    if checkout.has("nvidia-backend"):
+        return checkout.root / "third_party" / "nvidia" / "backend"
+    return checkout.root / "python" / "triton" / "third_party" / "cuda"
+
+
+def _json_requirement(checkout: TritonCheckout) -> str:
+    table = configs.load("toolchain")["json"]
+    return f"{table['package']}=={checkout.json_version or table['default']}"

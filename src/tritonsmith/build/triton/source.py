@@ -1,6 +1,6 @@
-"""Locate Triton's sources: a flag, the env file, the checkout around the current folder, or a clone.
+"""Locate Triton's sources, tell what LLVM they need, and follow their pin when it moves.
 
-Editable installs and wheels by pip, both in the build folder of `build-triton`.
+Sources are named by a flag, the env file, or the current folder; otherwise they are cloned.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from tritonsmith.facts.llvm_tree import LlvmTree
 
 PHASE = "Triton sources"
 _VERSION = re.compile(r"^(?:v|release/)?(\d+\.\d+)(?:\.[\dx]+)?$")
+_SHORT = 12  # digits of a commit
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,7 @@ def locate(settings: Settings, workspace: Workspace, cwd: Path) -> TritonSource:
     around = checkouts.enclosing(cwd)
     if source and not is_url:
         return TritonSource(Path(source).expanduser().absolute(), Plan("Triton's sources are present"))
+    # A URL on the command line is a request for a clone; one in the env file only says where to get it.
     if around and not (is_url and from_flag):
         return TritonSource(around, Plan("Triton's sources are present"))
     if not source:
@@ -107,11 +109,6 @@ def request_for_revision(settings: Settings) -> LlvmRequest | None:
     return LlvmRequest(pin, checkout.features_of(row.version), row.version, settings.llvm)
 
 
-# Checkouts whose LLVM pin moved: select the matching LLVM, and explain.
-
-_SHORT = 12  # digits of a commit
-
-
 def right_llvm(
     tree: LlvmTree,
     request: LlvmRequest,
@@ -120,8 +117,6 @@ def right_llvm(
     env: str,
 ) -> LlvmTree:
     """Return the LLVM to build against: that of `setup-mlir`, or one at the new pin if the pin has moved.
-
-    An LLVM that was not at the earlier pin either was a deliberate choice, and stays.
 
     Args:
         tree: the LLVM from `setup-mlir`.
@@ -167,6 +162,7 @@ def newer_archive(receipt: Mapping[str, Any] | None, request: LlvmRequest, env: 
     """
     had, pin = receipt or {}, request.pin
     before = had.get("pin_build")
+    # Receipts of older versions of the tool, and most pins, have no build number: then nothing is known.
     if pin is None or had.get("kind") != "prebuilt" or None in (before, pin.build) or before == pin.build:
         return
     if llvm_tree.same_commit(pin.commit, str(had.get("pin") or "")):

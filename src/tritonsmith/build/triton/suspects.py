@@ -174,7 +174,7 @@ def explain(
     if not known:
         return diagnose.explain(failure, llvm=llvm, pin=pin, dirty=checkout.dirty)
     best = min(known, key=lambda verdict: bool(verdict.unsure))
-    lines = [f"{best.in_words} [{best.id}]", *diagnose.both(llvm, pin)]
+    lines = [f"{best.in_words} [{best.id}]", *diagnose.llvm_and_pin(llvm, pin)]
     for _, error in failed:
         lines += error.lines[:_SHOWN]
     count = len(step.compiled_sources())

@@ -1,7 +1,4 @@
-"""The command that runs again at each save: a task of this tool, or any program.
-
-The files that a command depends on, and the build that it needs, derived from its arguments.
-"""
+"""`watch`: a command that runs again at each save, with the files and the build that it depends on."""
 
 from __future__ import annotations
 
@@ -47,6 +44,12 @@ _PROGRAM = "tritonsmith.core.plan.programs:exec_argv"
 # Python considers bytecode current if the source has the same size and time stamp in seconds: two saves
 # within one second would run the first one's code twice.
 _NO_BYTECODE = {"PYTHONDONTWRITEBYTECODE": "1"}
+GRAPH = "build.ninja"
+_BUILD_TASK = "watch"
+_RUNS = 3  # consecutive runs with saves of one file before we ask whether the command writes it
+_AT_ONCE = 1.0  # seconds after a run in which no person keeps saving
+_OPT = "triton-opt"
+_PYTHON = ("python", "pytest", "py.test")  # prefixes of programs that import Triton
 
 
 class WatchedCommand(Protocol):
@@ -93,6 +96,7 @@ class WatchedTask:
             on_part(parts[-1])
 
         code = self._server.run(self._argv, on_line)
+        # Read at once: the next run writes the same files.
         texts = {str(path): untrusted.read_text(path) for path in files if untrusted.is_file(path)}
         return WatchedRun(code, tuple(parts), texts)
 
@@ -125,23 +129,20 @@ class WatchedProgram:
         return WatchedRun(self._server.run(self._argv, on_line), tuple(parts))
 
 
-# The lit tests of a checkout, as a command that runs again: a table of their results.
-
-
 class WatchedTests:
     """Lit tests of a build.
 
     Args:
         build: the build under test.
-        wanted: regular expression for their names.
+        pattern: regular expression for their names.
 
     Raises:
         FactError: lit is missing, or no test is configured.
     """
 
-    def __init__(self, build: WatchedBuild, wanted: str) -> None:
+    def __init__(self, build: WatchedBuild, pattern: str) -> None:
         program = build.env.venv / "bin" / "lit"
-        self._lit, self._wanted, self._folder = program, wanted, build.folder / "test"
+        self._lit, self._pattern, self._folder = program, pattern, build.folder / "test"
         if not program.is_file():
             hints = ["invoke build-triton installs it into the environment"]
             raise FactError("this environment has no lit", where=program, hints=hints)
@@ -157,7 +158,7 @@ class WatchedTests:
         with files.scratch("lit-") as scratch:
             report = scratch / "tests.json"
             # The results come from lit's JSON and not from its output, whose form depends on the terminal.
-            argv = lit_command(str(self._lit), report, self._folder, wanted=self._wanted)
+            argv = lit_command(str(self._lit), report, self._folder, pattern=self._pattern)
             env = process.changed(os.environ, LIT_ENVIRONMENT)
             code = programs.stream(
                 argv, cwd=self._folder, env=env, on_line=lambda line: output.append(hide(line))
@@ -180,12 +181,6 @@ def _parts(tests: Sequence[LitResult]) -> list[str | Grid]:
         if test.code in FAILED:
             parts += test.output.strip().splitlines()
     return [*parts, ", ".join(f"{number} {code}" for code, number in sorted(counts.items()))]
-
-
-# The build before a command runs again: only what it needs, in a folder that is already configured.
-
-GRAPH = "build.ninja"
-_BUILD_TASK = "watch"
 
 
 @dataclass(frozen=True)
@@ -249,6 +244,7 @@ def build_of(folder: Path, purpose: Purpose, settings: Settings, space: Workspac
         settings: settings that bound the jobs.
         space: the workspace.
     """
+    # A folder that was never configured has no graph, and `watch` does not begin a first build of an hour.
     cache = build_folder.read_cmake_cache(folder) if (folder / GRAPH).is_file() else None
     source = Path(cache.get("CMAKE_HOME_DIRECTORY")) if cache else None
     if source is None or not source.is_dir():
@@ -270,12 +266,6 @@ def stale_files(saved: Iterable[Path]) -> bool:
 
 def _failed(error: SmithError) -> WatchedRun:
     return WatchedRun(1, tuple(console.typed(f"error: {error}").splitlines()), what="build")
-
-
-# The loop: build stale files, run, show, and wait for a save; a save during a run restarts it.
-
-_RUNS = 3  # consecutive runs with saves of one file before we ask whether the command writes it
-_AT_ONCE = 1.0  # seconds after a run in which no person keeps saving
 
 
 def follow(
@@ -357,10 +347,6 @@ class _Attempts:
         result = self._command.run(on_part)
         seconds["run"] = time.monotonic() - began
         return result, seconds
-
-
-_OPT = "triton-opt"
-_PYTHON = ("python", "pytest", "py.test")  # prefixes of programs that import Triton
 
 
 @dataclass(frozen=True)

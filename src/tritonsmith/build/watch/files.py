@@ -21,17 +21,21 @@ from tritonsmith.core import configs, untrusted
 from tritonsmith.core.errors import SmithError
 from tritonsmith.facts import git
 
+_SIGNAL = signal.SIGUSR1
+_MILLISECONDS = 1000
+_LONGEST = 1.0  # seconds for which consecutive saves are collected at most
+
 
 class NamedPaths:
     """Files, and whole folders without what editors, git and Python keep there.
 
     Args:
         paths: the files and folders.
-        wanted: returns whether a command depends on a file of a folder.
+        relevant: returns whether a command depends on a file of a folder.
     """
 
-    def __init__(self, paths: Iterable[Path], wanted: Callable[[Path], bool] = lambda _: True) -> None:
-        self._paths, self._wanted = frozenset(paths), wanted
+    def __init__(self, paths: Iterable[Path], relevant: Callable[[Path], bool] = lambda _: True) -> None:
+        self._paths, self._relevant = frozenset(paths), relevant
 
     def folders(self) -> frozenset[Path]:
         """Return the folders to watch."""
@@ -49,7 +53,7 @@ class NamedPaths:
             return True
         for folder in self._paths.intersection(path.parents):
             inner = path.relative_to(folder)
-            return matters(inner) and self._wanted(path) and not untrusted.is_dir(path)
+            return matters(inner) and self._relevant(path) and not untrusted.is_dir(path)
         return False
 
 
@@ -68,18 +72,9 @@ def matters(path: Path) -> bool:
 def _folders(top: Path) -> Iterator[Path]:
     never = configs.load("watch")["never"]["folders"]
     for folder, inner, _ in os.walk(top):
+        # os.walk descends into what this list still names.
         inner[:] = [name for name in inner if name not in never]
         yield Path(folder)
-
-
-# Saved files, as they come: a thread watches folders, and reports relevant saves to the main thread.
-#
-# The main thread waits for a save, or is interrupted by one as by ^C: so whatever it is doing is stopped by
-# the same code that stops it at ^C.
-
-_SIGNAL = signal.SIGUSR1
-_MILLISECONDS = 1000
-_LONGEST = 1.0  # seconds for which consecutive saves are collected at most
 
 
 class SavedError(KeyboardInterrupt):
@@ -111,6 +106,8 @@ class Saves:
         self._ended = 0  # nanoseconds since 1970: end of the last run
         self._digests: dict[Path, bytes] = {}
         self._main = threading.main_thread().ident or 0
+        # The main thread waits for a save, or is interrupted by one as by ^C: whatever it does then is
+        # stopped by the code that stops it at ^C.
         self._thread = threading.Thread(target=self._watch, name="saves", daemon=True)
 
     def __enter__(self) -> Self:
@@ -230,47 +227,46 @@ class Saves:
         signal.pthread_kill(self._main, _SIGNAL)
 
 
-# The files of a source tree, as git sees them: tracked, or new and not ignored.
-
-
 class TreeFiles:
     """The files of a folder under git that a command may depend on.
 
     Args:
         root: the folder.
         files: its files.
-        wanted: tells whether a command depends on a file.
+        relevant: tells whether a command depends on a file.
     """
 
-    def __init__(self, root: Path, files: frozenset[Path], wanted: Callable[[Path], bool]) -> None:
-        self._root, self._files, self._wanted = root, files, wanted
+    def __init__(self, root: Path, files: frozenset[Path], relevant: Callable[[Path], bool]) -> None:
+        self._root, self._files, self._relevant = root, files, relevant
 
     def folders(self) -> frozenset[Path]:
         """Return the folders to watch; build and cache folders are not among them if git ignores them."""
         inner = {path.parent for path in self._files}
+        # A new file may appear in a folder that has only subfolders so far.
         between = {folder for path in inner for folder in path.parents if folder.is_relative_to(self._root)}
         return frozenset((self._root, *inner, *between))
 
     def select(self, paths: Iterable[Path]) -> frozenset[Path]:
         """Select the paths that are such files, before the change or after it."""
         changed, before = frozenset(paths), self._files
+        # Only a name that git has not listed yet needs another run of git, which takes long in a large tree.
         if any(matters(path.relative_to(self._root)) for path in self._strange(changed)):
             self._files = _listed(self._root) or before
-        return frozenset(filter(self._wanted, (changed & before) | (self._files - before)))
+        return frozenset(filter(self._relevant, (changed & before) | (self._files - before)))
 
     def _strange(self, paths: Iterable[Path]) -> list[Path]:
         return [path for path in paths if path not in self._files and path.is_relative_to(self._root)]
 
 
-def files_of_tree(root: Path, wanted: Callable[[Path], bool] = lambda _: True) -> WatchedFiles:
+def files_of_tree(root: Path, relevant: Callable[[Path], bool] = lambda _: True) -> WatchedFiles:
     """Return the files of a folder; without git, all but those that editors and Python keep there.
 
     Args:
         root: the folder.
-        wanted: tells whether a command depends on a file.
+        relevant: tells whether a command depends on a file.
     """
     files = _listed(root)
-    return NamedPaths([root], wanted) if files is None else TreeFiles(root, files, wanted)
+    return NamedPaths([root], relevant) if files is None else TreeFiles(root, files, relevant)
 
 
 def _listed(root: Path) -> frozenset[Path] | None:
@@ -279,9 +275,6 @@ def _listed(root: Path) -> frozenset[Path] | None:
         return None
     names = (Path(name) for name in answer.out.split("\0") if name)
     return frozenset(path for name in names if matters(name) and (path := root / name).exists())
-
-
-# The Python files that a file imports, if they lie beside it; they are parsed, never run.
 
 
 class PythonFiles:

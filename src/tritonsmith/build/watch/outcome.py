@@ -23,6 +23,8 @@ from tritonsmith.ir.normalize import diff as normalize_diff
 ARROW = " → "
 _CONTEXT = 2  # lines around a change
 _MLIR = ".mlir"
+_NAMED = 3  # saved files in a line
+_LONGEST = 200  # lines of a diff on the screen
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,7 @@ def _by_title(grids: Iterable[Grid]) -> dict[tuple[str, int], Grid]:
 
 def _texts(path: Path, before: str, after: str) -> tuple[str, ...]:
     """Return the difference of two files; for IR, regardless of the names of values and locations."""
+    # One new operation renumbers all values behind it.
     if path.suffix == _MLIR and before and after:
         return normalize_diff.of(before, after, "mlir").lines
     return tuple(_lines(before.splitlines(), after.splitlines()))
@@ -114,6 +117,7 @@ def _texts(path: Path, before: str, after: str) -> tuple[str, ...]:
 
 def _lines(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
     """Yield a unified diff without the lines for file names; changed lines are as they were printed."""
+    # difflib asks for equality, and prints what it was given: lines that differ in times are equal to it.
     old, new = ([_Line(line) for line in lines] for lines in (before, after))
     delta = difflib.unified_diff(old, new, lineterm="", n=_CONTEXT)
     return (
@@ -151,6 +155,7 @@ def _rows(grid: Grid | None) -> dict[tuple[str, ...], dict[str, str]]:
     heads = [column.head.plain for column in grid.columns]
     for row in grid.rows:
         key = tuple(cell.plain for cell in row[: grid.keys])
+        # Rows with the same key are told apart by their order.
         number = sum(1 for known in cells_of if known[:-1] == key)
         cells_of[*key, str(number)] = {
             head: cell.plain
@@ -205,12 +210,6 @@ def _table() -> Mapping[str, list[str]]:
     return patterns
 
 
-# The output of `watch`: all of the first run, and of each later one the differences.
-
-_NAMED = 3  # saved files in a line
-_LONGEST = 200  # lines of a diff on the screen
-
-
 class WatchReport:
     """Prints runs, one after the other."""
 
@@ -225,31 +224,31 @@ class WatchReport:
             _print(part)
             sys.stdout.flush()  # for a reader at the end of a pipe
 
-    def run(self, made: WatchedRun, saved: Iterable[Path], seconds: Mapping[str, float]) -> None:
+    def run(self, outcome: WatchedRun, saved: Iterable[Path], seconds: Mapping[str, float]) -> None:
         """Print the end of a run.
 
         Args:
-            made: the outcome.
+            outcome: the outcome.
             saved: the files that were saved before it.
             seconds: the duration of each part.
         """
         # Compared with the last run of the same kind: after an error that was corrected, the difference to
         # the last good run is what one wants to see.
-        last, alike = self._last, self._by_verdict.get(made.verdict)
-        self._last, self._by_verdict[made.verdict] = made, made
-        known = replace(alike or replace(made, files={}), files=self._files)
-        self._files = {**self._files, **made.files}
+        last, alike = self._last, self._by_verdict.get(outcome.verdict)
+        self._last, self._by_verdict[outcome.verdict] = outcome, outcome
+        known = replace(alike or replace(outcome, files={}), files=self._files)
+        self._files = {**self._files, **outcome.files}
         if last is None:
             # A build's lines are not printed as they arrive.
-            if made.what:
-                _print_all(made)
-            _say(made, made.verdict, seconds)
+            if outcome.what:
+                _print_all(outcome)
+            _say(outcome, outcome.verdict, seconds)
             sys.stdout.flush()
             return
-        change = compare(known, made)
-        _say(made, _sentence(last, made, change, new=alike is None), seconds, saved)
+        change = compare(known, outcome)
+        _say(outcome, _sentence(last, outcome, change, new=alike is None), seconds, saved)
         if alike is None:
-            _print_new(last, made)
+            _print_new(last, outcome)
         for grid in change.grids:
             _print(grid)
         for name, lines in change.diffs.items():

@@ -1,13 +1,9 @@
-"""Add a worktree to the user's clone, or to the tool's own.
+"""Add a worktree to the user's clone or to the tool's own, with a record and an environment of its name.
 
-The worktree is checked out under a temporary name and renamed when it is complete, so a killed run leaves
-a folder in which nobody works; the next `add` or `remove` deletes it.
-
-The tool's memory of a worktree: a record and an env file of its name, in the workspace.
-
-worktrees/NAME.json  the worktree and its repository; written first, removed last
+A worktree is three things in the workspace:
+worktrees/NAME.json     its record, with the repository; written first, removed last
 worktrees/NAME.toml     its env file, which inherits from another environment
-worktrees/NAME/   the worktree itself, if it belongs to the tool
+worktrees/NAME/         the worktree itself, if the clone is the tool's
 """
 
 from __future__ import annotations
@@ -38,6 +34,11 @@ from tritonsmith.facts import checkout, git, git_worktrees, llvm_tree
 
 SCHEMA = 1
 PHASE = "worktree"
+_NAME = re.compile(r"\w[\w.+-]*")
+_HASH = re.compile(r"[0-9a-f]{40}")
+_UNWRITABLE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")  # not allowed in a TOML string
+_SHOWN = 12  # digits of a commit in a name
+_ANOTHER_FETCHES = 900.0  # seconds to wait for another run's fetch: Triton's history over a slow line
 
 
 @dataclass(frozen=True)
@@ -156,13 +157,6 @@ def _read(path: Path) -> WorktreeRecord:
     return record
 
 
-_NAME = re.compile(r"\w[\w.+-]*")
-_HASH = re.compile(r"[0-9a-f]{40}")
-_UNWRITABLE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")  # not allowed in a TOML string
-_SHOWN = 12  # digits of a commit in a name
-_ANOTHER_FETCHES = 900.0  # seconds to wait for another run's fetch: Triton's history over a slow line
-
-
 @dataclass(frozen=True)
 class WorktreeRequest:
     """A worktree to add.
@@ -235,6 +229,7 @@ def own_clone(url: str, space: Workspace) -> TritonClone:
     settings = {
         "remote.origin.url": remote.url,
         "remote.origin.fetch": "+refs/heads/*:refs/remotes/origin/*",
+        # A partial clone: git fetches the content of a file when it is checked out.
         "remote.origin.promisor": "true",
         "remote.origin.partialclonefilter": "blob:none",
     }
@@ -328,6 +323,7 @@ def prepare(request: WorktreeRequest, clone: TritonClone, space: Workspace) -> P
     flags.pop("llvm.dir", None)
     text = record.env_text(wheel=bool(base.triton.wheel), flags=flags)
     steps = (
+        # The record first: what a killed run leaves can then be completed or removed.
         Write(file(space, name), record.render(), phase=PHASE),
         *checkout,
         Write(env_file(space, name), text, phase=PHASE),
@@ -376,6 +372,7 @@ def discard(record: WorktreeRecord) -> tuple[Step, ...]:
         return ()
     # `--force` twice, for one that an interrupted `add` left locked.
     remove = record.git("worktree", "remove", "--force", "--force", str(partial))
+    # git refuses to remove a worktree whose `.git` file is gone, until it has repaired it.
     headless = partial.exists() and not (partial / ".git").exists()
     return (record.git("worktree", "repair"), remove) if headless else (remove,)
 
@@ -386,6 +383,8 @@ def _branch(request: WorktreeRequest, clone: TritonClone, *, again: bool) -> tup
     Raises:
         UsageError: the new branch exists; `again` tells that a killed run may have created it.
     """
+    # A branch that is checked out follows later commits; a tag, or a branch that is taken, gives a detached
+    # HEAD.
     name = request.branch or request.ref
     repository = clone.repository
     exists = bool(git_worktrees.commit_of(repository, f"refs/heads/{name}"))
@@ -458,9 +457,6 @@ def _no_ref(ref: str, clone: TritonClone) -> FactError:
     return FactError(f"this clone has no commit {ref!r}", where=where, hints=hints)
 
 
-# The LLVM of a worktree's environment, if one exists: in the store, or from the inherited environment.
-
-
 def take_llvm(record: WorktreeRecord, running: Session) -> bool:
     """Give the environment an existing LLVM; return False if there is none, or not all of it.
 
@@ -477,6 +473,7 @@ def take_llvm(record: WorktreeRecord, running: Session) -> bool:
     provider = llvm.provider
     if provider not in ("auto", "store"):
         return False
+    # The store first: its LLVM is at the pin of this commit, and needs no flag to be accepted.
     if _take(record, running, {"llvm.provider": "store"}):
         return True
     prefix, pin_then = _installed(running.space.env(settings.load(record.env).name))

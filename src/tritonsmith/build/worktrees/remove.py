@@ -1,7 +1,4 @@
-"""Remove a worktree with its environment, unless work would be lost.
-
-The worktrees that the tool remembers: their pins, builds and sizes.
-"""
+"""List the tool's worktrees, and remove one with its environment unless work would be lost."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from typing import Any, Literal
 import psutil
 
 from tritonsmith.build.llvm import prebuilt
-from tritonsmith.build.store import list_ as store_list
+from tritonsmith.build.store import housekeeping
 from tritonsmith.build.store import store as stores
 from tritonsmith.build.triton.source import request_for
 from tritonsmith.build.worktrees import add
@@ -33,6 +30,8 @@ from tritonsmith.facts.git_worktrees import LinkedWorktree, UniqueWork
 
 # Programs that wait in a folder and lose nothing if it is deleted.
 _IDLE = frozenset({"bash", "clangd", "dash", "fish", "ksh", "screen", "sh", "sshd", "tcsh", "tmux", "zsh"})
+LlvmState = Literal["ready", "in the store", "in the store, in part", "missing", "unknown"]
+BuildState = Literal["built", "outdated", "unfinished", "not built"]
 
 
 @dataclass(frozen=True)
@@ -82,6 +81,7 @@ def prepare(record: WorktreeRecord, space: Workspace, environ: Mapping[str, str]
         *(() if half else add.discard(record)),
         *steps,
         Remove((env.path,), space.root, phase=PHASE),
+        # The record goes last: without it, nothing could finish what a killed run began.
         Remove(
             (records.env_file(space, record.name), records.file(space, record.name)), space.root, phase=PHASE
         ),
@@ -136,6 +136,7 @@ def _work(tree: LinkedWorktree) -> Iterator[UniqueWork]:
     try:
         yield from git_worktrees.unique_work(tree)
     except FactError as error:
+        # What git cannot tell counts as work that would be lost.
         yield UniqueWork(error.what, (error.why,) if error.why else ())
 
 
@@ -224,10 +225,6 @@ def _busy(*folders: Path) -> Iterator[str]:
             )
 
 
-LlvmState = Literal["ready", "in the store", "in the store, in part", "missing", "unknown"]
-BuildState = Literal["built", "outdated", "unfinished", "not built"]
-
-
 @dataclass(frozen=True)
 class WorktreeRow:
     """A worktree and its state.
@@ -266,7 +263,7 @@ def rows(space: Workspace) -> tuple[WorktreeRow, ...]:
 
 def _row(record: WorktreeRecord, space: Workspace) -> WorktreeRow:
     env = space.env(record.name)
-    size = store_list.on_disk(record.folder) + store_list.on_disk(env.path)
+    size = housekeeping.on_disk(record.folder) + housekeeping.on_disk(env.path)
     try:
         if not git_worktrees.at(Path(record.repository), record.folder) or not record.folder.is_dir():
             return WorktreeRow(record, _unusable(record), bytes=size)
@@ -320,9 +317,9 @@ def _built(env: EnvDir, checkout: TritonCheckout) -> BuildState:
     return "built" if same else "outdated"
 
 
-def as_json(found: tuple[WorktreeRow, ...], now: float) -> dict[str, Any]:
+def as_json(worktrees: tuple[WorktreeRow, ...], now: float) -> dict[str, Any]:
     """Return the worktrees as JSON data."""
-    return {"schema": records.SCHEMA, "worktrees": [_as_json(row, now) for row in found]}
+    return {"schema": records.SCHEMA, "worktrees": [_as_json(row, now) for row in worktrees]}
 
 
 def _as_json(row: WorktreeRow, now: float) -> dict[str, Any]:

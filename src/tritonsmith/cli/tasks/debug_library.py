@@ -116,7 +116,7 @@ def _check(
 
 
 def _tell(outcome: PreparedDebugLibrary) -> None:
-    output.notes(outcome.found)
+    output.notes(outcome.locations)
     for operation in outcome.operations:
         name, sources = operation.library.name, operation.library.sources
         only = operation.replacement.objects

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from invoke.context import Context
 
 from tritonsmith.build.editors import command, merged_files
-from tritonsmith.build.editors import project as containers
+from tritonsmith.build.editors import container as containers
 from tritonsmith.build.triton import commands
 from tritonsmith.cli.tasks import output
 from tritonsmith.cli.tasks.option_fields import again, flag, word
@@ -49,7 +49,7 @@ def editor_(
         for conflict in file.conflicts:
             console.warn(
                 f"{file.name}: {conflict.path} stays {conflict.value!r}; "
-                f"for this build: {conflict.wanted!r} (--force)"
+                f"for this build: {conflict.ours!r} (--force)"
             )
     for name, how in project.missing.items():
         console.warn(f"no {name}: {how}")

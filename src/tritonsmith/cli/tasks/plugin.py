@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 from invoke.context import Context
 
-from tritonsmith.build import plugins
-from tritonsmith.build.scaffold import new_pass
-from tritonsmith.build.scaffold.new_pass import PluginRequest
+from tritonsmith.build import new_pass, plugins
+from tritonsmith.build.new_pass import PluginRequest
 from tritonsmith.build.worktrees import add
 from tritonsmith.cli.tasks import output
 from tritonsmith.cli.tasks.option_fields import again, flag, word
@@ -26,7 +25,7 @@ from tritonsmith.core.ui import console, tables
 from tritonsmith.facts import installed_tritons, machine
 
 if TYPE_CHECKING:
-    from tritonsmith.build.scaffold.new_pass import NewPass
+    from tritonsmith.build.new_pass import NewPass
     from tritonsmith.core.ui.tables import Grid
 
 

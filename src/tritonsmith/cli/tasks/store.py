@@ -9,12 +9,7 @@ from typing import TYPE_CHECKING
 
 from invoke.context import Context
 
-from tritonsmith.build.store import list_
-from tritonsmith.build.store import list_ as store_gc
-from tritonsmith.build.store import list_ as store_verify
-from tritonsmith.build.store import transfer as store_adopt
-from tritonsmith.build.store import transfer as store_export
-from tritonsmith.build.store import transfer as store_import_
+from tritonsmith.build.store import describe_tree, housekeeping, transfer
 from tritonsmith.build.store.store import open_store
 from tritonsmith.cli.tasks import output
 from tritonsmith.cli.tasks.option_fields import flag, word
@@ -29,7 +24,7 @@ from tritonsmith.doctor.caches import clear
 from tritonsmith.facts import machine
 
 if TYPE_CHECKING:
-    from tritonsmith.build.store.list_ import PreparedGc, StoreListing, StoreRow
+    from tritonsmith.build.store.housekeeping import PreparedGc, StoreListing, StoreRow
     from tritonsmith.build.store.store import Store
     from tritonsmith.core.plan import Plan
 
@@ -41,9 +36,9 @@ _ENTRIES = flag("only this entry (repeatable)", ())
 @task(tables=True, name="list")
 def listing(context: Context, which: StoreOptions, json: bool = JSON) -> None:
     """List the LLVMs in the store, and who uses them."""
-    found = list_.make(_store(which), workspace.default(), time.time())
+    found = housekeeping.list_entries(_store(which), workspace.default(), time.time())
     if json:
-        console.out().print_json(data=list_.as_json(found))
+        console.out().print_json(data=found.as_json())
     else:
         listed(found)
 
@@ -59,7 +54,7 @@ def verify(
     """Verify the LLVMs in the store against their manifests."""
     shelf = _store(which)
     entries = [shelf.entry(one) for one in name] if name else list(shelf.entries())
-    results = {entry.name: store_verify.problems(entry, quick=quick) for entry in entries}
+    results = {entry.name: describe_tree.problems(entry, quick=quick) for entry in entries}
     if json:
         console.out().print_json(data={"schema": 1, "store": str(shelf.root), "problems": results})
     elif not results:
@@ -87,11 +82,11 @@ def gc(
 ) -> None:
     """Delete unused LLVMs, the least recently used first."""
     most = compression.size(max_size) if max_size else None
-    limits = store_gc.GcLimits(most, clear.age(older_than), name)
-    found = list_.make(_store(which), workspace.default(), time.time())
-    prepared = store_gc.prepare(found, limits)
+    limits = housekeeping.GcLimits(most, clear.age(older_than), name)
+    found = housekeeping.list_entries(_store(which), workspace.default(), time.time())
+    prepared = housekeeping.prepare_gc(found, limits)
     if json:
-        console.out().print_json(data=store_gc.gc_as_json(prepared))
+        console.out().print_json(data=prepared.as_json())
     elif dry_run:
         output.plan(prepared.plan)
     else:
@@ -101,7 +96,7 @@ def gc(
     if not output.agreed(f"Delete {byte_size(prepared.freed)}?", yes=yes):
         raise SmithError("nothing was deleted")
     _run("store.gc", prepared.plan)
-    left = store_gc.stayed(prepared, found)
+    left = housekeeping.still_there(prepared, found.store)
     output.notes(f"{row.entry.name} was kept: it is in use now" for row in left)
     freed = prepared.freed - sum(row.bytes or 0 for row in left)
     if not json:
@@ -118,7 +113,7 @@ def adopt(
 ) -> None:
     """Register an existing LLVM build in the store, in place."""
     shelf = _store(which)
-    manifest, plan = store_adopt.adopt(shelf, path, machine.read(), name)
+    manifest, plan = transfer.adopt(shelf, path, machine.read(), name)
     output.warnings(plan.notes)
     if dry_run:
         output.plan(plan)
@@ -132,7 +127,7 @@ def adopt(
 def forget(context: Context, which: StoreOptions, name: str = _ENTRY, dry_run: bool = DRY_RUN) -> None:
     """Remove an adopted LLVM from the store's list."""
     shelf = _store(which)
-    plan = store_adopt.forget(shelf, shelf.entry(name))
+    plan = transfer.forget(shelf, shelf.entry(name))
     if dry_run:
         output.plan(plan)
         return
@@ -151,7 +146,7 @@ def export(
 ) -> None:
     """Pack an LLVM of the store into one relocatable archive."""
     shelf = _store(which)
-    found = store_export.prepare_export(shelf.entry(name), dest, workspace.default(), machine.read())
+    found = transfer.prepare_export(shelf.entry(name), dest, workspace.default(), machine.read())
     output.notes(found.notes)
     if dry_run:
         output.plan(found.plan)
@@ -173,20 +168,20 @@ def import_(
 ) -> None:
     """Unpack an archive of store.export into the store."""
     shelf, space = _store(which), workspace.default()
-    found = store_import_.locate(source, space, sha256)
+    found = transfer.locate(source, space, sha256)
     if found.fetched and dry_run:
         output.plan(found.plan)
         console.note("the rest depends on the content of the archive")
         return
     if not dry_run:
         _run("store.import", found.plan)
-    prepared = store_import_.prepare_import(found, shelf, space, machine.read(), force=force)
+    prepared = transfer.prepare_import(found, shelf, space, machine.read(), force=force)
     name = prepared.manifest.name
     if dry_run:
         output.plan(prepared.plan)
         return
     with shelf.hold(name, purpose=f"store.import {source}"):
-        prepared = store_import_.prepare_import(found, shelf, space, machine.read(), force=force)
+        prepared = transfer.prepare_import(found, shelf, space, machine.read(), force=force)
         _run("store.import", prepared.plan)
     console.out().print(
         f"{'already there' if prepared.there else 'imported'}: {shelf.path(name)}", markup=False
@@ -236,7 +231,7 @@ def _cells(row: StoreRow, now: float) -> list[str]:
         lines.append(f"  {row.entry.status}")
     lines += [f"  used by {name}" for name in dict.fromkeys(use.in_words for use in row.uses)]
     size = "" if row.bytes is None else byte_size(row.bytes)
-    return ["\n".join(lines), size, short_age(now - row.made)]
+    return ["\n".join(lines), size, short_age(now - row.created)]
 
 
 def to_delete(prepared: PreparedGc, found: StoreListing) -> None:

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from tests.unit.build import made
-from tritonsmith.build.editors import project
+from tritonsmith.build.editors import container
 from tritonsmith.build.triton import recipe
 from tritonsmith.core.errors import FactError
 from tritonsmith.core.plan import Write
 
 
 def _texts(version: str) -> dict[str, str]:
-    plan = project.plan(made.inputs(version), made.python(), "12.11", Path("/out"))
+    plan = container.plan(made.inputs(version), made.python(), "12.11", Path("/out"))
     steps = [step for step in plan.steps if isinstance(step, Write)]
     assert len(steps) == len(plan.steps)
     return {step.path.relative_to("/out").as_posix(): step.text for step in steps}
@@ -65,4 +65,4 @@ def test_what_no_package_brings_is_refused(what: str) -> None:
     else:
         inputs = made.inputs(compilers=made.compilers("macos"))
     with pytest.raises(FactError, match="cannot be put into a container"):
-        project.plan(inputs, made.python(), debian, Path("/out"))
+        container.plan(inputs, made.python(), debian, Path("/out"))

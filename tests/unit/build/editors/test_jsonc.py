@@ -60,7 +60,7 @@ def test_another_value_stays_unless_forced() -> None:
     wanted = {"a": {"b": [1]}, "list": [{"label": "t", "args": ["2"]}]}
     after, conflicts = merged_files.merge(before, wanted)
     assert after == before
-    assert [(one.path, one.value, one.wanted) for one in conflicts] == [
+    assert [(one.path, one.value, one.ours) for one in conflicts] == [
         ("a/b", [1, 2], [1]),
         ("list/t/args", ["1"], ["2"]),
     ]

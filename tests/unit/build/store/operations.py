@@ -23,12 +23,11 @@ import zstandard  # noqa: F401 - before the fork, as everything else
 
 from tests.unit.build.store import made
 from tests.unit.core.plan import thin
-from tritonsmith.build.store import describe_tree, list_, transfer
-from tritonsmith.build.store import list_ as store_gc
+from tritonsmith.build.store import describe_tree, housekeeping, transfer
 from tritonsmith.build.store import transfer as store_adopt
 from tritonsmith.build.store import transfer as store_export
-from tritonsmith.build.store.list_ import GcLimits
-from tritonsmith.build.store.store import Store, me, register_lease
+from tritonsmith.build.store.housekeeping import GcLimits
+from tritonsmith.build.store.store import Store, register_user, this_user
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.plan import Plan
 from tritonsmith.core.plan.runner import Runner
@@ -83,8 +82,8 @@ def publish(root: Path) -> None:
                 space,
                 Plan("publish", store.publish(describe_tree.manifest("built", "built", tree, made.MACHINE))),
             )
-        user = me(space.env("dev"), None, "built")
-        run(space, Plan("register", register_lease(store, user)))
+        user = this_user(space.env("dev"), None, "built")
+        run(space, Plan("register", register_user(store, user)))
         made.receipt(space, "dev", store.path("built"))
 
 
@@ -118,20 +117,20 @@ def gc(root: Path) -> None:
     """`store.gc` of everything that is not in use."""
     space, store = world(root)
     later = time.time() + 10 * 86400
-    run(space, store_gc.prepare(list_.make(store, space, later), GcLimits()).plan)
+    run(space, housekeeping.prepare_gc(housekeeping.list_entries(store, space, later), GcLimits()).plan)
 
 
 def gc_now(root: Path) -> None:
     """`store.gc --older-than 0s`."""
     space, store = world(root)
-    found = list_.make(store, space, time.time())
-    run(space, store_gc.prepare(found, GcLimits(older_than=0.0)).plan)
+    found = housekeeping.list_entries(store, space, time.time())
+    run(space, housekeeping.prepare_gc(found, GcLimits(older_than=0.0)).plan)
 
 
 def use(root: Path) -> None:
     """As `setup-mlir` does that found an entry: it registers, and fails if the entry is gone by then."""
     space, store = world(root)
-    run(space, Plan("use", register_lease(store, me(space.env("late"), None, "far"))))
+    run(space, Plan("use", register_user(store, this_user(space.env("late"), None, "far"))))
 
 
 def adopt(root: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from tests.unit.build.store import made, operations
 from tests.unit.core.plan import thin
 from tests.unit.facts import fakes
-from tritonsmith.build.store import describe_tree, list_
+from tritonsmith.build.store import describe_tree
 from tritonsmith.build.store import transfer as store_adopt
 from tritonsmith.build.store.describe_tree import Known
 from tritonsmith.build.store.entry import Closure, Compiler, LlvmNeeds, StoreEntry, StoreManifest
@@ -131,7 +131,7 @@ def changed(entry: StoreEntry, **changes: object) -> StoreEntry:
 
 
 def test_a_whole_one(built: StoreEntry) -> None:
-    assert list_.problems(built) == ()
+    assert describe_tree.problems(built) == ()
 
 
 @pytest.mark.parametrize(
@@ -146,15 +146,15 @@ def test_a_whole_one(built: StoreEntry) -> None:
     ],
 )
 def test_a_tree_that_is_another(built: StoreEntry, changes: dict[str, object], words: str) -> None:
-    assert list_.problems(changed(built, **changes)) == (words,)
+    assert describe_tree.problems(changed(built, **changes)) == (words,)
 
 
 def test_another_commit(built: StoreEntry) -> None:
     header = built.path / "include" / "llvm" / "Support" / "VCSRevision.h"
     header.parent.mkdir(parents=True)
     header.write_text(f'#define LLVM_REVISION "{made.COMMIT}"\n')
-    assert list_.problems(changed(built, commit=made.COMMIT)) == ()
-    assert "commit: the manifest says" in list_.problems(changed(built, commit="f" * 40))[0]
+    assert describe_tree.problems(changed(built, commit=made.COMMIT)) == ()
+    assert "commit: the manifest says" in describe_tree.problems(changed(built, commit="f" * 40))[0]
 
 
 def test_archives_that_are_not_whole(built: StoreEntry) -> None:
@@ -162,7 +162,7 @@ def test_archives_that_are_not_whole(built: StoreEntry) -> None:
     (lib / "libNone.a").write_text("none")
     (lib / "libCut.a").write_bytes((lib / "libLLVMSupport.a").read_bytes()[:100])
     (lib / "obj" / "A.cpp.o").unlink()
-    problems = list_.problems(changed(built, libraries=("libLLVMSupport.a", "libMLIRIR.a")))
+    problems = describe_tree.problems(changed(built, libraries=("libLLVMSupport.a", "libMLIRIR.a")))
     assert problems == (
         "lib/libMLIRIR.a is missing",
         "lib/libCut.a: libCut.a is truncated: a member ends after the end of the file",
@@ -174,17 +174,17 @@ def test_archives_that_are_not_whole(built: StoreEntry) -> None:
 def test_files_that_were_changed_since_they_were_imported(built: StoreEntry) -> None:
     sums = built.path / CHECKSUMS
     sums.write_text(json.dumps({"schema": 1, "sha256": {"bin/FileCheck": "0" * 64, "gone": "0" * 64}}))
-    assert list_.problems(built) == (
+    assert describe_tree.problems(built) == (
         "bin/FileCheck was changed since it was imported",
         "gone: No such file or directory",
     )
-    assert list_.problems(built, quick=True) == ()
+    assert describe_tree.problems(built, quick=True) == ()
     sums.write_text("{")
-    assert "cannot read" in list_.problems(built)[0]
+    assert "cannot read" in describe_tree.problems(built)[0]
 
 
 def test_one_that_is_not_ready() -> None:
-    assert list_.problems(StoreEntry("x", Path("/x"), "unfinished", None, "half")) == ("half",)
+    assert describe_tree.problems(StoreEntry("x", Path("/x"), "unfinished", None, "half")) == ("half",)
 
 
 def test_adopting_and_forgetting(store: Store, space: Workspace, tmp_path: Path) -> None:
@@ -298,7 +298,7 @@ def test_one_that_was_built_anew_is_not_given_out_until_it_is_adopted_again(
     assert (entry.status, entry.manifest) == ("changed", manifest)
     assert f"invoke store.import --in-place '{tree}'" in entry.problem
     assert store.find(LlvmNeeds()).entry is None
-    assert list_.problems(entry) == (entry.problem,)
+    assert describe_tree.problems(entry) == (entry.problem,)
     adopt(store, space, tree)
     assert store.entry(manifest.name).status == "ready"
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.unit.build.store import made
-from tritonsmith.build.store import list_
-from tritonsmith.build.store.list_ import GcLimits, PreparedGc
+from tritonsmith.build.store import housekeeping
+from tritonsmith.build.store.housekeeping import GcLimits, PreparedGc
 from tritonsmith.build.store.store import Store
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import UsageError
@@ -32,7 +32,7 @@ def full(store: Store, space: Workspace, tmp_path: Path) -> Store:
 
 
 def decide(store: Store, space: Workspace, limits: GcLimits = GcLimits()) -> PreparedGc:  # noqa: B008 - frozen
-    return list_.prepare(list_.make(store, space, time.time()), limits)
+    return housekeeping.prepare_gc(housekeeping.list_entries(store, space, time.time()), limits)
 
 
 def going(prepared: PreparedGc) -> list[str]:
@@ -50,11 +50,11 @@ def test_all_that_nobody_uses_goes_the_least_recently_used_first(full: Store, sp
     assert 2 * SIZE <= prepared.freed < 3 * SIZE
     made.act(space, *prepared.plan.steps)
     assert {entry.name for entry in full.entries()} == {"busy", "theirs", "half"}
-    assert list_.stayed(prepared, list_.make(full, space, time.time())) == ()
+    assert housekeeping.still_there(prepared, full) == ()
 
 
 def test_until_there_is_room(full: Store, space: Workspace) -> None:
-    total = list_.make(full, space, time.time()).bytes
+    total = housekeeping.list_entries(full, space, time.time()).bytes
     assert going(decide(full, space, GcLimits(max_bytes=total))) == []
     assert going(decide(full, space, GcLimits(max_bytes=total - 1))) == ["oldest"]
     assert going(decide(full, space, GcLimits(max_bytes=SIZE))) == ["oldest", "older"]
@@ -74,8 +74,8 @@ def test_by_name(full: Store, space: Workspace) -> None:
 
 
 def test_half_an_entry_goes_in_the_end(full: Store, space: Workspace) -> None:
-    later = list_.make(full, space, time.time() + 2 * DAY)
-    assert "half" in going(list_.prepare(later, GcLimits()))
+    later = housekeeping.list_entries(full, space, time.time() + 2 * DAY)
+    assert "half" in going(housekeeping.prepare_gc(later, GcLimits()))
 
 
 def test_what_stopped_runs_left_goes_as_well(store: Store, space: Workspace) -> None:
@@ -93,12 +93,12 @@ def test_one_that_is_used_by_the_time_of_the_deletion_stays(full: Store, space: 
     prepared = decide(full, space)
     (full.users / "x.json").write_text(json.dumps({"entry": "older"}))
     made.act(space, *prepared.plan.steps)
-    left = list_.stayed(prepared, list_.make(full, space, time.time()))
+    left = housekeeping.still_there(prepared, full)
     assert [row.entry.name for row in left] == ["older"]
 
 
 def test_as_json(full: Store, space: Workspace) -> None:
-    plain = json.loads(json.dumps(list_.gc_as_json(decide(full, space))))
+    plain = json.loads(json.dumps(decide(full, space).as_json()))
     assert [row["name"] for row in plain["going"]] == ["oldest", "older"]
     assert plain["staying"][0]["users"][0]["env"] == "dev"
 

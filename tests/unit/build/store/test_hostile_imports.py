@@ -16,7 +16,7 @@ from tests.support import as_plain_user
 from tests.unit.build.store import made, operations
 from tests.unit.build.store.test_moving import Files, bring, entry, head, pack
 from tests.unit.core.plan import bombs
-from tritonsmith.build.store import describe_tree, list_, transfer
+from tritonsmith.build.store import describe_tree, housekeeping, transfer
 from tritonsmith.build.store.store import Store
 from tritonsmith.core import configs
 from tritonsmith.core.envs.workspace import Workspace
@@ -272,10 +272,10 @@ def test_a_manifest_with_values_of_the_wrong_type(
     assert key in str(caught.value)
     made.put(store, space, "good")
     store.manifest("evil").write_text(json.dumps(manifest))
-    rows = {row.entry.name: row.entry for row in list_.make(store, space, 0.0).rows}
+    rows = {row.entry.name: row.entry for row in housekeeping.list_entries(store, space, 0.0).rows}
     assert (rows["good"].status, rows["evil"].status) == ("ready", "unreadable")
-    assert list_.as_json(list_.make(store, space, 0.0))
-    assert list_.problems(rows["evil"])
+    assert housekeeping.list_entries(store, space, 0.0).as_json()
+    assert describe_tree.problems(rows["evil"])
     with pytest.raises(FactError):
         transfer.prepare_export(rows["evil"], str(tmp_path / "x.tar.zst"), space, made.MACHINE)
 
@@ -340,7 +340,7 @@ def test_checksums_of_an_entry_that_name_something_else(store: Store, space: Wor
     told = ("is no longer a file", "No such file or directory", "which is not a valid file name")
     problems = [
         one
-        for one in list_.problems(store.entry("one"))
+        for one in describe_tree.problems(store.entry("one"))
         if one.endswith(told) or one.startswith("cannot read")
     ]
     assert bool(problems) == (sums not in ([], {}))

@@ -14,7 +14,7 @@ import pytest
 import zstandard
 
 from tests.unit.build.store import made, operations
-from tritonsmith.build.store import describe_tree, list_, transfer
+from tritonsmith.build.store import describe_tree, transfer
 from tritonsmith.build.store import transfer as store_export
 from tritonsmith.build.store.store import Store
 from tritonsmith.core.envs.workspace import Workspace
@@ -102,7 +102,7 @@ def test_everything_arrives_and_names_its_new_place(archive: Path, other: Store,
     found = bring(other, space, str(archive))
     tree = other.path("one")
     assert (found.there, other.entry("one").status) == (False, "ready")
-    assert list_.problems(other.entry("one")) == ()
+    assert describe_tree.problems(other.entry("one")) == ()
     files = {str(path.relative_to(tree)) for path in tree.rglob("*") if not path.is_dir()}
     assert files == {
         ".tritonsmith-import",

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.unit.build import made
-from tritonsmith.build.cmake import NAME
+from tritonsmith.build.cmake import COMPILE_COMMANDS
 from tritonsmith.build.llvm import setup_mlir
 from tritonsmith.build.preflight import PreparedBuild
 from tritonsmith.build.triton import commands
@@ -74,7 +74,7 @@ def test_tritons_database_comes_before_that_of_the_llvm_in_the_receipt(
     space: Workspace, env: EnvDir, checkout: Path, tmp_path: Path
 ) -> None:
     leave_receipt(env, tmp_path / "llvm")
-    mine, llvms = write(env.build / NAME, []), write(tmp_path / "llvm" / NAME, [])
+    mine, llvms = write(env.build / COMPILE_COMMANDS, []), write(tmp_path / "llvm" / COMPILE_COMMANDS, [])
     prepared = commands.link_compile_commands(made.settings(), space, TritonSource(checkout, THERE))
     merge = prepared.plan.steps[0]
     assert isinstance(merge, Run)
@@ -86,7 +86,7 @@ def test_an_installed_llvm_has_no_database(
     space: Workspace, env: EnvDir, checkout: Path, tmp_path: Path
 ) -> None:
     leave_receipt(env, tmp_path / "llvm")
-    mine = write(env.build / NAME, [])
+    mine = write(env.build / COMPILE_COMMANDS, [])
     prepared = commands.link_compile_commands(made.settings(), space, TritonSource(checkout, THERE))
     assert prepared.receipt["databases"] == (mine,)
 
@@ -169,7 +169,7 @@ def test_a_build_that_would_fail_is_not_started(space: Workspace, monkeypatch: p
 def test_setup_py_is_kept_from_a_folder_of_the_users(
     space: Workspace, checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (checkout / NAME).mkdir()
+    (checkout / COMPILE_COMMANDS).mkdir()
     inputs = made.inputs("3.5", checkout=made.checkout("3.5", checkout))
     located = gathered(inputs, monkeypatch)
     with pytest.raises(PreflightError, match="nothing was started") as caught:

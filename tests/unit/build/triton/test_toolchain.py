@@ -115,7 +115,7 @@ def test_json_of_the_version_that_the_checkout_names() -> None:
 
 def steps_of(system: made.System, arch: str = "x86_64", env: str = "dev") -> list[UnpackPackage | Copy]:
     python, host = SPACE.env(env).python, made.machine(system, arch=arch)
-    plan = recipe.toolchain_plan(made.checkout("3.7"), SPACE, host, python, proton=False)
+    plan = recipe.components_plan(made.checkout("3.7"), SPACE, host, python, proton=False)
     return [step for step in plan.steps if isinstance(step, (UnpackPackage, Copy))]
 
 
@@ -167,7 +167,7 @@ def test_files_that_nobody_touched_are_not_compared_again(tmp_path: Path) -> Non
         file.write_text("ours")
 
     def copies() -> tuple[Copy, ...]:
-        plan = recipe.toolchain_plan(
+        plan = recipe.components_plan(
             checkout, space, made.machine("linux"), Path("/venv/bin/python"), proton=False
         )
         return tuple(step for step in plan.steps if isinstance(step, Copy))

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.build import made
 from tests.unit.cli.tasks.conftest import Smith
 from tritonsmith.build.debug_library.command import PreparedDebugLibrary
-from tritonsmith.build.debug_library.plan import Operation
+from tritonsmith.build.debug_library.recipe import Operation
 from tritonsmith.build.debug_library.relink import Replacement
 from tritonsmith.build.debug_library.resolve import Library, LibrarySource
 from tritonsmith.build.preflight import PreparedBuild

@@ -31,9 +31,9 @@ from tritonsmith.atlas.answer import AtlasFacts
 from tritonsmith.atlas.source_files import Place
 from tritonsmith.build import plugins as plugin_report
 from tritonsmith.build.editors.merged_files import MergedFile
+from tritonsmith.build.new_pass import NewPass
 from tritonsmith.build.plugins import PluginCheck, PluginRow
-from tritonsmith.build.scaffold.new_pass import NewPass
-from tritonsmith.build.store import list_ as store_lists
+from tritonsmith.build.store import housekeeping
 from tritonsmith.build.suites import command as suites_report
 from tritonsmith.build.suites import replay as replay_ci
 from tritonsmith.build.suites.replay import ReplayedStep
@@ -294,13 +294,13 @@ def _clear(world: World) -> Iterable[Grid]:
     return ()
 
 
-def _store() -> store_lists.StoreListing:
+def _store() -> housekeeping.StoreListing:
     space = workspace.default()
     store = stores.store_in(space)
     for name in ("22.1.0-abcdef123456-RelWithDebInfo-assertions-x86_64-gcc-14-lld", "one"):
         stores.put(store, space, name)
         stores.receipt(space, "an-environment-with-a-long-name", store.path(name))
-    return store_lists.make(store, space, time.time())
+    return housekeeping.list_entries(store, space, time.time())
 
 
 def _store_list(_: World) -> Iterable[Grid]:
@@ -309,10 +309,10 @@ def _store_list(_: World) -> Iterable[Grid]:
 
 
 def _store_gc(_: World) -> Iterable[Grid]:
-    from tritonsmith.build.store import list_
+    from tritonsmith.build.store import housekeeping
 
     found = _store()
-    store_tasks.to_delete(list_.prepare(found, list_.GcLimits()), found)
+    store_tasks.to_delete(housekeeping.prepare_gc(found, housekeeping.GcLimits()), found)
     return ()
 
 
@@ -514,7 +514,10 @@ def _library(world: World) -> Iterable[Grid]:
     whole = SimpleNamespace(objects=())
     operation = SimpleNamespace(library=library, replacement=whole, tables=(), rows=(row,))
     outcome: Any = SimpleNamespace(
-        found=(), operations=(operation,), fresh=("MLIRTransforms",), prepared=SimpleNamespace(warnings=())
+        locations=(),
+        operations=(operation,),
+        fresh=("MLIRTransforms",),
+        prepared=SimpleNamespace(warnings=()),
     )
     _tell(outcome)
     return _phases(world)

@@ -1,6 +1,4 @@
-"""`pass.new`: write the files of a pass in a worktree with its own branch, or in the checkout itself.
-
-A new pass in a checkout: its files, in the style of the passes that already exist.
+"""`pass.new`: the files of a new pass, in a worktree of its own, in the checkout itself, or as a plugin.
 
 Upstream declares passes in two ways, and a checkout may have both. Where `Passes.h` has GEN_PASS_DECL,
 TableGen generates and declares the function that creates the pass; elsewhere `Passes.h` declares that
@@ -39,28 +37,95 @@ _CMAKE_SOURCE = re.compile(r"^ *([\w/]+\.cpp)\n", re.MULTILINE)
 # Comments are matched first, so that braces and `namespace` inside them do not count.
 _SCOPE = re.compile(r"//[^\n]*|/\*.*?\*/|\bnamespace\s+([\w:]*)\s*\{|(\{)|(\})", re.DOTALL)
 _WIDTH = 80  # columns, as in the checkout's clang-format configuration
+_FOLDER = Path(__file__).with_name("pass_templates")
+_NAME = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
+_LONGEST = 60  # characters of a name, from which names of files and classes are derived
+_LIBRARY = "import triton._C.libtriton as it; print(it.__file__)"
+_SOURCE, _LLVM = "CHECKOUT", "LLVM"  # placeholders for folders that the user has to fill in
 
 
 @dataclass(frozen=True)
-class PassFamily:
-    """A family of passes in the same files: a row of `configs/pass-families.toml`."""
+class PreparedPass:
+    """A pass and the plan that writes it.
 
-    about: str
-    argument: str
-    record: str
-    td: str
-    lib: str
-    tests: tuple[str, ...]
+    Attributes:
+        design: its files.
+        root: the checkout to write to.
+        plan: plan that adds the worktree, if any, and writes the files.
+        env: the environment that builds that checkout.
+        worktree: the worktree; None for the checkout itself.
+    """
 
-    @property
-    def header(self) -> str:
-        """The path of `Passes.h`, relative to the checkout."""
-        return self.td.removesuffix("td") + "h"
+    design: NewPass
+    root: Path
+    plan: Plan
+    env: str
+    worktree: WorktreeRecord | None
 
-    @property
-    def include(self) -> str:
-        """The path of `Passes.h` in C++ includes."""
-        return self.header.partition("include/")[2]
+
+def prepare(
+    name: str, family: str, settings: Settings, space: Workspace, cwd: Path, *, env: str, here: bool
+) -> PreparedPass:
+    """Prepare a pass for the checkout of an environment.
+
+    Args:
+        name: name of the pass.
+        family: family of passes that it belongs to.
+        settings: settings of the environment, which name the checkout.
+        space: the workspace.
+        cwd: the current folder.
+        env: the environment, as named on the command line.
+        here: write into the checkout itself.
+
+    Raises:
+        FactError: there is no checkout under git, or the pass cannot be written in it.
+        UsageError: the name of the pass, of its branch or of its worktree is taken.
+    """
+    root = source.locate(settings, space, cwd).root
+    if not root.is_dir():
+        raise FactError(
+            "no checkout of Triton here", where=root, hints=["clone it first", "give one: --source PATH"]
+        )
+    design = design_pass(root, name, family)
+    clone = add.clone_of(settings, space, cwd)
+    check_unchanged(root, design)
+    title = f"the pass {design.argument}"
+    if here:
+        return PreparedPass(design, root, Plan(title, design.steps(root)), settings.name, None)
+    # A branch of its own: the user's work in the checkout, and its build, stay as they are.
+    own = f"pass-{name}"
+    request = WorktreeRequest(git.head(root, dirt=False).commit, own, branch=own, env=env)
+    worktree = add.prepare(request, clone, space)
+    where = worktree.record.folder
+    refuse_to_overwrite({where / name: text for name, text in design.written})
+    plan = Plan(title, (*worktree.plan.steps, *design.steps(where)))
+    return PreparedPass(design, where, plan, own, worktree.record)
+
+
+def following(prepared: PreparedPass, space: Workspace, *, llvm: bool) -> tuple[tuple[str, str], ...]:
+    """Return the next commands, each with its purpose; `llvm` tells whether the environment has an LLVM."""
+    tool, test = (
+        shlex.quote(str(path))
+        for path in (
+            space.env(prepared.env).build / "bin" / "triton-opt",
+            prepared.root / prepared.design.test,
+        )
+    )
+    argument = prepared.design.argument
+    # In the checkout itself the environment stays: without its flags, another build type would be built.
+    kind = None if prepared.worktree else commands.flags_of_last_build(prepared.env).get("triton.build-type")
+    dump = f"{argument}-dump"
+    return (
+        *(() if llvm else (("LLVM", command("setup-mlir", env=prepared.env)),)),
+        ("build", command("build-triton", env=prepared.env, build_type=kind)),
+        ("test", command("test-triton", prepared.design.test, env=prepared.env)),
+        (
+            "print",
+            f"{tool} {test} -{argument} -cse --mlir-print-ir-before-all -o /dev/null 2> {argument}.log",
+        ),
+        ("record", command("passes.dump --from-log", f"{argument}.log", out=dump)),
+        ("replay", command("passes.replay", dump, argument, env=prepared.env)),
+    )
 
 
 @dataclass(frozen=True)
@@ -91,25 +156,32 @@ class NewPass:
         )
 
 
+@dataclass(frozen=True)
+class PassFamily:
+    """A family of passes in the same files: a row of `configs/pass-families.toml`."""
+
+    about: str
+    argument: str
+    record: str
+    td: str
+    lib: str
+    tests: tuple[str, ...]
+
+    @property
+    def header(self) -> str:
+        """The path of `Passes.h`, relative to the checkout."""
+        return self.td.removesuffix("td") + "h"
+
+    @property
+    def include(self) -> str:
+        """The path of `Passes.h` in C++ includes."""
+        return self.header.partition("include/")[2]
+
+
 def families() -> dict[str, PassFamily]:
     """Return all families, by name."""
     rows = configs.load("pass-families")
     return {name: configs.as_dataclass(PassFamily, row) for name, row in rows.items() if name != "schema"}
-
-
-def design_in_tree(root: Path, name: str, family: str) -> NewPass:
-    """Design the files and changes of a new pass in a checkout.
-
-    Args:
-        root: the checkout.
-        name: name of the pass, without the prefix of the family's names.
-        family: family that it belongs to.
-
-    Raises:
-        UsageError: the name is taken or not valid, or the family does not exist.
-        FactError: the checkout does not have that family, or its files are not as expected.
-    """
-    return _Design(SourceFiles(root), checked_name(name), family, family_of(family)).made()
 
 
 def family_of(name: str) -> PassFamily:
@@ -124,13 +196,28 @@ def family_of(name: str) -> PassFamily:
     return known[name]
 
 
-def check_unchanged(root: Path, one: NewPass) -> None:
+def design_pass(root: Path, name: str, family: str) -> NewPass:
+    """Design the files and changes of a new pass in a checkout.
+
+    Args:
+        root: the checkout.
+        name: name of the pass, without the prefix of the family's names.
+        family: family that it belongs to.
+
+    Raises:
+        UsageError: the name is taken or not valid, or the family does not exist.
+        FactError: the checkout does not have that family, or its files are not as expected.
+    """
+    return _Design(SourceFiles(root), checked_name(name), family, family_of(family)).complete()
+
+
+def check_unchanged(root: Path, design: NewPass) -> None:
     """Refuse to change files that have uncommitted changes.
 
     Raises:
         FactError: git reports that a file differs from HEAD, or does not answer.
     """
-    names = [name for name, _, _ in one.changed]
+    names = [name for name, _, _ in design.changed]
     status = git.look(root, "status", "--porcelain", "--", *names, files=True)
     if status is None or status.code:
         why = status.err.strip() if status else "git does not answer"
@@ -164,7 +251,7 @@ class _Design:
         self._namespace = namespace_at(self._header, at)
         self._maker = f"create{self._record}" + ("Pass" if self._by_hand else "")
 
-    def made(self) -> NewPass:
+    def complete(self) -> NewPass:
         family, cpp = self._family, f"{self._family.lib}/{self._class}.cpp"
         folder = next((path for path in family.tests if (self._tree.root / path).is_dir()), family.tests[-1])
         test = f"{folder}/{self._name}.mlir"
@@ -353,11 +440,84 @@ def namespace_at(text: str, at: int) -> str:
     return "::".join(name for name in stack if name)
 
 
-# Texts of new files: templates that contain `@NAMES@`.
+@dataclass(frozen=True)
+class PluginRequest:
+    """A plugin to write.
 
-_FOLDER = Path(__file__).parent / "templates"
-_NAME = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
-_LONGEST = 60  # characters of a name, from which names of files and classes are derived
+    Attributes:
+        name: name of its pass.
+        stage: stage after which the pass runs: `ttir` or `ttgir`.
+        triton: the release that loads the plugin; empty for the Triton of `python`.
+        python: the interpreter that has that Triton.
+        source: a checkout of that release; None if it is not known.
+    """
+
+    name: str
+    stage: str
+    triton: str
+    python: Path
+    source: Path | None = None
+
+
+def prepare_plugin(request: PluginRequest, folder: Path) -> Plan:
+    """Return the plan that writes the files of a plugin.
+
+    Raises:
+        UsageError: the name is not valid, or one of the files exists with another text.
+    """
+    name = checked_name(request.name)
+    module = in_snake_case(name)
+    values = {
+        "ARGUMENT": name,
+        "ATTRIBUTE": module,
+        "CLASS": in_camel_case(name),
+        "MODULE": module,
+        "NAME": name,
+        "STAGE": request.stage,
+        "SUMMARY": name.replace("-", " "),
+        "TRITON": request.triton or f"of {request.python}",
+        "VARIABLE": f"{module.upper()}_LIBRARY",
+    }
+    values["COMMANDS"] = "".join(f"    {typed}\n" for _, typed in after_plugin(request, folder))
+    # Templates of Python end in `.in`: linters would read them as Python.
+    files = {
+        f"{values['CLASS']}.cpp": "plugin.cpp",
+        "CMakeLists.txt": "CMakeLists.txt",
+        "README.md": "README.md",
+        f"{module}.py": "plugin.py.in",
+        f"test_{module}.py": "test_plugin.py.in",
+        "lit.cfg.py": "lit.cfg.py.in",
+        f"{name}.mlir": "test.mlir",
+    }
+    texts = {folder / file: render_template(f"plugin/{source}", values) for file, source in files.items()}
+    refuse_to_overwrite(texts)
+    steps = tuple(Write(path, text, phase="plugin") for path, text in texts.items())
+    return Plan(f"the plugin {name}", steps)
+
+
+def after_plugin(request: PluginRequest, folder: Path) -> tuple[tuple[str, str], ...]:
+    """Return the next commands, each with its purpose."""
+    python, where, module = request.python, shlex.quote(str(folder)), in_snake_case(request.name)
+    library = f"$({shlex.quote(str(python))} -c {shlex.quote(_LIBRARY)})"
+    version = request.triton or f"$({shlex.quote(str(python))} -c 'import triton; print(triton.__version__)')"
+    source = shlex.quote(str(request.source)) if request.source else _SOURCE
+    triton = request.triton or str(python)
+    headers = [("headers", command("worktree add", f"v{request.triton}"))] if request.triton else []
+    if request.triton:
+        headers += [("", command("setup-mlir", env=f"wt-v{request.triton}"))]
+    configure = (
+        f"cmake -G Ninja -S {where} -B {where}/build -DCMAKE_CXX_COMPILER=clang++",
+        f"-DMLIR_DIR={_LLVM}/lib/cmake/mlir",
+        f'-DTRITON_SOURCE={source} -DTRITON_VERSION="{version}" -DTRITON_LIBRARY="{library}"',
+    )
+    return (
+        *headers,
+        ("build", " ".join(configure)),
+        ("", f"ninja -C {where}/build"),
+        ("check", command("plugin.check", folder / "build" / f"lib{module}.so", wheel=triton)),
+        ("test", f"cd {where} && {shlex.quote(str(python))} -m unittest"),
+        ("", f"PYTHON={shlex.quote(str(python))} lit -v {where}"),
+    )
 
 
 def render_template(name: str, values: dict[str, str]) -> str:
@@ -409,168 +569,3 @@ def refuse_to_overwrite(texts: Mapping[Path, str]) -> None:
         if path.exists() and (not path.is_file() or untrusted.read_text(path) != text):
             hints = ["give the pass another name", "or go on there: this file has been changed since"]
             raise UsageError("a file of this pass already exists", where=path, hints=hints)
-
-
-@dataclass(frozen=True)
-class PreparedPass:
-    """A pass and the plan that writes it.
-
-    Attributes:
-        design: its files.
-        root: the checkout to write to.
-        plan: plan that adds the worktree, if any, and writes the files.
-        env: the environment that builds that checkout.
-        worktree: the worktree; None for the checkout itself.
-    """
-
-    design: NewPass
-    root: Path
-    plan: Plan
-    env: str
-    worktree: WorktreeRecord | None
-
-
-def prepare(
-    name: str, family: str, settings: Settings, space: Workspace, cwd: Path, *, env: str, here: bool
-) -> PreparedPass:
-    """Prepare a pass for the checkout of an environment.
-
-    Args:
-        name: name of the pass.
-        family: family of passes that it belongs to.
-        settings: settings of the environment, which name the checkout.
-        space: the workspace.
-        cwd: the current folder.
-        env: the environment, as named on the command line.
-        here: write into the checkout itself.
-
-    Raises:
-        FactError: there is no checkout under git, or the pass cannot be written in it.
-        UsageError: the name of the pass, of its branch or of its worktree is taken.
-    """
-    root = source.locate(settings, space, cwd).root
-    if not root.is_dir():
-        raise FactError(
-            "no checkout of Triton here", where=root, hints=["clone it first", "give one: --source PATH"]
-        )
-    design = design_in_tree(root, name, family)
-    clone = add.clone_of(settings, space, cwd)
-    check_unchanged(root, design)
-    title = f"the pass {design.argument}"
-    if here:
-        return PreparedPass(design, root, Plan(title, design.steps(root)), settings.name, None)
-    own = f"pass-{name}"
-    request = WorktreeRequest(git.head(root, dirt=False).commit, own, branch=own, env=env)
-    worktree = add.prepare(request, clone, space)
-    where = worktree.record.folder
-    refuse_to_overwrite({where / name: text for name, text in design.written})
-    plan = Plan(title, (*worktree.plan.steps, *design.steps(where)))
-    return PreparedPass(design, where, plan, own, worktree.record)
-
-
-def following(made: PreparedPass, space: Workspace, *, llvm: bool) -> tuple[tuple[str, str], ...]:
-    """Return the next commands, each with its purpose; `llvm` tells whether the environment has an LLVM."""
-    tool, test = (
-        shlex.quote(str(path))
-        for path in (space.env(made.env).build / "bin" / "triton-opt", made.root / made.design.test)
-    )
-    argument = made.design.argument
-    # In the checkout itself the environment stays: without its flags, another build type would be built.
-    kind = None if made.worktree else commands.flags_of_last_build(made.env).get("triton.build-type")
-    dump = f"{argument}-dump"
-    return (
-        *(() if llvm else (("LLVM", command("setup-mlir", env=made.env)),)),
-        ("build", command("build-triton", env=made.env, build_type=kind)),
-        ("test", command("test-triton", made.design.test, env=made.env)),
-        (
-            "print",
-            f"{tool} {test} -{argument} -cse --mlir-print-ir-before-all -o /dev/null 2> {argument}.log",
-        ),
-        ("record", command("passes.dump --from-log", f"{argument}.log", out=dump)),
-        ("replay", command("passes.replay", dump, argument, env=made.env)),
-    )
-
-
-# A new pass as a plugin: a folder that builds against a checkout and the libtriton of a wheel or build.
-
-_LIBRARY = "import triton._C.libtriton as it; print(it.__file__)"
-_SOURCE, _LLVM = "CHECKOUT", "LLVM"  # placeholders for folders that the user has to fill in
-
-
-@dataclass(frozen=True)
-class PluginRequest:
-    """A plugin to write.
-
-    Attributes:
-        name: name of its pass.
-        stage: stage after which the pass runs: `ttir` or `ttgir`.
-        triton: the release that loads the plugin; empty for the Triton of `python`.
-        python: the interpreter that has that Triton.
-        source: a checkout of that release; None if it is not known.
-    """
-
-    name: str
-    stage: str
-    triton: str
-    python: Path
-    source: Path | None = None
-
-
-def prepare_plugin(request: PluginRequest, folder: Path) -> Plan:
-    """Return the plan that writes the files of a plugin.
-
-    Raises:
-        UsageError: the name is not valid, or one of the files exists with another text.
-    """
-    name = checked_name(request.name)
-    module = in_snake_case(name)
-    values = {
-        "ARGUMENT": name,
-        "ATTRIBUTE": module,
-        "CLASS": in_camel_case(name),
-        "MODULE": module,
-        "NAME": name,
-        "STAGE": request.stage,
-        "SUMMARY": name.replace("-", " "),
-        "TRITON": request.triton or f"of {request.python}",
-        "VARIABLE": f"{module.upper()}_LIBRARY",
-    }
-    values["COMMANDS"] = "".join(f"    {typed}\n" for _, typed in after_plugin(request, folder))
-    files = {
-        f"{values['CLASS']}.cpp": "plugin.cpp",
-        "CMakeLists.txt": "CMakeLists.txt",
-        "README.md": "README.md",
-        f"{module}.py": "plugin.py.in",
-        f"test_{module}.py": "test_plugin.py.in",
-        "lit.cfg.py": "lit.cfg.py.in",
-        f"{name}.mlir": "test.mlir",
-    }
-    texts = {folder / file: render_template(f"plugin/{source}", values) for file, source in files.items()}
-    refuse_to_overwrite(texts)
-    steps = tuple(Write(path, text, phase="plugin") for path, text in texts.items())
-    return Plan(f"the plugin {name}", steps)
-
-
-def after_plugin(request: PluginRequest, folder: Path) -> tuple[tuple[str, str], ...]:
-    """Return the next commands, each with its purpose."""
-    python, where, module = request.python, shlex.quote(str(folder)), in_snake_case(request.name)
-    library = f"$({shlex.quote(str(python))} -c {shlex.quote(_LIBRARY)})"
-    version = request.triton or f"$({shlex.quote(str(python))} -c 'import triton; print(triton.__version__)')"
-    source = shlex.quote(str(request.source)) if request.source else _SOURCE
-    triton = request.triton or str(python)
-    headers = [("headers", command("worktree add", f"v{request.triton}"))] if request.triton else []
-    if request.triton:
-        headers += [("", command("setup-mlir", env=f"wt-v{request.triton}"))]
-    configure = (
-        f"cmake -G Ninja -S {where} -B {where}/build -DCMAKE_CXX_COMPILER=clang++",
-        f"-DMLIR_DIR={_LLVM}/lib/cmake/mlir",
-        f'-DTRITON_SOURCE={source} -DTRITON_VERSION="{version}" -DTRITON_LIBRARY="{library}"',
-    )
-    return (
-        *headers,
-        ("build", " ".join(configure)),
-        ("", f"ninja -C {where}/build"),
-        ("check", command("plugin.check", folder / "build" / f"lib{module}.so", wheel=triton)),
-        ("test", f"cd {where} && {shlex.quote(str(python))} -m unittest"),
-        ("", f"PYTHON={shlex.quote(str(python))} lit -v {where}"),
-    )

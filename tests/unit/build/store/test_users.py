@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.unit.build.store import made
-from tritonsmith.build.store import list_
-from tritonsmith.build.store.store import Store, look, me, register_lease
+from tritonsmith.build.store import housekeeping
+from tritonsmith.build.store.store import Store, find_uses, register_user, this_user
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import StepError
 from tritonsmith.core.plan.steps.store_entry import Discard
@@ -24,13 +24,13 @@ def entry(store: Store, space: Workspace) -> str:
 
 
 def register(store: Store, space: Workspace, env: str = "dev", entry: str = "one") -> Path:
-    user = me(space.env(env), Path("/src/triton"), entry)
-    made.act(space, *register_lease(store, user))
+    user = this_user(space.env(env), Path("/src/triton"), entry)
+    made.act(space, *register_user(store, user))
     return store.users / user.file
 
 
 def seen(store: Store, space: Workspace, *, later: float = 2 * DAY) -> dict[str, list[str]]:
-    usage = look(store, space, time.time() + later)
+    usage = find_uses(store, space, time.time() + later)
     return {name: [f"{use.in_words}: {use.why}" for use in uses] for name, uses in usage.uses.items()}
 
 
@@ -67,7 +67,7 @@ def test_a_registration_alone_counts_for_a_day(store: Store, space: Workspace, e
     record = register(store, space)
     assert seen(store, space, later=0) == {"one": ["dev (/src/triton): registered recently"]}
     assert seen(store, space) == {}
-    usage = look(store, space, time.time() + 2 * DAY)
+    usage = find_uses(store, space, time.time() + 2 * DAY)
     assert [(stale.name, stale.changed) for stale in usage.stale] == [
         (record.name, record.stat().st_mtime_ns)
     ]
@@ -128,8 +128,8 @@ def test_so_is_everything_that_an_unreadable_environment_of_ours_may_use(
 
 
 def test_what_lies_on_another_machine_is_kept(store: Store, space: Workspace, entry: str) -> None:
-    user = me(Workspace(Path("/no/such/workspace")).env("dev"), None, entry)
-    made.act(space, *register_lease(store, replace(user, host="elsewhere")))
+    user = this_user(Workspace(Path("/no/such/workspace")).env("dev"), None, entry)
+    made.act(space, *register_user(store, replace(user, host="elsewhere")))
     assert seen(store, space)["one"] == ["dev (/no/such/workspace): can only be checked on elsewhere"]
 
 
@@ -170,17 +170,17 @@ def test_a_listing(store: Store, space: Workspace, entry: str) -> None:
     big = store.path(entry) / "big"
     big.write_bytes(b"x" * 100_000)
     (store.path(entry) / "hard").hardlink_to(big)
-    found = list_.make(store, space, time.time())
+    found = housekeeping.list_entries(store, space, time.time())
     assert [(row.entry.name, row.entry.status) for row in found.rows] == [
         ("half", "unfinished"),
         ("one", "ready"),
     ]
     assert 100_000 <= found.bytes < 180_000
-    plain = json.loads(json.dumps(list_.as_json(found)))
+    plain = json.loads(json.dumps(found.as_json()))
     one = plain["entries"][1]
     assert (one["users"][0]["env"], one["users"][0]["why"]) == ("dev", "setup-mlir")
     assert one["manifest"]["commit"] == made.COMMIT
 
 
 def test_the_size_of_what_is_not_there() -> None:
-    assert list_.on_disk(Path("/no/such/folder")) == 0
+    assert housekeeping.on_disk(Path("/no/such/folder")) == 0

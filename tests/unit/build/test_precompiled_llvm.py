@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.unit.build import made
-from tritonsmith.build.llvm import precompiled_headers, source
+from tritonsmith.build import precompiled_headers
+from tritonsmith.build.llvm import source
 from tritonsmith.core import configs
 from tritonsmith.core.envs.settings import CacheSettings, Headers, LlvmSettings, Settings
 from tritonsmith.core.errors import UsageError
@@ -23,8 +24,8 @@ def settings(wanted: Headers = "auto", cache: CacheSettings | None = None) -> Se
 
 
 def test_with_clang_and_a_cache_on_this_machine_they_are_used() -> None:
-    assert precompiled_headers.used(settings(), made.compilers())
-    assert not precompiled_headers.used(settings("off"), made.compilers())
+    assert precompiled_headers.used_for_llvm(settings(), made.compilers())
+    assert not precompiled_headers.used_for_llvm(settings("off"), made.compilers())
 
 
 @pytest.mark.parametrize(
@@ -40,9 +41,9 @@ def test_with_clang_and_a_cache_on_this_machine_they_are_used() -> None:
 def test_where_they_would_hurt_they_are_left_out_and_on_is_refused(
     cache: CacheSettings, compilers: Compilers, reason: str
 ) -> None:
-    assert not precompiled_headers.used(settings(cache=cache), compilers)
+    assert not precompiled_headers.used_for_llvm(settings(cache=cache), compilers)
     with pytest.raises(UsageError, match=reason):
-        precompiled_headers.used(settings("on", cache), compilers)
+        precompiled_headers.used_for_llvm(settings("on", cache), compilers)
 
 
 def test_every_level_reaches_cmake() -> None:

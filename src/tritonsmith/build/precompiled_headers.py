@@ -1,9 +1,8 @@
-"""Precompiled headers for Triton: the headers, the sources that use them, and CMake's variables.
+"""Precompiled headers that the tool injects into the builds of LLVM and of Triton.
 
-Triton's sources stay as they are: `build/llvm/precompiled_headers.cmake`, included after `project()`, gives
-each target the header of its level, if its flags agree. The content of a header depends on what the sources
-include, read as text. Once chosen, it stays with the build folder: an edit that moves a share over its limit
-must not recompile everything.
+Their sources stay as they are: `llvm/precompiled_headers.cmake`, included after `project()`, gives each
+target the header of its level, if its flags agree. The configuration lists LLVM's headers, for releases
+without their own; Triton's depend on what the sources of the checkout include, read as text.
 """
 
 from __future__ import annotations
@@ -16,18 +15,78 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tritonsmith.build.llvm.precompiled_headers import objection
 from tritonsmith.core import configs, untrusted
 from tritonsmith.core.envs.settings import Settings
 from tritonsmith.core.errors import UsageError
 from tritonsmith.core.text import version_key
 from tritonsmith.facts.tools import Compilers
 
+SLOPPINESS = ("pch_defines", "time_macros")  # without these, ccache caches no such compile (its manual, PCH)
 PREFIX = "TRITONSMITH_PCH"
-RETRY = ("sh", str(Path(__file__).parents[1] / "retry_without_header.sh"))  # launcher for compiles
-_CMAKE = Path(__file__).parents[1] / "llvm" / "precompiled_headers.cmake"
+RETRY = ("sh", str(Path(__file__).with_name("retry_without_header.sh")))  # launcher for compiles
+_CMAKE = Path(__file__).parent / "llvm" / "precompiled_headers.cmake"
 _USES = re.compile(r"^\s*using namespace (?:::)?(llvm|mlir);", re.MULTILINE)
 _OLDEST_SHARED = (15,)  # the first clang with `-Xclang=`, one word that ccache can leave out of the key
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>)', re.MULTILINE)
+_SUFFIXES = (".cc", ".cpp")
+_TESTS = "unittest"  # Triton's unit tests are built with googletest, and by default not at all
+_LIMIT = 4 << 20  # bytes of a source
+
+
+def objection(settings: Settings, compilers: Compilers) -> str | None:
+    """Return the reason why precompiled headers would hurt here, or None.
+
+    Args:
+        settings: settings of the env.
+        compilers: the compilers of the build.
+    """
+    if compilers.cxx is None or "clang" not in compilers.cxx.path.name:
+        return "the compiler is not clang: GCC's precompiled headers cost more to read than they save"
+    if settings.cache.remote:
+        return "precompiled headers contain absolute paths: a remote cache would hit only where these agree"
+    if settings.cache.distribute:
+        return f"{settings.cache.distribute} does not send precompiled headers"
+    if settings.cache.launcher in ("sccache", "recc"):
+        return f"{settings.cache.launcher} does not cache compiles that use them"
+    return None
+
+
+def used_for_llvm(settings: Settings, compilers: Compilers) -> bool:
+    """Report whether this build injects them.
+
+    Raises:
+        UsageError: the env requires them (`on`) where they would hurt.
+    """
+    mode = settings.llvm.precompiled_headers
+    reason = objection(settings, compilers)
+    if mode == "on" and reason:
+        raise UsageError(
+            'precompiled-headers = "on" does not work here',
+            why=reason,
+            hints=['set precompiled-headers = "auto" under [llvm], or remove the remote cache'],
+        )
+    return mode != "off" and reason is None
+
+
+def llvm_variables() -> dict[str, str]:
+    """Return the CMake variables that inject them into LLVM's targets (`precompiled_headers.cmake`)."""
+    table = configs.load("precompiled-headers")
+    variables = {
+        "CMAKE_PROJECT_LLVM_INCLUDE": str(_CMAKE),
+        PREFIX: ";".join(level["name"] for level in table["level"]),
+        f"{PREFIX}_WITHOUT": ";".join(table["without"]),
+    }
+    for level in table["level"]:
+        prefix = f"{PREFIX}_{level['name']}"
+        variables[f"{prefix}_OF"] = level["of"]
+        variables[f"{prefix}_HEADERS"] = ";".join(map(_spelled, level["headers"]))
+        variables[f"{prefix}_FOLDERS"] = ";".join(level["folders"])
+    return variables
+
+
+def _spelled(header: str) -> str:
+    """Spell a header as `#include` takes it; CMake would look for a bare name in the current folder."""
+    return header if header.startswith("<") else f'"{header}"'
 
 
 def objection_for_triton(settings: Settings, compilers: Compilers, *, shared: bool) -> str | None:
@@ -46,7 +105,7 @@ def objection_for_triton(settings: Settings, compilers: Compilers, *, shared: bo
     return None
 
 
-def used(settings: Settings, compilers: Compilers, *, shared: bool) -> bool:
+def used_for_triton(settings: Settings, compilers: Compilers, *, shared: bool) -> bool:
     """Report whether this build injects them.
 
     Raises:
@@ -63,7 +122,7 @@ def used(settings: Settings, compilers: Compilers, *, shared: bool) -> bool:
     return mode != "off" and reason is None
 
 
-def choose(root: Path, backends: Iterable[str], recorded: Mapping[str, str]) -> dict[str, str]:
+def choose_headers(root: Path, backends: Iterable[str], recorded: Mapping[str, str]) -> dict[str, str]:
     """Choose headers: those that the build folder has, if they still exist; else by the sources' includes.
 
     Args:
@@ -106,7 +165,7 @@ def choose(root: Path, backends: Iterable[str], recorded: Mapping[str, str]) -> 
     return {PREFIX: ";".join(used_levels), **folders, **chosen, f"{PREFIX}_WITHOUT": ";".join(without)}
 
 
-def cache_variables(chosen: Mapping[str, str], options: Iterable[str]) -> dict[str, str]:
+def triton_variables(chosen: Mapping[str, str], options: Iterable[str]) -> dict[str, str]:
     """Return CMake's variables that inject the chosen headers.
 
     Args:
@@ -152,6 +211,7 @@ def _outermost(scan: IncludeScan, root: Path, own: frozenset[Path]) -> tuple[str
     """Return the headers that none of the others includes, as `#include` names them."""
     # A header that another one includes comes with it.
     inner = {path for header in own for path in scan.reached(root / header).own if path != header}
+    # Headers that include each other leave none: then all of them stay.
     return tuple(sorted(path.relative_to("include").as_posix() for path in own - inner or own))
 
 
@@ -187,14 +247,6 @@ def _include_folders(root: Path) -> tuple[Path, ...]:
 
 def _name(level: str, what: str) -> str:
     return f"{PREFIX}_{level}_{what}"
-
-
-# Find the headers that each source of a checkout reaches: `#include` lines as text, conditions ignored.
-
-_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>)', re.MULTILINE)
-_SUFFIXES = (".cc", ".cpp")
-_TESTS = "unittest"  # Triton's unit tests are built with googletest, and by default not at all
-_LIMIT = 4 << 20  # bytes of a source
 
 
 @dataclass(frozen=True)

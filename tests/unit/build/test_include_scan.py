@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tritonsmith.build.triton.precompiled import IncludeScan, ReachedHeaders, sources
+from tritonsmith.build.precompiled_headers import IncludeScan, ReachedHeaders, sources
 
 FILES = {
     "include/triton/a.h": '#include "triton/b.h"\n#include "mlir/IR/Types.h"\n',

@@ -10,8 +10,8 @@ import pytest
 
 from tests.unit.build import made
 from tests.unit.build.debug_library.test_abi_check import TRAITS
-from tritonsmith.build.debug_library import abi_check, ninja_file, resolve
-from tritonsmith.build.debug_library.ninja_file import Compilation
+from tritonsmith.build.debug_library import abi_check, recipe, resolve
+from tritonsmith.build.debug_library.recipe import Compilation
 from tritonsmith.build.debug_library.resolve import Library, Table
 from tritonsmith.core import configs
 from tritonsmith.facts.llvm_tree import LlvmTree
@@ -49,7 +49,7 @@ def compilation(tree: LlvmTree, project: Path, **changes: Any) -> Compilation:
 
 
 def test_an_optimised_llvm_without_assertions_and_with_rtti(tree: LlvmTree, project: Path) -> None:
-    given = ninja_file.flags(compilation(tree, project))
+    given = recipe.flags(compilation(tree, project))
     for flag in (
         "-O0",
         "-g",
@@ -62,7 +62,7 @@ def test_an_optimised_llvm_without_assertions_and_with_rtti(tree: LlvmTree, proj
     ):
         assert flag in given
     assert "-fvisibility=hidden" not in given
-    text = ninja_file.render(compilation(tree, project))
+    text = recipe.render(compilation(tree, project))
     assert "-std=c++17" in text
     assert "-fno-exceptions -funwind-tables" in text
     assert "-fno-rtti" not in text
@@ -92,35 +92,35 @@ def test_flags_follow_the_llvm(
 ) -> None:
     changed = replace(tree, **of_tree)
     given = {"options": replace(abi_check.read(tree), **of_options), **changes}
-    text = ninja_file.render(compilation(changed, project, **given))
+    text = recipe.render(compilation(changed, project, **given))
     assert has in text
     assert lacks not in text
 
 
 def test_gcc_knows_no_standalone_debug(tree: LlvmTree, project: Path) -> None:
-    assert "-fstandalone-debug" in ninja_file.flags(compilation(tree, project))
+    assert "-fstandalone-debug" in recipe.flags(compilation(tree, project))
     gcc = made.compilers(cxx=Tool("g++", Path("/usr/bin/g++"), "14.2.0"))
-    assert "-fstandalone-debug" not in ninja_file.flags(compilation(tree, project, compilers=gcc))
+    assert "-fstandalone-debug" not in recipe.flags(compilation(tree, project, compilers=gcc))
 
 
 def test_paths_with_spaces_are_escaped_for_ninja_and_quoted_for_the_shell(
     tree: LlvmTree, project: Path
 ) -> None:
-    text = ninja_file.render(compilation(tree, project))
+    text = recipe.render(compilation(tree, project))
     escaped = str(project).replace(" ", "$ ")
     assert f"build objects/Twice.cpp.o: cxx {escaped}/mlir/lib/Mini/Twice.cpp || " in text
     assert f"'-I{project}/mlir/lib/Mini'" in text
 
 
 def test_objects_lie_below_the_folder_wherever_their_source_is(tree: LlvmTree, project: Path) -> None:
-    text = ninja_file.render(compilation(tree, project))
+    text = recipe.render(compilation(tree, project))
     assert "build objects/__/Other/Far.cpp.o: cxx" in text
     assert "build objects/fast.c.o: cc" in text
     assert "objects/.." not in text
 
 
 def test_kept_objects_come_from_the_llvms_own_archive(tree: LlvmTree, project: Path) -> None:
-    text = ninja_file.render(compilation(tree, project, kept=(Path("a.S.o"), Path("b.S.o"))))
+    text = recipe.render(compilation(tree, project, kept=(Path("a.S.o"), Path("b.S.o"))))
     assert "x $in a.S.o b.S.o" in text
     assert "build kept/a.S.o kept/b.S.o: take" in text
     assert "kept/b.S.o\ndefault" in text
@@ -129,20 +129,18 @@ def test_kept_objects_come_from_the_llvms_own_archive(tree: LlvmTree, project: P
 def test_objects_that_a_thin_archive_names_are_taken_from_where_they_lie(
     tree: LlvmTree, project: Path
 ) -> None:
-    text = ninja_file.render(compilation(tree, project, kept=(Path("/a build/lib/a.S.o"),)))
+    text = recipe.render(compilation(tree, project, kept=(Path("/a build/lib/a.S.o"),)))
     assert "objects/fast.c.o /a$ build/lib/a.S.o\ndefault" in text
     assert ": take" not in text
 
 
 def test_an_archive_gets_its_name_after_the_comparison(tree: LlvmTree, project: Path) -> None:
-    command = next(
-        line for line in ninja_file.render(compilation(tree, project)).splitlines() if "qcs" in line
-    )
+    command = next(line for line in recipe.render(compilation(tree, project)).splitlines() if "qcs" in line)
     assert command.index("$out.new") < command.index("debug_library.abi_check") < command.index("mv -f")
 
 
 def test_tables_are_made_by_the_llvms_own_program(tree: LlvmTree, project: Path) -> None:
-    text = ninja_file.render(compilation(tree, project))
+    text = recipe.render(compilation(tree, project))
     assert "mlir-tblgen' -gen-enum-decls" in text
     assert f"-I{project}/mlir/include'" in text
 
@@ -167,8 +165,8 @@ def test_a_header_beside_the_source_is_found_through_folders(project: Path) -> N
 
 
 def test_some_files_get_an_archive_of_their_own_that_links_first(tree: LlvmTree, project: Path) -> None:
-    assert "first.a" not in ninja_file.render(compilation(tree, project))
-    text = ninja_file.render(compilation(tree, project, kept=(Path("Down.cpp.o"),), some=True))
+    assert "first.a" not in recipe.render(compilation(tree, project))
+    text = recipe.render(compilation(tree, project, kept=(Path("Down.cpp.o"),), some=True))
     edge = next(line for line in text.splitlines() if line.startswith("build first.a: first "))
     assert "objects/Twice.cpp.o" in edge
     assert "Down.cpp.o" not in edge
@@ -211,15 +209,13 @@ def include(tmp_path: Path) -> Path:
     ],
 )
 def test_the_folder_decides_the_level(tmp_path: Path, include: Path, folder: str, header: str) -> None:
-    found = ninja_file.choose_header(library(tmp_path / folder), tmp_path, (include,))
+    found = recipe.choose_header(library(tmp_path / folder), tmp_path, (include,))
     assert found is not None
     assert f'#include "{header}"\n' in found.text
 
 
 def test_headers_that_this_llvm_does_not_have_are_left_out(tmp_path: Path, include: Path) -> None:
-    found = ninja_file.choose_header(
-        library(tmp_path / "mlir/lib/IR"), tmp_path, (tmp_path / "none", include)
-    )
+    found = recipe.choose_header(library(tmp_path / "mlir/lib/IR"), tmp_path, (tmp_path / "none", include))
     assert found is not None
     assert found.text == '#include "mlir/IR/Builders.h"\n'
 
@@ -227,27 +223,25 @@ def test_headers_that_this_llvm_does_not_have_are_left_out(tmp_path: Path, inclu
 def test_few_files_do_not_pay(tmp_path: Path, include: Path) -> None:
     names = tuple(f"{number}.cpp" for number in range(_enough()))
     of = library(tmp_path / "mlir/lib/IR", *names[1:], "fast.c")
-    assert ninja_file.choose_header(of, tmp_path, (include,)) is None
+    assert recipe.choose_header(of, tmp_path, (include,)) is None
 
 
 def test_files_that_do_not_compile_with_it_and_those_in_c_go_without(tmp_path: Path, include: Path) -> None:
     names = tuple(f"{number}.cpp" for number in range(_enough()))
     folder = tmp_path / "llvm/lib/Demangle"
-    found = ninja_file.choose_header(
-        library(folder, *names, "RustDemangle.cpp", "fast.c"), tmp_path, (include,)
-    )
+    found = recipe.choose_header(library(folder, *names, "RustDemangle.cpp", "fast.c"), tmp_path, (include,))
     assert found is not None
     assert found.sources == {folder / name for name in names}
 
 
 def test_a_folder_without_a_level(tmp_path: Path, include: Path) -> None:
-    assert ninja_file.choose_header(library(tmp_path / "flang/lib"), tmp_path, (include,)) is None
+    assert recipe.choose_header(library(tmp_path / "flang/lib"), tmp_path, (include,)) is None
 
 
 def test_the_edges_of_a_precompiled_header(tree: LlvmTree, project: Path) -> None:
     twice = project / "mlir/lib/Mini/Twice.cpp"
-    header = ninja_file.Header("", frozenset({twice}))
-    lines = ninja_file.render(compilation(tree, project, header=header)).splitlines()
+    header = recipe.Header("", frozenset({twice}))
+    lines = recipe.render(compilation(tree, project, header=header)).splitlines()
     compile_ = next(line for line in lines if "c++-header" in line)
     assert "-fno-pch-timestamp" in compile_, "or the compiler cache never answers"
     assert "-frtti" not in compile_
@@ -259,4 +253,4 @@ def test_the_edges_of_a_precompiled_header(tree: LlvmTree, project: Path) -> Non
 
 
 def test_without_one_nothing_of_it_is_there(tree: LlvmTree, project: Path) -> None:
-    assert "precompiled" not in ninja_file.render(compilation(tree, project))
+    assert "precompiled" not in recipe.render(compilation(tree, project))

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.unit.build import made
-from tritonsmith.build.triton import precompiled, recipe
+from tritonsmith.build import precompiled_headers
+from tritonsmith.build.triton import recipe
 from tritonsmith.core.envs.settings import CacheSettings, Headers, Settings, TritonSettings
 from tritonsmith.core.errors import UsageError
 from tritonsmith.facts.tools import Compilers, Tool
@@ -47,7 +48,7 @@ def settings(wanted: Headers = "auto", cache: CacheSettings | None = None) -> Se
 
 
 def test_what_most_sources_reach_goes_in_and_of_triton_only_what_nearly_all_do(root: Path) -> None:
-    chosen = precompiled.choose(root, BACKENDS, {})
+    chosen = precompiled_headers.choose_headers(root, BACKENDS, {})
     assert chosen["TRITONSMITH_PCH"] == "compiler"  # one source of Python's does not pay for a header
     assert chosen[HEADERS] == '"mlir/IR/Types.h";"mlir/Pass/Pass.h";"triton/Dialect.h"'
     assert chosen["TRITONSMITH_PCH_WITHOUT"] == "lib/Both.cpp;lib/Plain.cpp"
@@ -55,20 +56,22 @@ def test_what_most_sources_reach_goes_in_and_of_triton_only_what_nearly_all_do(r
 
 
 def test_a_choice_stays_while_its_headers_and_the_backends_do(root: Path) -> None:
-    chosen = precompiled.choose(root, BACKENDS, {})
+    chosen = precompiled_headers.choose_headers(root, BACKENDS, {})
     for number in range(4):
         (root / f"lib/Pass{number}.cpp").write_text('#include "triton/Dialect.h"\n', encoding="utf-8")
-    fresh = precompiled.choose(root, BACKENDS, {})
+    fresh = precompiled_headers.choose_headers(root, BACKENDS, {})
     assert "mlir/Pass/Pass.h" not in fresh[HEADERS]
-    assert precompiled.choose(root, BACKENDS, {**chosen, "CMAKE_BUILD_TYPE": "Debug"}) == chosen
-    assert precompiled.choose(root, ("amd",), chosen)[HEADERS] == fresh[HEADERS]
+    assert (
+        precompiled_headers.choose_headers(root, BACKENDS, {**chosen, "CMAKE_BUILD_TYPE": "Debug"}) == chosen
+    )
+    assert precompiled_headers.choose_headers(root, ("amd",), chosen)[HEADERS] == fresh[HEADERS]
     (root / "include/triton/Dialect.h").unlink()
-    assert "triton/Dialect.h" not in str(precompiled.choose(root, BACKENDS, chosen))
+    assert "triton/Dialect.h" not in str(precompiled_headers.choose_headers(root, BACKENDS, chosen))
 
 
 def test_few_sources_pay_for_no_header(tmp_path: Path) -> None:
-    assert precompiled.choose(tmp_path, BACKENDS, {}) == {}
-    assert precompiled.cache_variables({}, ("-x",)) == {}
+    assert precompiled_headers.choose_headers(tmp_path, BACKENDS, {}) == {}
+    assert precompiled_headers.triton_variables({}, ("-x",)) == {}
 
 
 @pytest.mark.parametrize(
@@ -82,15 +85,15 @@ def test_few_sources_pay_for_no_header(tmp_path: Path) -> None:
 def test_where_they_would_hurt_they_are_left_out_and_on_is_refused(
     cache: CacheSettings, compilers: Compilers, reason: str
 ) -> None:
-    assert not precompiled.used(settings(cache=cache), compilers, shared=True)
+    assert not precompiled_headers.used_for_triton(settings(cache=cache), compilers, shared=True)
     with pytest.raises(UsageError, match=reason):
-        precompiled.used(settings("on", cache), compilers, shared=True)
+        precompiled_headers.used_for_triton(settings("on", cache), compilers, shared=True)
 
 
 def test_with_clang_they_are_used_unless_the_env_says_off() -> None:
-    assert precompiled.used(settings(), made.compilers(), shared=True)
-    assert precompiled.used(settings("on"), OLD_CLANG, shared=False)
-    assert not precompiled.used(settings("off"), made.compilers(), shared=True)
+    assert precompiled_headers.used_for_triton(settings(), made.compilers(), shared=True)
+    assert precompiled_headers.used_for_triton(settings("on"), OLD_CLANG, shared=False)
+    assert not precompiled_headers.used_for_triton(settings("off"), made.compilers(), shared=True)
 
 
 def test_worktrees_share_them_through_the_cache_and_without_a_cache_they_are_plain() -> None:
@@ -103,7 +106,7 @@ def test_worktrees_share_them_through_the_cache_and_without_a_cache_they_are_pla
     assert "CCACHE_SLOPPINESS=pch_defines,time_macros" in launcher
     bare = recipe.cache_variables(replace(inputs, compilers=made.compilers(launcher=None)))
     assert bare["TRITONSMITH_PCH_OPTIONS"] == ""
-    assert bare["CMAKE_CXX_COMPILER_LAUNCHER"].split(";") == list(precompiled.RETRY)
+    assert bare["CMAKE_CXX_COMPILER_LAUNCHER"].split(";") == list(precompiled_headers.RETRY)
 
 
 def test_without_them_cmake_hears_nothing() -> None:
@@ -150,7 +153,7 @@ def test_a_compile_that_fails_with_the_header_runs_again_without(
     compiler.chmod(0o755)
     environ = os.environ | {"WITH": str(codes[0]), "WITHOUT": str(codes[1])}
     words = ("-Xclang", "-isysroot/x y", "-DA='1'", *given, "-O0", "-c", "x.cpp", "-Xclang")
-    argv = (*precompiled.RETRY, str(compiler), *words)
+    argv = (*precompiled_headers.RETRY, str(compiler), *words)
     done = subprocess.run(argv, cwd=tmp_path, env=environ, capture_output=True, text=True, check=False)
     with_header = given and codes[0] in (0, 130)
     assert done.returncode == (codes[0] if with_header else codes[1])

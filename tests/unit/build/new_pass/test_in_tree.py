@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.build.scaffold.planted import CHAINED, REGISTERED, WRAPPED, plant
+from tests.unit.build.new_pass.planted import CHAINED, REGISTERED, WRAPPED, plant
 from tests.unit.cli.tasks.conftest import Smith
 from tests.unit.cli.tasks.conftest import smith as smith  # noqa: PLC0414 - a fixture
 from tests.unit.repositories import Maker
-from tritonsmith.build.scaffold import new_pass
-from tritonsmith.build.scaffold.new_pass import NewPass
+from tritonsmith.build import new_pass
+from tritonsmith.build.new_pass import NewPass
 from tritonsmith.build.worktrees import add as records
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, UsageError
@@ -30,7 +30,7 @@ def added(one: NewPass) -> dict[str, list[str]]:
 
 
 def test_a_pass_that_tablegen_declares(tmp_path: Path) -> None:
-    one = new_pass.design_in_tree(plant(tmp_path, WRAPPED), "hoist-loads", "ttgpu")
+    one = new_pass.design_pass(plant(tmp_path, WRAPPED), "hoist-loads", "ttgpu")
     assert (one.argument, one.binding) == ("tritongpu-hoist-loads", "passes.ttgpuir.add_hoist_loads")
     new = added(one)
     td = new.pop("include/triton/Dialect/TritonGPU/Transforms/Passes.td")
@@ -56,7 +56,7 @@ def test_a_pass_that_tablegen_declares(tmp_path: Path) -> None:
 
 
 def test_a_pass_of_2_1(tmp_path: Path) -> None:
-    one = new_pass.design_in_tree(plant(tmp_path, CHAINED), "x", "ttgpu")
+    one = new_pass.design_pass(plant(tmp_path, CHAINED), "x", "ttgpu")
     assert one.binding == "pm.add_x_pass"
     new = added(one)
     td = new["include/triton/Dialect/TritonGPU/Transforms/Passes.td"]
@@ -75,7 +75,7 @@ def test_a_pass_of_2_1(tmp_path: Path) -> None:
 
 
 def test_a_pass_that_triton_opt_registers_by_itself(tmp_path: Path) -> None:
-    one = new_pass.design_in_tree(plant(tmp_path, REGISTERED), "x", "amd")
+    one = new_pass.design_pass(plant(tmp_path, REGISTERED), "x", "amd")
     assert (one.binding, one.test) == ("amd.passes.ttgpuir.add_x", "test/TritonGPU/x.mlir")
     new = added(one)
     assert new["bin/RegisterTritonDialects.h"] == ["mlir::registerTritonAMDGPUX();"]
@@ -90,14 +90,14 @@ def test_a_pass_that_triton_opt_registers_by_itself(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["", "X", "1x", "x_y", "x--y", "x-", "../x", "x" * 61, "x\n"])
 def test_names(tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError, match="not a valid name"):
-        new_pass.design_in_tree(plant(tmp_path, WRAPPED), name, "ttgpu")
+        new_pass.design_pass(plant(tmp_path, WRAPPED), name, "ttgpu")
 
 
 @pytest.mark.parametrize("name", ["coalesce", "again", "tested"])
 def test_a_name_that_is_taken(tmp_path: Path, name: str) -> None:
     more = {"lib/Dialect/TritonGPU/Transforms/Again.cpp": "", "test/TritonGPU/tested.mlir": ""}
     with pytest.raises(UsageError, match=f"a pass '{name}' already exists"):
-        new_pass.design_in_tree(plant(tmp_path, {**WRAPPED, **more}), name, "ttgpu")
+        new_pass.design_pass(plant(tmp_path, {**WRAPPED, **more}), name, "ttgpu")
 
 
 @pytest.mark.parametrize(
@@ -115,14 +115,14 @@ def test_a_checkout_that_is_not_as_expected(tmp_path: Path, file: str, text: str
     root = plant(tmp_path, WRAPPED)
     (root / file).write_bytes(text.encode())
     with pytest.raises(FactError, match=says):
-        new_pass.design_in_tree(root, "x", "ttgpu")
+        new_pass.design_pass(root, "x", "ttgpu")
 
 
 def test_families(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="did you mean 'ttgpu'"):
-        new_pass.design_in_tree(tmp_path, "x", "ttgpuir")
+        new_pass.design_pass(tmp_path, "x", "ttgpuir")
     with pytest.raises(FactError, match="it has: ttgpu"):
-        new_pass.design_in_tree(plant(tmp_path, WRAPPED), "x", "amd")
+        new_pass.design_pass(plant(tmp_path, WRAPPED), "x", "amd")
 
 
 def test_a_file_that_leads_elsewhere(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_a_file_that_leads_elsewhere(tmp_path: Path) -> None:
     cmake.rename(tmp_path / "elsewhere.txt")
     cmake.symlink_to(tmp_path / "elsewhere.txt")
     with pytest.raises(FactError, match="a link to"):
-        new_pass.design_in_tree(root, "x", "ttgpu")
+        new_pass.design_pass(root, "x", "ttgpu")
 
 
 def test_the_task_writes_into_a_worktree(make: Maker, smith: Smith) -> None:
