@@ -205,12 +205,6 @@ def _telling(output: Sequence[str], first: FirstError | None) -> Sequence[str]:
     return first.block if first and not first.lines[0].startswith("FAILED") else output[-_TAIL:]
 
 
-# Errors caused by an LLVM near the pin, recognised by the location they point to, not by their text.
-#
-# A changed API shows in the compiler's output as a location: the error, or a note of it, points to a
-# declaration in LLVM's headers, or the error is about a header, a library or a name of LLVM's.
-
-
 @dataclass(frozen=True)
 class Evidence:
     """The reason why an error is attributed to the LLVM.
@@ -226,7 +220,9 @@ class Evidence:
 
 def evidence(error: Sequence[str]) -> Evidence | None:
     """Return evidence that an error, including all its notes, is caused by the LLVM; None for none."""
-    # A warning of a newer compiler, which has a remedy of its own and nothing to do with the LLVM.
+    # By the locations and not by the text: a changed API shows as an error, or a note of one, at a
+    # declaration in LLVM's headers, or as an error about a header, a library or a name of LLVM's. A warning
+    # of a newer compiler, which has a remedy of its own and nothing to do with the LLVM.
     if not error or "[-Werror" in error[0]:
         return None
     for pattern in (_FILE, _LIBRARY):

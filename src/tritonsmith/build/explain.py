@@ -194,11 +194,8 @@ def of_folder(ninja: Path, build: Path, targets: Sequence[str], source: Path | N
 def own_steps(
     plan: Plan, env: EnvDir, last: Mapping[str, Any] | None, inputs: recipe.Inputs
 ) -> tuple[str, ...]:
-    """Return the reasons for the steps of a plan whose stamps are outdated, each reason once.
-
-    Two steps of a phase often share one, as when another environment built the same checkout since.
-    `last` is the previous receipt.
-    """
+    """Return the reasons for the steps of a plan whose stamps are outdated; `last` is the last receipt."""
+    # Steps of a phase often share a reason, as when another environment has built the same checkout since.
     return tuple(dict.fromkeys(_own_steps(plan, env, last, inputs)))
 
 

@@ -1,8 +1,6 @@
 """Merge compilation databases: `python -m tritonsmith.build.merge_compile_commands --output OUT IN...`.
 
 clangd reads one database per tree; with LLVM's commands in Triton's, it jumps from a Triton pass into MLIR.
-clangd reads only precompiled headers of its own version, so they are left out. The headers that make up a
-project's own one are still included; those of an injected one are not, so clangd shows missing includes.
 """
 
 from __future__ import annotations
@@ -37,6 +35,8 @@ def merge(databases: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
 
 
 def _readable(entry: dict[str, Any]) -> dict[str, Any]:
+    # clangd reads only precompiled headers of its own version. The headers that make up a project's own one
+    # are included one by one instead; those of an injected one are not, so that missing includes show.
     command = entry.get("command", "")
     plain = _INCLUDED.sub(
         lambda match: "" if _INJECTED in match[1] else match[0], _PRECOMPILED.sub("", command)

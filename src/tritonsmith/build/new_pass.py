@@ -217,6 +217,7 @@ def check_unchanged(root: Path, design: NewPass) -> None:
     Raises:
         FactError: git reports that a file differs from HEAD, or does not answer.
     """
+    # Mixed with other changes, those of the new pass could not be taken back by git.
     names = [name for name, _, _ in design.changed]
     status = git.look(root, "status", "--porcelain", "--", *names, files=True)
     if status is None or status.code:
@@ -566,6 +567,7 @@ def refuse_to_overwrite(texts: Mapping[Path, str]) -> None:
         UsageError: a file exists with another text.
     """
     for path, text in texts.items():
+        # The same text is no conflict: a command that was killed can be repeated.
         if path.exists() and (not path.is_file() or untrusted.read_text(path) != text):
             hints = ["give the pass another name", "or go on there: this file has been changed since"]
             raise UsageError("a file of this pass already exists", where=path, hints=hints)

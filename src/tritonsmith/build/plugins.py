@@ -240,6 +240,7 @@ def _llvm(answer: PluginStepRow, library: Path) -> PluginRow:
     mine = f"{match[1]} {match[2][:12]}".strip()
     if of.llvm_commit and match[2] == of.llvm_commit:
         return PluginRow("LLVM's headers", mine, theirs, FITS)
+    # Within a major version LLVM keeps the layout of classes, but not between commits of main.
     apart = bool(match[2]) or match[1].partition(".")[0] != of.llvm_version.partition(".")[0]
     why = "its classes may have a different layout" if apart else "its commit is not recorded"
     return PluginRow("LLVM's headers", mine, theirs, MISFIT if apart and of.llvm_version else UNSURE, why)

@@ -216,6 +216,7 @@ def _outermost(scan: IncludeScan, root: Path, own: frozenset[Path]) -> tuple[str
 
 
 def _all_there(root: Path, kept: Mapping[str, str]) -> bool:
+    # A header that was renamed or deleted would break each compile that uses the old choice.
     prefixes = tuple(configs.load("precompiled-headers")["triton"]["prefixes"])
     names = (
         word.strip('"')

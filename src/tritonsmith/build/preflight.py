@@ -244,6 +244,7 @@ def _python(inputs: Inputs) -> Iterator[Problem]:
             f"Python.h is missing for {python.executable} ({python.include})",
             f"install it (Debian: apt install python{python.minor}-dev)",
         )
+    # Upstream builds wheels for these versions; its sources may compile with others.
     minor = int(python.minor.split(".")[1])
     if not int(oldest.split(".")[1]) <= minor <= int(newest.split(".")[1]):
         yield Problem(

@@ -98,6 +98,7 @@ def prepare_on_gpu(argv: Sequence[str], tool: str, env: EnvDir, space: Workspace
     watcher = tools.find_sanitizer()
     folder = space.root / "sanitizer"
     path = os.environ.get("PATH", os.defpath)
+    # An environment without a Python does not matter: the program may be any on PATH.
     if env.python.is_file():
         path = os.pathsep.join((str(env.python.parent), path))
     program = process.which(argv[0], path)

@@ -376,6 +376,7 @@ def listing(inputs: Inputs, tree: SourceTree) -> list[ListedLibrary]:
     rows = []
     for name, place in sorted(table.folders.items()):
         own = inputs.llvm.prefix / "lib" / archive_name(name)
+        # The sources have more libraries than an LLVM that was built in part.
         if own.is_file():
             state = "debug" if name in present else "linked" if str(own) in linked else "there"
             rows.append(ListedLibrary(name, state, place.relative_to(table.sources.path)))

@@ -79,6 +79,7 @@ def check(names: Iterable[str], known: Iterable[str]) -> None:
     for name in names:
         if name not in libraries:
             near = get_close_matches(name, libraries, n=3, cutoff=0.5)
+            # By parts, too: to difflib, `transforms` is far from `MLIRTransforms`.
             folded = [library for library in libraries if name.lower() in library.lower()][:_SHOWN]
             candidates = list(dict.fromkeys((*near, *folded)))
             raise UsageError(
@@ -225,6 +226,7 @@ def sources_of(inputs: Inputs) -> SourceTree:
     Raises:
         FactError: the sources cannot be located.
     """
+    # The surest comes first: sources that the user names, then those that this LLVM was built from.
     settings, tree = inputs.settings, inputs.llvm
     if settings.llvm.source:
         source = llvm_source.locate(settings.llvm.source)

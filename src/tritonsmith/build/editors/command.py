@@ -254,6 +254,7 @@ def read_project(env: str, space: Workspace, stop_in: str) -> EditorProject:
         "gdb": packages,
         "lldb-dap": packages,
     }
+    # Those beside the build first: a language server must know the dialects of this very LLVM.
     located = {name: tools.find(name, folders=beside, names=tools.versioned(name)) for name in remedies}
     programs = {name: tool.path for name, tool in located.items() if tool}
     if env_dir.python.exists():

@@ -137,6 +137,7 @@ def _check_named(request: LlvmRequest, inputs: ProviderInputs) -> None:
         UsageError: the settings name another provider too.
         FactError: it lacks something, or is not at the pin and no other commit was accepted.
     """
+    # A folder that is named is the only LLVM on offer.
     provider, (tree,) = request.settings.provider, inputs.installed
     if provider not in ("auto", "system"):
         raise UsageError(

@@ -440,6 +440,7 @@ def _known(tree: LlvmTree) -> tuple[Known, tuple[str, ...]]:
 
 def _why_a_part(build: Path) -> str:
     """Return the reason why a build tree is incomplete; empty if Ninja has nothing left to build."""
+    # An LLVM that is half built would be chosen for an environment, and fail only in Triton's links.
     ninja = tools.own("ninja")
     if ninja is None:
         return "no Ninja to check what is built"
@@ -478,6 +479,7 @@ def forget(store: Store, entry: StoreEntry) -> Plan:
             where=entry.path,
             hints=[f"`{command('store.gc', name=entry.name)}` deletes it"],
         )
+    # The records only: the tree is its owner's.
     paths = (store.manifest(entry.name), store.root / f"{entry.name}.used")
     return Plan(f"forget {entry.name}", (Remove(paths, store.owner, phase=PHASE),))
 

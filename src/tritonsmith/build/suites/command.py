@@ -312,13 +312,13 @@ def check(selection: SuiteSelection, tests: Sequence[SuiteTest], log: Path) -> N
         raise NothingRunError("no test ran", why=why or None)
 
 
-def packages(tested: TestedBuild, selection: SuiteSelection, given: Path | None) -> tuple[Path, ...]:
+def packages(tested: TestedBuild, selection: SuiteSelection, interpreter: Path | None) -> tuple[Path, ...]:
     """Return folders with packages for the Python tests, besides the environment's own.
 
     Args:
         tested: the build.
         selection: the tests.
-        given: interpreter with the packages; None to look in the environment, then install them.
+        interpreter: another Python that has the packages; None to look in the environment, then install them.
 
     Raises:
         SmithError: the packages cannot be installed.
@@ -328,8 +328,8 @@ def packages(tested: TestedBuild, selection: SuiteSelection, given: Path | None)
         return ()
     torch = any(_needs_torch(tested.root / test.partition("::")[0]) for test in tests)
     needed = ("pytest", "torch", "numpy") if torch else ("pytest",)
-    if given:
-        return (packages_of(given, tested, needed),)
+    if interpreter:
+        return (packages_of(interpreter, tested, needed),)
     # Imported and not looked up: a torch for another Python or with a missing library
     # is there and does not load.
     if all(_has(tested, (), name) for name in needed):
@@ -347,7 +347,7 @@ def packages(tested: TestedBuild, selection: SuiteSelection, given: Path | None)
     return (installed_packages(name, TASK, index, tuple(row["requirements"])),)
 
 
-def packages_of(given: Path, tested: TestedBuild, needed: Sequence[str]) -> Path:
+def packages_of(interpreter: Path, tested: TestedBuild, needed: Sequence[str]) -> Path:
     """Return the packages of another interpreter.
 
     Raises:
@@ -355,9 +355,9 @@ def packages_of(given: Path, tested: TestedBuild, needed: Sequence[str]) -> Path
     """
     # Asked of the interpreter: Debian and conda have folders of their own.
     asks = "import sysconfig; print(sysconfig.get_path('purelib'))"
-    answer = process.capture((str(given), "-c", asks))
+    answer = process.capture((str(interpreter), "-c", asks))
     if not answer:
-        raise UsageError("--packages names no Python", where=given)
+        raise UsageError("--packages names no Python", where=interpreter)
     folder = Path(answer)
     # The packages come before the environment's on the path.
     if (folder / "triton").exists():
@@ -367,7 +367,7 @@ def packages_of(given: Path, tested: TestedBuild, needed: Sequence[str]) -> Path
         raise UsageError(
             f"--packages: the Python of {tested.env.name} cannot import {', '.join(missing)} from there",
             where=folder,
-            hints=["the same minor version of Python", f"{given} -m pip install {' '.join(missing)}"],
+            hints=["the same minor version of Python", f"{interpreter} -m pip install {' '.join(missing)}"],
         )
     return folder
 

@@ -135,6 +135,7 @@ def prepare(
     changes = git.branch_changes(inputs.checkout.root, base)
     changed = suspects.compiled_for(inputs.checkout.root, changes.files)
     receipt, last = commands.receipt_of(inputs, request), commands.last_settings(inputs.env)
+    # With the settings of the last build, its record stays true.
     receipt = {} if receipt["settings"] == last else receipt
     return IncludeCheck(inputs, changed, changes.base, warnings, again, receipt)
 

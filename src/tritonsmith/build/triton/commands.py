@@ -212,6 +212,7 @@ def link_compile_commands(settings: Settings, space: Workspace, located: TritonS
     env = space.env(settings.name)
     checkout = checkouts.read(located.root)
     receipt = receipts.read(env.receipt("setup-mlir")) or {}
+    # Triton's first, because the merge keeps the first entry of a file.
     folders = [env.build, *([Path(receipt["prefix"])] if "prefix" in receipt else [])]
     candidates = (folder / cmake.COMPILE_COMMANDS for folder in folders)
     databases = tuple(path for path in candidates if path.is_file())
@@ -419,6 +420,7 @@ def _hidden(env: str, name: str, last: Mapping[str, Any]) -> frozenset[str]:
     hidden = {key for key, value in last.items() if redact.MARK in str(value)}
     if hidden:
         now = {key: redact.data(value) for key, value, _ in explain(load(env, only_shown=True))}
+        # A secret that is still in the env file comes from there; one from a flag is gone.
         if lost := sorted(key for key in hidden if now[key] != last[key]):
             raise UsageError(
                 f"{name} got a secret from a flag, and secrets are not recorded: {', '.join(lost)}",

@@ -29,6 +29,7 @@ from tritonsmith.facts.checkout import LlvmPin, TritonCheckout
 from tritonsmith.facts.llvm_tree import LlvmTree
 
 PHASE = "Triton sources"
+# A release by its number, its tag or its branch: 3.4, v3.4.0, release/3.4.x.
 _VERSION = re.compile(r"^(?:v|release/)?(\d+\.\d+)(?:\.[\dx]+)?$")
 _SHORT = 12  # digits of a commit
 
@@ -83,6 +84,8 @@ def _clone(url: str, revision: str, name: str, workspace: Workspace) -> TritonSo
     git = ("git", "-C", str(repository))
     steps = (
         MakeDir(workspace.sources, phase=PHASE),
+        # With the contents: a build reads nearly all files, and bumps of the pin are looked up in the
+        # history.
         GitFetch(repository, (url,), revision, phase=PHASE, blobless=False),
         Run((*git, "checkout", "--quiet", "--detach", "FETCH_HEAD"), cwd=workspace.sources, phase=PHASE),
     )

@@ -46,6 +46,7 @@ class WatchedRun:
     @property
     def verdict(self) -> str:
         """The result in words: `ok`, or the kind of failure."""
+        # Python reports the signal that ended a process as a negative code.
         failed = f"exit code {self.code}" if self.code >= 0 else f"signal {-self.code}"
         return "ok" if self.code == 0 else ", ".join(filter(None, (self.what, failed)))
 
@@ -101,6 +102,7 @@ def _by_title(grids: Iterable[Grid]) -> dict[tuple[str, int], Grid]:
     tables_by_title: dict[tuple[str, int], Grid] = {}
     counts: Counter[str] = Counter()
     for grid in grids:
+        # Titles may have times in them, too.
         title = _steady(grid.title)
         tables_by_title[title, counts[title]] = grid
         counts[title] += 1
@@ -236,6 +238,7 @@ class WatchReport:
         # the last good run is what one wants to see.
         last, alike = self._last, self._by_verdict.get(outcome.verdict)
         self._last, self._by_verdict[outcome.verdict] = outcome, outcome
+        # Files are compared with their last text, whichever run wrote it: one that fails writes none.
         known = replace(alike or replace(outcome, files={}), files=self._files)
         self._files = {**self._files, **outcome.files}
         if last is None:

@@ -156,7 +156,7 @@ def _notes(tree: LinkedWorktree, record: WorktreeRecord) -> Iterator[str]:
 
 
 def _known(record: WorktreeRecord) -> tuple[LinkedWorktree | None, bool]:
-    """Return git's entry for a worktree, and whether a killed `add` renamed it without telling git."""
+    """Return git's entry for a worktree, and whether git still has it under its temporary name."""
     repository, path, partial = Path(record.repository), record.folder, record.partial
     # A killed `add` renamed the folder without telling git.
     moved = git_worktrees.at(repository, partial) if path.exists() and not partial.exists() else None
@@ -194,6 +194,7 @@ def _in_use(record: WorktreeRecord, space: Workspace, environ: Mapping[str, str]
     busy = tuple(_busy(record.folder, env.path))
     if busy:
         yield UniqueWork("programs run in it", busy)
+    # An editable install elsewhere imports Triton from this folder, and breaks when it is gone.
     sites = [triton.where for triton in installed_tritons.find(environ, space) if triton.checkout]
     others = [site for site in sites if not site.is_relative_to(env.path)]
     linked = (
@@ -215,6 +216,7 @@ def _busy(*folders: Path) -> Iterator[str]:
     mine = psutil.Process().pid
     for process in psutil.process_iter(["pid", "name", "cwd"]):
         process_info = process.info
+        # psutil gives no folder of other users' programs.
         if not process_info["cwd"] or process_info["name"] in _IDLE:
             continue
         if any(Path(process_info["cwd"]).is_relative_to(folder) for folder in folders):
@@ -271,6 +273,7 @@ def _row(record: WorktreeRecord, space: Workspace) -> WorktreeRow:
         pin = checkout.pin.commit if checkout.pin else ""
         llvm = _llvm(record, checkout, space)
     except SmithError as error:
+        # One worktree that cannot be read must not hide the others.
         return WorktreeRow(record, f"{error.what}: {error.why or error.where}", bytes=size)
     return WorktreeRow(
         record,
@@ -298,6 +301,7 @@ def _llvm(record: WorktreeRecord, checkout: TritonCheckout, space: Workspace) ->
     receipt = receipts.read(space.env(record.name).receipt("setup-mlir")) or {}
     if checkout.pin is None:
         return "unknown"
+    # By the pin: the LLVM of an earlier one does not fit this commit.
     if receipt.get("pin") == checkout.pin.commit and llvm_tree.is_tree(Path(str(receipt.get("prefix")))):
         return "ready"
     needs = prebuilt.wanted(request, machine.read(), prebuilt.key(chosen, checkout))
@@ -313,6 +317,7 @@ def _built(env: EnvDir, checkout: TritonCheckout) -> BuildState:
     last = receipts.succeeded(env)
     if not last or not env.build.is_dir():
         return "not built"
+    # Sources with changes may have changed again since the build, so they never count as built.
     same = last.get("commit") == checkout.commit and last.get("dirty") == checkout.dirty is False
     return "built" if same else "outdated"
 
