@@ -13,9 +13,9 @@ from typing import Any
 from tritonsmith.build import cmake
 from tritonsmith.build.editors import merged_files
 from tritonsmith.build.editors.merged_files import MergedFile
+from tritonsmith.compiler.debugger_init import GDB, LLDB
 from tritonsmith.compiler.replay import pass_chain
 from tritonsmith.compiler.replay.pass_chain import PassSource
-from tritonsmith.compiler.debugger_init import GDB, LLDB
 from tritonsmith.core import untrusted
 from tritonsmith.core.command_line import command
 from tritonsmith.core.envs import receipts, settings
