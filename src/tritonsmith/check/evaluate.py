@@ -123,11 +123,12 @@ class EvaluatedProgram(TensorProgram):
     Attributes:
         most: the largest number of elements that it may compute.
         elements: the number of elements that it has computed.
+        lines: the operations of each block, looked up once; runs of the same text share them.
     """
 
     most: int = MOST
     elements: int = 0
-    _lines: dict[Block, tuple[_BlockLine, ...]] = field(default_factory=dict)
+    lines: dict[Block, tuple[_BlockLine, ...]] = field(default_factory=dict)
 
     def launch(self, name: str, values: Values) -> int:
         """Run the kernel, and return the number of operations that ran."""
@@ -172,8 +173,8 @@ class EvaluatedProgram(TensorProgram):
             self.reached.blocks.add(block)
             self._values.update(zip(block.args, values, strict=True))
             self._count()  # a block may have no operation but its branch: an endless loop
-            if (lines := self._lines.get(block)) is None:
-                lines = self._lines[block] = _lines_of(block)
+            if (lines := self.lines.get(block)) is None:
+                lines = self.lines[block] = _lines_of(block)
             for line in lines:
                 if line.name in _TERMINATORS:
                     return line.operation, tuple(self._values[operand] for operand in line.operands)
@@ -217,7 +218,7 @@ class EvaluatedProgram(TensorProgram):
     def _run(self, line: _BlockLine) -> None:
         self._count()
         operation, name = line.operation, line.name
-        values = tuple(self._values[operand] for operand in line.operands)
+        values = tuple([self._values[operand] for operand in line.operands])
         try:
             results = self._evaluate(operation, name, values)
             self._weigh(line, values, results)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any
 
-from xdsl.ir import Operation
+from xdsl.ir import Block, Operation
 
 from tritonsmith.check import asynchronous
 from tritonsmith.check.in_flight import Order
@@ -32,6 +33,7 @@ class TritonKernel:
         ordered: whether a reduction has several values, as argmax has: over NaN its order matters.
         narrow: whether it sums in fp16 or bf16, where each order rounds differently.
         compares: whether it only moves and compares floats, so that large ones serve as well as others.
+        lines: the operations of each block, as `EvaluatedProgram` keeps them for its further runs.
     """
 
     functions: dict[str, Operation]
@@ -43,6 +45,7 @@ class TritonKernel:
     ordered: bool
     narrow: bool
     compares: bool
+    lines: dict[Block, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def function(self) -> Operation:

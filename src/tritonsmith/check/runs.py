@@ -393,6 +393,7 @@ class ReferenceRuns:
             assumed=assumed,
             most=most,
             reached=self.reached if inputs not in self._steps else ReachedCode(),
+            lines=kernel.lines,
         )
         run.recorder = recorder
         values = tuple(argument.value for argument in self._arguments(kernel, inputs))

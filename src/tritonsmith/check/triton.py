@@ -248,11 +248,12 @@ def _reduce(run: TensorProgram, operation: Operation, *values: Array) -> tuple[A
     # The order of a reduction is undefined. Halves combine as whole arrays, in log2(n) calls of the region,
     # not n.
     parts = [np.moveaxis(value, axis, 0) for value in values]
+    whole = not _makes_tensors(run, operation.regions[0])
     while (count := parts[0].shape[0]) > 1:
         half = count // 2
         lower = [part[:half] for part in parts]
         upper = [part[half : 2 * half] for part in parts]
-        combined = _combined(run, operation, (*lower, *upper))
+        combined = _combined(run, operation, (*lower, *upper), whole=whole)
         rest = [part[2 * half :] for part in parts]
         parts = [
             np.concatenate((np.asarray(part), odd)) if odd.shape[0] else np.asarray(part)
@@ -261,12 +262,14 @@ def _reduce(run: TensorProgram, operation: Operation, *values: Array) -> tuple[A
     return tuple(part[0] for part in parts)
 
 
-def _combined(run: TensorProgram, operation: Operation, values: tuple[Array, ...]) -> tuple[Array, ...]:
-    """Apply a function of scalars to all elements at once; one by one where it makes tensors of them."""
+def _combined(
+    run: TensorProgram, operation: Operation, values: tuple[Array, ...], *, whole: bool
+) -> tuple[Array, ...]:
+    """Apply a function of scalars to all elements: to whole arrays at once, or one by one."""
     region = operation.regions[0]
     # A combine function of scalars works on arrays as it is, since operations broadcast; `tl.arange` in it,
     # or a function that makes tensors, does not.
-    if not np.ndim(values[0]) or not _makes_tensors(run, region):
+    if whole or not np.ndim(values[0]):
         results: tuple[Array, ...] = run.region(region, values)
         return results
     return by_element(run, region, values, [value.dtype for value in values[: len(values) // 2]])
@@ -300,9 +303,10 @@ def _scan(run: TensorProgram, operation: Operation, *values: Array) -> tuple[Arr
     parts = [np.moveaxis(value, axis, 0) for value in values]
     if integer(operation, "reverse"):
         parts = [part[::-1] for part in parts]
+    whole = not _makes_tensors(run, operation.regions[0])
     running, kept = [part[0] for part in parts], [[part[0]] for part in parts]
     for number in range(1, parts[0].shape[0]):
-        running = list(_combined(run, operation, (*running, *(part[number] for part in parts))))
+        running = list(_combined(run, operation, (*running, *(part[number] for part in parts)), whole=whole))
         for column, more in zip(kept, running, strict=True):
             column.append(more)
     stacked = [np.stack(column) for column in kept]
