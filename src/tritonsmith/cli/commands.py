@@ -1,21 +1,19 @@
-"""The registry of commands: where the task of each is, its purpose, and an example.
-
-A task's module is imported when its command is called, or its help is asked for. The list of commands, the
-start page and completion read this table instead. So `purpose` repeats the first line of the task's
-docstring; tests/unit/cli/test_commands.py holds them equal.
-"""
+"""The registry of commands: the task of each, its purpose, and an example."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 
+# The list of commands, the start page and completion read this table, and import no task: all of them would
+# take seconds. So `purpose` repeats the first line of the task's docstring; tests/unit/cli/test_commands.py
+# compares them.
 class Command(NamedTuple):
     """A command, or a mode of one.
 
     Attributes:
         task: the module in `tasks/` and the function: `doctor:run`.
-        purpose: the first line of its help.
+        purpose: the first line of the help.
         example: one useful call, without `invoke`.
     """
 

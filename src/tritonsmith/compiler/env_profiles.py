@@ -5,6 +5,7 @@ The sets are `configs/ir-profiles.toml`; what each variable does is `configs/tri
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,8 +15,9 @@ from typing import Any
 from packaging.version import InvalidVersion, Version
 
 from tritonsmith.core import configs
-from tritonsmith.core.errors import UsageError, did_you_mean
-from tritonsmith.facts import checkout, variables
+from tritonsmith.core.envs import settings, workspace
+from tritonsmith.core.errors import FactError, UsageError, did_you_mean
+from tritonsmith.facts import checkout, installed_tritons, variables
 
 # Placeholders in the values of a profile.
 _KERNEL = "{kernel}"
@@ -91,6 +93,37 @@ def version_of(text: str) -> str:
     if len(parts) <= 1:
         raise UsageError(f"--triton cannot be {text!r}", hints=["give a version: --triton 3.4.0"])
     return text
+
+
+def installed_version(env: str, python: Path | None) -> tuple[str, str]:
+    """Return the version of the selected Triton, and a note that names it; without one, the newest release.
+
+    Args:
+        env: name of an environment; empty for the current one, or `wheel`.
+        python: an interpreter; None for the environment's.
+
+    Raises:
+        FactError: the environment or interpreter has no Triton.
+    """
+    space = workspace.default()
+    hints = ["--triton 3.9.0 names a version"]
+    if python:
+        triton = installed_tritons.of_python(python)
+        if not triton:
+            raise FactError("this Python has no Triton", where=python, hints=hints)
+    elif env:
+        triton = installed_tritons.of_env(space.env(settings.load(env).name))
+        if not triton:
+            where = space.env(env).path
+            raise FactError(f"the environment {env} has no Triton yet", where=where, hints=hints)
+    else:
+        triton = installed_tritons.here(os.environ) or installed_tritons.of_env(space.env("wheel"))
+    if not triton:
+        newest = checkout.triton_releases()[-1].version
+        return newest, (
+            f"no Triton is installed: these are the variables of {newest}, the newest known version"
+        )
+    return triton.version, f"for Triton {triton.version} in {triton.where}"
 
 
 def environment(profiles: Iterable[Profile], version: str, *, kernel: str = "", out: Path) -> Environment:

@@ -173,6 +173,19 @@ _GRID_MOST = 16  # elements that the grid shows in each direction
 _CONFLICTS = "Bank conflicts of one warp, by plain loads and stores"
 
 
+def require_linear(converted: ConvertedLayout, shape: str) -> LinearLayout:
+    """Return the linear layout of a converted one, whose shape was given as a text.
+
+    Raises:
+        FactError: Triton does not convert it.
+    """
+    if converted.linear is None:
+        hints = [f"--shape {shape} must have as many dimensions as the layout"]
+        hints += ["another Triton may take it: --env, --python"]
+        raise FactError(f"Triton does not convert {converted.type.layout}", why=converted.error, hints=hints)
+    return converted.linear
+
+
 def describe(linear: LinearLayout) -> str:
     """Describe in words how the elements are distributed, and how often each is held."""
     copies = linear.copies

@@ -7,16 +7,23 @@ folder.
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+from tritonsmith.compiler import report, run
+from tritonsmith.compiler.interpreter import Interpreter
+from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.core import configs, process, untrusted
+from tritonsmith.core.command_line import command
+from tritonsmith.core.envs import workspace
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, SmithError, UsageError, did_you_mean
 from tritonsmith.core.plan import MakeDir, Plan, Remove, files, programs
-from tritonsmith.facts import variables
+from tritonsmith.facts import installed_tritons, variables
 from tritonsmith.ir.normalize import diff
 from tritonsmith.ir.normalize.diff import Diff
 
@@ -78,6 +85,56 @@ class OverrideRun:
         if variables.table()[_DUMP].exists(self.version):
             return self.out / (dump if kind == "dump" else "override")
         return self.out / "home" / dump / ".triton" / kind
+
+
+def of_kernel(request: CompileRequest, where: Interpreter, out: Path | None) -> OverrideRun:
+    """Return the two compiles of a kernel, before and after the change.
+
+    Args:
+        request: the compile request.
+        where: the interpreter that compiles.
+        out: an empty folder; None for one in the workspace.
+
+    Raises:
+        UsageError: the request has several targets, or the folder is not empty.
+    """
+    # A stage belongs to one target: there would be no telling whose was changed.
+    if len(request.targets) > 1:
+        raise UsageError("a stage is changed for one target", hints=["--target h100"])
+    triton = installed_tritons.of_python(where.python)
+    folder = prepare_folder(out, where.space)
+    launch = partial(_compile, request, where, folder / "stages")
+    return OverrideRun(folder, triton.version if triton else "", launch)
+
+
+def of_command(program: Sequence[str], python: Path | None, out: Path | None) -> OverrideRun:
+    """Return the two runs of a command, before and after the change.
+
+    Args:
+        program: the command.
+        python: the interpreter whose Triton compiles; None for the one on PATH.
+        out: an empty folder; None for one in the workspace.
+
+    Raises:
+        UsageError: the folder is not empty.
+    """
+    triton = installed_tritons.of_python(python) if python else installed_tritons.here(os.environ)
+    folder = prepare_folder(out, workspace.default())
+    return OverrideRun(folder, triton.version if triton else "", partial(_run, program))
+
+
+def _compile(request: CompileRequest, where: Interpreter, out: Path, change: Mapping[str, str]) -> None:
+    prepared_compile = run.prepare(request, where, out).under(change)
+    manifest = run.execute(prepared_compile, where, silent=True).manifest
+    if why := "\n".join(report.failures(manifest)):
+        hints = ["the changed file is kept", f"{command('kernel.show', out)} shows the stages"]
+        raise SmithError("Triton did not compile it", where=out, why=why, hints=hints)
+
+
+def _run(program: Sequence[str], change: Mapping[str, str]) -> None:
+    code = programs.run_attached(program, change=change)
+    if code:
+        raise SmithError(f"{program[0]} ended with exit code {code}")
 
 
 def prepare_folder(out: Path | None, space: Workspace) -> Path:

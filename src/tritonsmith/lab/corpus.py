@@ -114,6 +114,29 @@ def named(folder: Path | None) -> Corpus:
     return Corpus(folder or workspace.default().root / "corpus")
 
 
+def kernels_file_of(kernels: str, folder: Path | None) -> tuple[Path, str]:
+    """Return the kernels file of a rehearsal, and the name of one of its kernels; the corpus without one.
+
+    Args:
+        kernels: kernels file, or FILE:NAME; empty for the corpus.
+        folder: folder of the corpus; None for the workspace's.
+
+    Raises:
+        UsageError: the text is not a kernels file, both are given, or the corpus is empty.
+    """
+    if not kernels:
+        corpus = named(folder)
+        if not corpus.file.is_file():
+            raise empty(corpus)
+        return corpus.file, ""
+    if folder:
+        raise UsageError("a kernels file and --corpus contradict each other", hints=["omit one of them"])
+    if (listed := kernels_file.named(kernels)) is None:
+        hints = ["invoke compare captured.toml --from 3.6.0 --to 3.9.0"]
+        raise UsageError(f"{kernels!r} is not a kernels file", hints=hints)
+    return listed
+
+
 def add(corpus: Corpus, path: Path) -> CorpusUpdate:
     """Merge a kernels file into a corpus.
 

@@ -284,3 +284,21 @@ def _package(version: str) -> dict[str, Any]:
         )
     row = next(row for row in table["component"] if row["name"] == "ptxas")
     return package_of(row, version)[0]
+
+
+def versions(python: Path, space: Workspace, host: Machine) -> list[dict[str, str]]:
+    """Return all versions, of the package index and of this machine, with the paths of the installed ones.
+
+    Args:
+        python: an interpreter with pip.
+        space: the workspace.
+        host: this machine.
+    """
+    tables = known()
+    # The package was renamed, so its oldest and its newest release are of different names in the index.
+    every = {*tables, *available(tables[0], python), *available(tables[-1], python)}
+    rows = []
+    for version in sorted(every, key=version_key):
+        prepared = prepare(version, space, host, python)
+        rows.append({"version": version, "path": "" if prepared.plan.steps else str(prepared.path)})
+    return rows

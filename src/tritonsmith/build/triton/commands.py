@@ -5,12 +5,14 @@ Each command reads facts and plans from them; the plan is shown (a dry run) or e
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tritonsmith.atlas import tablegen
 from tritonsmith.build import cmake, compiler_cache, precompiled_headers, preflight
 from tritonsmith.build.cmake import bounded_jobs
 from tritonsmith.build.compiler_cache import Folders
@@ -29,7 +31,7 @@ from tritonsmith.core.envs.workspace import EnvDir, Workspace
 from tritonsmith.core.errors import FactError, SmithError, StepError, UsageError
 from tritonsmith.core.plan import BuildObjects, Plan, Write, digest, locks
 from tritonsmith.core.plan.steps.base import CommandFailedError
-from tritonsmith.facts import checkout, llvm_history, llvm_tree, machine, python_env, tools
+from tritonsmith.facts import checkout, installed_tritons, llvm_history, llvm_tree, machine, python_env, tools
 from tritonsmith.facts import checkout as checkouts
 from tritonsmith.facts.checkout import TritonCheckout
 from tritonsmith.facts.llvm_tree import LlvmTree
@@ -538,3 +540,70 @@ def receipt_of(inputs: Inputs, request: LlvmRequest) -> dict[str, Any]:
         "build": inputs.env.build,
         "settings": {key: value for key, value, _ in explain(settings) if key in _REMEMBERED},
     }
+
+
+def sources_to_read(source_text: str, env: str, python: Path | None) -> Path:
+    """Return the sources of Triton that explain things: a checkout, or an installed Triton.
+
+    Args:
+        source_text: a checkout; empty for that of the environment, or the one around the current folder.
+        env: name of an environment; empty for the current folder's checkout first.
+        python: an interpreter whose installed Triton is read; None for none.
+
+    Raises:
+        FactError: there are no such sources.
+    """
+    space = workspace.default()
+    if python:
+        if triton := installed_tritons.of_python(python):
+            return _sources_of_installed(triton.where)
+        raise FactError("this Python has no Triton", where=python, hints=["--source CHECKOUT"])
+    if source_text:
+        _, located = find_triton(load("dev", {"triton.source": source_text}))
+        # A fetch that failed leaves an empty clone.
+        if not located.root.is_dir() or located.fetch.steps:
+            hints = ["clone it first", "--source PATH"]
+            raise FactError("no checkout of Triton here", where=located.root, hints=hints)
+        return located.root
+    around = None if env else checkout.enclosing(Path.cwd())
+    if around:
+        return around
+    name = load(env or "dev").name
+    built = last_build(env or "dev")
+    built_from = str((built[1] if built else {}).get("triton.source") or "")
+    if built_from and Path(built_from).is_dir():
+        return Path(built_from)
+    installed = installed_tritons.of_env(space.env(name)) if env else installed_tritons.here(os.environ)
+    installed = installed or (None if env else installed_tritons.newest(space))
+    if installed:
+        return _sources_of_installed(installed.where)
+    raise FactError(
+        "no sources of Triton, and no installed one",
+        where=space.env(name).path if env else Path.cwd(),
+        hints=[
+            f"get the sources: git clone {load('dev').triton.source}, then --source triton",
+            f"or a released Triton, which takes a minute: {command('up')}",
+        ],
+    )
+
+
+def _sources_of_installed(site: Path) -> Path:
+    # An editable installation leads back into its checkout, which has more than the Python files.
+    package = (site / "triton").resolve()
+    return checkout.enclosing(package) or package
+
+
+def llvms_to_read(folder: str, env: str) -> list[Path]:
+    """Return the LLVM in a folder; without one, the environment's LLVM and those of the system.
+
+    Raises:
+        FactError: the folder has no llvm-tblgen.
+    """
+    if folder:
+        path = Path(folder).expanduser().absolute()
+        if not tablegen.program(path):
+            raise FactError("this LLVM has no llvm-tblgen beside MLIR's .td files", where=path)
+        return [path]
+    receipt = receipts.read(workspace.default().env(load(env or "dev").name).receipt("setup-mlir"))
+    own = [Path(str(receipt["prefix"]))] if receipt and receipt.get("prefix") else []
+    return [*own, *(tree.prefix for tree in llvm_tree.installed())]

@@ -118,6 +118,7 @@ def resume(
         begun = replace(begun, question=replace(question, llvm_source=str(llvm_source)))
     command.fetch(question)
     kernels = _kernels(question)
+    # Outcomes of a kernel that was edited since then would be mixed with those of the new one.
     command.check_content(question, kernels)
     _continue(begun, kernels, scheduler, jobs, explain=explain, json=json)
 
@@ -160,6 +161,7 @@ def skip(
     from tritonsmith.lab.bisect import session
 
     begun = session.find(bisect)
+    # Under the lock: a bisect that runs now would not see the skip, and would write its own state over it.
     with begun.held():
         name = session.skip(begun, candidate)
     console.note(f"{name} is skipped in {begun.folder.name}")
@@ -256,6 +258,7 @@ def blame(
     from tritonsmith.lab.blame.mixtures import WORDS
     from tritonsmith.lab.rehearse import rehearsal
 
+    # Before anything compiles, as for every flag that may be misspelt.
     for name in metric:
         if name not in metrics.summary():
             raise UsageError(f"--metric cannot be {name!r}", hints=did_you_mean(name, metrics.summary()))

@@ -108,6 +108,7 @@ def clear_cache(
     if rehearsed or bisected:
         name = "rehearse" if rehearsed else "bisect"
         others = (filters.any, root, dump, inductor, envs, all, override, rehearsed and bisected)
+        # What these commands keep is removed as a whole: no filter of cache entries fits it.
         if any(others):
             raise UsageError(
                 f"--{name.removesuffix('e')}ed clears everything that {name} keeps",
@@ -120,6 +121,7 @@ def clear_cache(
         "dump": dump or all,
         "inductor": inductor or all,
         "env": envs or all,
+        # No compile brings these back, so `all` does not include them.
         "override": override,
     }
     kinds = [kind for kind, is_given in flags.items() if is_given]
@@ -139,6 +141,7 @@ def clear_cache(
     if not output.agreed(f"Clear {list_.total_text(prepared.doomed)}?", yes=yes):
         raise SmithError("nothing was cleared")
     clear.execute(prepared)
+    # Programs may go on while their cache is cleared, and compile again what they need.
     console.out().print(f"cleared {list_.total_text(prepared.doomed)}", markup=False)
     if there := clear.stayed(prepared):
         console.note(

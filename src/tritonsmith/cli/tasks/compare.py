@@ -1,15 +1,8 @@
-"""`compare`: compare kernels of two compilers, options or targets.
-
-`compare --triton A,B`: compare the resources of kernels over targets and versions of Triton.
-
-`compare --from A --to B`: what another Triton would break, before it is installed.
-
-`corpus.*`: the kernels that must keep compiling.
-"""
+"""`compare` and its modes: two sides, a study of many Tritons, a rehearsal of an upgrade, and the corpus."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,24 +35,18 @@ from tritonsmith.cli.tasks.options import (
     WHEEL_ENV,
 )
 from tritonsmith.cli.tasks.task import task
-
-if TYPE_CHECKING:
-    from tritonsmith.lab.compare.matching import Comparison
-    from tritonsmith.lab.compare.thresholds import Threshold
+from tritonsmith.core.errors import FactError, SmithError, UsageError
+from tritonsmith.core.ui import console
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tritonsmith.lab.corpus import Corpus, CorpusUpdate
-
-
-if TYPE_CHECKING:
     from tritonsmith.compiler.kernels.kernel_list import ListedKernel
-    from tritonsmith.compiler.tritons import Triton
-    from tritonsmith.lab.study.study import StudyCell
-
-if TYPE_CHECKING:
+    from tritonsmith.lab.compare.matching import Comparison
+    from tritonsmith.lab.compare.thresholds import Threshold
+    from tritonsmith.lab.corpus import Corpus, CorpusUpdate
     from tritonsmith.lab.rehearse.rehearsal import Assessment, RehearsalResult, UpgradeRehearsal
+    from tritonsmith.lab.study.study import StudyCell
 
 
 @task(tables=True, name="compare")
@@ -82,9 +69,7 @@ def compare_(
     dry_run: bool = DRY_RUN,
 ) -> None:
     """Compile kernels with two Tritons or option sets, and compare."""
-    from tritonsmith.cli.tasks import output
     from tritonsmith.compiler import tritons
-    from tritonsmith.core.errors import UsageError
     from tritonsmith.lab.batch.run import BatchOptions
     from tritonsmith.lab.compare import thresholds, two_sides
 
@@ -105,7 +90,7 @@ def compare_(
         comparison, journal = two_sides.execute(sides, limits, options, tests.rules)
         try:
             _print_comparison(comparison, limits, out, diff=diff, stages=names, json=json)
-        finally:  # also where the result is an error
+        finally:  # a violation of --fail-on is an error, and has a page all the same
             tests.write_page(journal, "compare", [journal.answer], thresholds.WORDS)
 
 
@@ -121,19 +106,16 @@ def _print_comparison(
     from json import dumps
 
     from tritonsmith.core.envs import workspace
-    from tritonsmith.core.errors import FactError, SmithError, UndecidedError
-    from tritonsmith.core.ui import console
     from tritonsmith.lab.compare import report, thresholds
 
     judgement = thresholds.check(comparison, limits)
     violations, unchecked = judgement.violations, None
     try:
         thresholds.require(judgement, comparison)
-    except FactError as error:  # raised below, after the tables
+    except FactError as error:  # raised below: the tables show why nothing could be checked
         violations, unchecked = (), error
     content = dumps(report.as_json(comparison, limits, violations), indent=2)
-    for text in comparison.notes:
-        console.note(text)
+    output.notes(comparison.notes)
     if json:
         console.write(content)
     else:
@@ -145,33 +127,18 @@ def _print_comparison(
         console.note(f"the outputs, the diffs and {report.FILE} are in {out}")
     if unchecked:
         raise unchecked
-    sure = [
-        row
-        for row in violations
-        if row.reading.unknown or (row.folders[1], row.target) not in comparison.flaky
-    ]
-    if comparison.flaky and not sure and (limits or violations):
-        hints = ["the notes above name them", "--confirm 5 compiles each five times"]
-        raise UndecidedError("not sure: compiles of B come out otherwise when they are repeated", hints=hints)
-    if violations:
-        raise SmithError(
-            report.verdict(limits, violations),
-            why="\n".join(report.lines(violations)),
-            hints=["--diff shows the differences of the stages", "--json has all values and messages"],
-        )
+    if failure := report.failure(comparison, limits, violations):
+        raise failure
     if limits and not json:
         console.out().print(report.verdict(limits, violations), markup=False)
 
 
 def _print_tables(comparison: Comparison, stages: tuple[str, ...], *, diff: bool) -> None:
-    from tritonsmith.core.ui import console
     from tritonsmith.lab.compare import report
 
     out = console.out()
-    for line in report.head(comparison):
-        out.print(line, markup=False)
-    for block in report.blocks(comparison):
-        out.print(block)
+    output.lines(report.head(comparison))
+    output.blocks(report.blocks(comparison))
     if not (diff or stages):
         return
     texts = [lines for _, _, lines in report.differences(comparison, stages)]
@@ -206,22 +173,21 @@ def study(
     from tritonsmith.compiler import targets
     from tritonsmith.compiler.manifest import folder_name
     from tritonsmith.core.envs import workspace
-    from tritonsmith.core.errors import UsageError
-    from tritonsmith.core.ui import console
-    from tritonsmith.inspect import resources as resources_plot
+    from tritonsmith.inspect import resources
     from tritonsmith.lab.batch.run import BatchOptions
-    from tritonsmith.lab.study import report as study_page
+    from tritonsmith.lab.study import report
     from tritonsmith.lab.study import study as use_case
 
     if json and csv:
         raise UsageError("--json and --csv contradict each other", hints=["omit one of them"])
+    # What cannot be written is found before anything compiles, which may take an hour.
     if plot:
-        resources_plot.check_plot(plot)
-        if not plot.parent.is_dir():  # or an hour of compiling ends without it
+        resources.check_plot(plot)
+        if not plot.parent.is_dir():
             raise UsageError("--plot: the folder does not exist", where=plot.parent)
     if site:
-        study_page.check(site)
-    tritons = _sides(triton)
+        report.check(site)
+    tritons = use_case.parse_tritons(triton)
     entries, path = _entries(kernels, what)
     folder = out or workspace.default().root / "studies" / folder_name(path.stem)
     prepared = use_case.prepare(
@@ -237,12 +203,13 @@ def study(
     if dry_run:
         output.plan(prepared.plan())
         return
+    # `resume`: a study of many Tritons takes hours, and what an earlier run compiled is used.
     options = BatchOptions(scheduler, jobs, timeout, resume=True, silent=json or csv)
     cells, journal, doubts = use_case.execute(prepared, options, tests.rules)
     for doubt in doubts:
         console.warn(doubt)
     if site:
-        console.note(f"the site is {study_page.write_page(cells, site)}")
+        console.note(f"the site is {report.write_page(cells, site)}")
     try:
         _print_study(cells, folder, plot, json=json, csv=csv)
     finally:  # also where compiles failed, which is an error
@@ -255,7 +222,6 @@ def _entries(kernel: str, what: KernelOptions) -> tuple[list[ListedKernel], Path
 
     from tritonsmith.compiler.kernels import kernels_file
     from tritonsmith.compiler.kernels.kernel_list import ListedKernel
-    from tritonsmith.core.errors import UsageError
     from tritonsmith.lab.compare import two_sides
 
     if listed := kernels_file.named(kernel):
@@ -278,28 +244,10 @@ def _entries(kernel: str, what: KernelOptions) -> tuple[list[ListedKernel], Path
     ], path
 
 
-def _sides(words: Iterable[str]) -> list[Triton]:
-    """Return the Tritons of a study, which takes no other kind of side."""
-    from tritonsmith.compiler import tritons
-    from tritonsmith.core.errors import UsageError
-
-    sides = [tritons.parse(word) for word in tritons.joined(words)]
-    if not sides:
-        raise UsageError("no Triton is given", hints=["--triton 3.2.0,3.6.0"])
-    for side in sides:
-        if not (side.env or side.version or side.python):
-            hints = ["a version, an environment or an interpreter: --triton 3.2.0,debug"]
-            raise UsageError(f"--triton cannot be {side.label!r}", hints=hints)
-    return sides
-
-
 def _print_study(
     cells: Sequence[StudyCell], folder: Path, picture: Path | None, *, json: bool, csv: bool
 ) -> None:
-    from tritonsmith.core.errors import SmithError
-    from tritonsmith.core.ui import console
     from tritonsmith.lab.study import report
-    from tritonsmith.lab.study import report as study_plot
     from tritonsmith.lab.study.study import outcome
 
     if json:
@@ -307,20 +255,21 @@ def _print_study(
     elif csv:
         console.write(report.as_csv(cells), end="")
     else:
-        for table in report.tables_of(cells):
-            console.out().print(table)
+        output.blocks(report.tables_of(cells))
         for text in report.warnings(cells):
             console.warn(text)
         console.out().print(f"{folder}", markup=False)
     failed = list(report.failures(cells))
     if picture:
         try:
-            study_plot.write_plot(cells, picture)
+            report.write_plot(cells, picture)
             console.note(f"the plot is in {picture}")
         except SmithError as error:
             if not failed:
                 raise
-            console.warn(error.what)  # the reason comes below
+            # There is nothing to draw where all compiles failed. Their messages, which are raised below, say
+            # why.
+            console.warn(error.what)
     if failed:
         hints = ["the manifest in a kernel's folder has the full message"]
         raise SmithError(outcome(cells), where=folder, why="\n".join(failed), hints=hints)
@@ -346,7 +295,7 @@ def rehearse(
 ) -> None:
     """Compile a corpus with two Tritons and report regressions."""
     from tritonsmith.core.envs import workspace
-    from tritonsmith.core.errors import UsageError
+    from tritonsmith.lab import corpus as corpora
     from tritonsmith.lab.batch.run import BatchOptions
     from tritonsmith.lab.compare import thresholds
     from tritonsmith.lab.rehearse import rehearsal, report
@@ -354,7 +303,7 @@ def rehearse(
 
     limits = rehearsal_limits(fail_on)
     sides = rehearsal.parse_side(from_, "--from"), rehearsal.parse_side(to, "--to")
-    file, name = _listed(kernels, corpus)
+    file, name = corpora.kernels_file_of(kernels, corpus)
     if source and not source.is_dir():
         raise UsageError("--source is not a folder", where=source, hints=["give a checkout of Triton"])
     entries = listed_kernels(file, name)
@@ -366,6 +315,7 @@ def rehearse(
         return
     place = workspace.default().root / "rehearsals" / f"{upgrade.name}.html"
     place = out.path(place.name) if out else place
+    # Before anything compiles: a page that cannot be written after an hour of compiling comes too late.
     report.check_page(place)
     options = BatchOptions(scheduler, jobs, timeout, env="", resume=True, silent=json)
     result, journal = rehearsal.execute(upgrade, limits, options, tests.rules)
@@ -379,37 +329,14 @@ def rehearse(
         tests.write_page(journal, "rehearse", [journal.answer], thresholds.WORDS)
 
 
-def _listed(kernels: str, corpus: Path | None) -> tuple[Path, str]:
-    """Return the kernels file, and the name of one of its kernels."""
-    from tritonsmith.compiler.kernels import kernels_file
-    from tritonsmith.core.errors import UsageError
-    from tritonsmith.lab import corpus as of_corpus
-
-    if not kernels:
-        here = of_corpus.named(corpus)
-        if not here.file.is_file():
-            raise of_corpus.empty(here)
-        return here.file, ""
-    if corpus:
-        raise UsageError("a kernels file and --corpus contradict each other", hints=["omit one of them"])
-    if (named := kernels_file.named(kernels)) is None:
-        hints = ["invoke compare captured.toml --from 3.6.0 --to 3.9.0"]
-        raise UsageError(f"{kernels!r} is not a kernels file", hints=hints)
-    return named
-
-
 def _print_rehearsal(
     upgrade: UpgradeRehearsal, result: RehearsalResult, answer: Assessment, place: Path, *, json: bool
 ) -> None:
-    from tritonsmith.core.errors import FactError, SmithError
-    from tritonsmith.core.ui import console
     from tritonsmith.lab.rehearse import report
 
     if not json:
-        for block in report.blocks(result, answer):
-            console.out().print(block)
-        for line in report.commands(upgrade, answer.findings):
-            console.out().print(console.typed(line), markup=False)
+        output.blocks(report.blocks(result, answer))
+        output.lines(map(console.typed, report.commands(upgrade, answer.findings)))
     console.note(f"the page is {place}")
     if answer.findings:
         raise SmithError(answer.words, hints=["the page and --json have all values and messages"])
@@ -430,7 +357,6 @@ def add(
     dry_run: bool = DRY_RUN,
 ) -> None:
     """Add the kernels of a list to the corpus, with copies of their sources."""
-    from tritonsmith.core.errors import SmithError
     from tritonsmith.lab import corpus as use_case
 
     def update(here: Corpus) -> CorpusUpdate:
@@ -463,7 +389,6 @@ def remove(
 @task(tables=True, name="list")
 def listing(context: Any, corpus: Path | None = CORPUS, json: bool = JSON) -> None:
     """List the kernels of the corpus."""
-    from tritonsmith.core.ui import console
     from tritonsmith.lab import corpus as use_case
 
     here = use_case.named(corpus)
@@ -486,7 +411,6 @@ def _change(
     dry_run: bool,
 ) -> CorpusUpdate:
     from tritonsmith.core.envs import workspace
-    from tritonsmith.core.ui import console
     from tritonsmith.lab import corpus as use_case
 
     here = use_case.named(folder)
@@ -494,6 +418,7 @@ def _change(
         planned = update(here)
         output.plan(planned.plan)
         return planned
+    # The update reads the corpus, so it is computed under the lock: another run may be adding kernels.
     with here.held(task_name):
         changed = update(here)
         workspace.default().run(changed.plan, task_name, quiet=True)
@@ -501,7 +426,6 @@ def _change(
     if json:
         output.json(use_case.changes_as_json(here, changed.changes))
         return changed
-    for line in use_case.summary(changed.changes):
-        console.out().print(line, markup=False)
+    output.lines(use_case.summary(changed.changes))
     console.out().print(str(here.folder), markup=False)
     return changed

@@ -55,6 +55,7 @@ def debug_library(
     json: bool = JSON,
 ) -> None:
     """Rebuild single LLVM/MLIR libraries at -O0 -g, and relink Triton."""
+    # On top of the settings of the last build: the libraries are linked into that.
     flags = {
         "triton.source": source or None,
         "llvm.dir": llvm_dir or None,
@@ -64,25 +65,29 @@ def debug_library(
         "triton.targets": target or (() if for_ else None),
     }
     chosen = settings.load(env, flags, commands.last_build(env))
-    wanted = command.LibraryRequest(library, pass_, file, whole_library, narrow=not for_)
-    _check(wanted, undo=undo, list_=list_, as_json=json, for_=for_, listed=chosen.llvm.debug_libraries)
+    request = command.LibraryRequest(library, pass_, file, whole_library, narrow=not for_)
+    _check(request, undo=undo, list_=list_, as_json=json, for_=for_, listed=chosen.llvm.debug_libraries)
     space, located = commands.find_triton(chosen)
     inputs = command.gather(chosen, space, located)
-    if undo and not (wanted.passes or wanted.files):
-        outcome = command.undo(wanted, inputs)
+    # To restore whole libraries takes LLVM's archives, and not its sources, which are large.
+    if undo and not (request.passes or request.files):
+        outcome = command.undo(request, inputs)
     else:
         tree = resolve.sources_of(inputs)
         if tree.steps and dry_run:
             output.plan(resolve.steps_to_fetch(tree), rest="LLVM's sources, which are not downloaded yet")
             return
         if tree.steps:
+            # `shared`: LLVM's sources are those of all environments.
             with receipts.open_session(command.TASK, chosen.name, shared=True) as fetching:
                 fetching.run(resolve.steps_to_fetch(tree))
         if list_:
             _list(command.listing(inputs, tree), as_json=json)
             return
-        outcome = command.undo(wanted, inputs, tree) if undo else command.operate(wanted, inputs, tree, jobs)
-    _tell(outcome)
+        outcome = (
+            command.undo(request, inputs, tree) if undo else command.operate(request, inputs, tree, jobs)
+        )
+    _print_operations(outcome)
     if dry_run:
         output.plan(outcome.prepared.plan)
         return
@@ -96,15 +101,15 @@ def debug_library(
 
 
 def _check(
-    wanted: LibraryRequest, *, undo: bool, list_: bool, as_json: bool, for_: str, listed: tuple[str, ...]
+    request: LibraryRequest, *, undo: bool, list_: bool, as_json: bool, for_: str, listed: tuple[str, ...]
 ) -> None:
-    if list_ and (undo or wanted or for_):
+    if list_ and (undo or request or for_):
         raise UsageError("--list lists all libraries and builds nothing", hints=["omit the other flags"])
-    if wanted.whole and not (wanted.passes or wanted.files):
+    if request.whole and not (request.passes or request.files):
         raise UsageError("--whole-library requires --pass or --file")
     if as_json and not list_:
         raise UsageError("--json requires --list")
-    if not (undo or list_ or wanted or listed):
+    if not (undo or list_ or request or listed):
         raise UsageError(
             "no library is named",
             hints=[
@@ -115,7 +120,7 @@ def _check(
         )
 
 
-def _tell(outcome: PreparedDebugLibrary) -> None:
+def _print_operations(outcome: PreparedDebugLibrary) -> None:
     output.notes(outcome.locations)
     for operation in outcome.operations:
         name, sources = operation.library.name, operation.library.sources

@@ -36,26 +36,26 @@ def compare(
     json: bool = JSON,
 ) -> None:
     """Compare two reports of `invoke doctor --json`: of machines or dates."""
-    one, two = saved_report.read(report), saved_report.read(other)
-    found = snapshot.between(one.setup, two.setup)
-    checks = saved_report.verdicts(one, two)
+    first, second = saved_report.read(report), saved_report.read(other)
+    changes = snapshot.between(first.setup, second.setup)
+    checks = saved_report.verdicts(first, second)
     if json:
         console.out().print_json(
             data={
-                "report": one.title,
-                "other": two.title,
-                "changes": snapshot.changes_as_json(found),
+                "report": first.title,
+                "other": second.title,
+                "changes": snapshot.changes_as_json(changes),
                 "checks": checks,
             }
         )
         return
-    if found:
-        console.out().print(snapshot.changes_table(found, one.title, two.title))
+    if changes:
+        console.out().print(snapshot.changes_table(changes, first.title, second.title))
     else:
         console.out().print("nothing the doctor tracks differs", markup=False)
     if checks:
-        console.out().print(saved_report.table(checks, one.title, two.title))
-    output.notes((*one.remarks, *two.remarks, *snapshot.not_compared(one.setup, two.setup)))
+        console.out().print(saved_report.table(checks, first.title, second.title))
+    output.notes((*first.remarks, *second.remarks, *snapshot.not_compared(first.setup, second.setup)))
 
 
 @task(tables=True)
@@ -89,41 +89,43 @@ def run(
     try:
         subject = doctor_run.subject(env, str(python or ""))
     except ConfigError as error:
+        # A script that reads JSON gets a finding about the env file, and not nothing.
         if not json:
             raise
         console.out().print_json(data=check.findings_as_json((check.of_error(error, UNREADABLE),)))
         raise Exit(code=error.exit_code) from None
     examination = doctor_run.examined(subject, chosen, deep=deep, since=since, whole=not (only or fix))
-    found = examination.findings
+    findings = examination.findings
     if json:
         console.out().print_json(data=examination.as_json())
     elif report:
-        console.write(for_issue(subject, found, deep=deep))
+        console.write(for_issue(subject, findings, deep=deep))
     elif not fix or not dry_run:
         console.note(f"environment {subject.settings.name}, Python {subject.interpreter or 'none'}")
         _print(examination, whole=bool(only))
-    mended = fix and _mend(subject, doctor_run.mending(found), dry_run=dry_run, yes=yes)
-    left = tuple(one for one in found if not (mended and one.fix))
+    is_fixed = fix and _fix(subject, doctor_run.mending(findings), dry_run=dry_run, yes=yes)
+    left = tuple(finding for finding in findings if not (is_fixed and finding.fix))
+    # With `--fix --dry-run` the plan is the answer, and not the state of the machine.
     if not (fix and dry_run) and check.worst(left) in ("error", "crashed"):
         raise Exit(code=1)
 
 
 def _print(examination: Examination, *, whole: bool) -> None:
     """Print the findings; for `--since`, the differences and what is wrong now."""
-    since, found = examination.since, examination.findings
+    since, findings = examination.since, examination.findings
     if not since:
-        console.out().print(screen.screen(found, whole=whole))
-        console.out().print(f"\n{screen.counts(found)}", markup=False)
+        console.out().print(screen.screen(findings, whole=whole))
+        console.out().print(f"\n{screen.counts(findings)}", markup=False)
         return
     if since.found:
         console.out().print(snapshot.changes_table(since.found, since.then, "now"))
     else:
         console.out().print(f"nothing the doctor tracks has changed since then ({since.then})", markup=False)
     output.notes(since.remarks)
-    console.out().print(screen.summary(found), markup=False)
+    console.out().print(screen.summary(findings), markup=False)
 
 
-def _mend(subject: DoctorContext, plan: Plan, *, dry_run: bool, yes: bool) -> bool:
+def _fix(subject: DoctorContext, plan: Plan, *, dry_run: bool, yes: bool) -> bool:
     """Show the plan, ask, and apply the fixes; return whether they were applied."""
     if not plan.steps:
         console.note("nothing can be fixed automatically; each finding says what to do")
@@ -152,6 +154,7 @@ def packages(
         raise UsageError(f"unknown purpose: {need!r}", hints=did_you_mean(need, needs))
     if manager not in needs[need]:
         raise UsageError(f"{need!r} is not listed for {manager!r}", hints=did_you_mean(manager, needs[need]))
+    # Debian and Ubuntu have the version of LLVM in the names of its packages: clang-NN.
     names = [name.replace("NN", llvm) for name in needs[need][manager]]
     if json:
         console.out().print_json(data={"schema": 1, "need": need, "manager": manager, "packages": names})

@@ -21,7 +21,6 @@ from tritonsmith.core.command_line import command
 from tritonsmith.core.envs import consent, receipts, settings, workspace
 from tritonsmith.core.errors import UsageError
 from tritonsmith.core.plan import Plan, Write
-from tritonsmith.core.text import version_key
 from tritonsmith.core.ui import console, tables
 from tritonsmith.doctor import report as doctor_report
 from tritonsmith.doctor import run, saved_report
@@ -30,7 +29,6 @@ from tritonsmith.wheels import ptxas as registry
 
 if TYPE_CHECKING:
     from tritonsmith.core.envs.settings import Settings
-    from tritonsmith.core.envs.workspace import Workspace
 
 
 @task(tables=True)
@@ -42,9 +40,10 @@ def up(
 ) -> None:
     """Install a released Triton, and compile a kernel without a GPU."""
     chosen, written = _like(like, env) if like else (settings.load(env or "wheel"), None)
-    _need_wheel(chosen)
+    _require_wheel(chosen)
     space = workspace.default()
     prepared = compiler_up.prepare(chosen, space.env(chosen.name), interpreter.locate_programs(space))
+    # The env file is written by the same plan, so that a dry run shows it, and a refused plan leaves none.
     if written:
         prepared = replace(prepared, plan=written + prepared.plan)
         output.notes(() if dry_run else written.notes)
@@ -67,7 +66,7 @@ def up(
         console.out().print(f"  {console.typed(line):<34} {what}", markup=False)
 
 
-def _need_wheel(chosen: Settings) -> None:
+def _require_wheel(chosen: Settings) -> None:
     if not chosen.triton.wheel:
         raise UsageError(
             f"environment {chosen.name!r} builds Triton from sources; `up` installs a released wheel",
@@ -81,18 +80,19 @@ def _need_wheel(chosen: Settings) -> None:
 def _like(path: Path, env: str) -> tuple[Settings, Plan]:
     """Return the settings of a report's environment, and a plan that writes them as an env file."""
     report = saved_report.read(path)
-    found = saved_report.resolve(report, run.subject("wheel"))
-    name, folder = env or found.name, workspace.default().like
-    taken = next((file for known, file, _ in settings.available() if known == name), None)
-    if not re.fullmatch(r"\w[\w.+-]*", name) or (taken and taken.parent != folder):
+    copied = saved_report.resolve(report, run.subject("wheel"))
+    name, folder = env or copied.name, workspace.default().like
+    existing = next((file for known, file, _ in settings.available() if known == name), None)
+    # An env file that an earlier `--like` wrote may be replaced, but none that a user wrote.
+    if not re.fullmatch(r"\w[\w.+-]*", name) or (existing and existing.parent != folder):
         raise UsageError(
             f"--like makes a new environment, and {name!r} is another one, or not a name",
-            where=taken,
-            hints=[command("up", like=path), command("up", like=path, env=found.name)],
+            where=existing,
+            hints=[command("up", like=path), command("up", like=path, env=copied.name)],
         )
-    write = Write(folder / f"{name}.toml", found.env_file(report), phase="env file")
-    chosen = settings.resolve(name, [(str(path), found.values)])
-    return chosen, Plan(f"an environment like {report.title}", (write,), found.differs)
+    write = Write(folder / f"{name}.toml", copied.env_file(report), phase="env file")
+    chosen = settings.resolve(name, [(str(path), copied.values)])
+    return chosen, Plan(f"an environment like {report.title}", (write,), copied.differs)
 
 
 @task(name="ptxas")
@@ -106,12 +106,12 @@ def ptxas(
 ) -> None:
     """Install another ptxas, and print the variables that make Triton use it."""
     space = workspace.default()
-    made = space.env(settings.load(env).name)
-    python = registry.pip_python(made.python)
+    folder = space.env(settings.load(env).name)
+    python = registry.pip_python(folder.python)
     if list_:
         if version:
             raise UsageError("--list takes no version", hints=["omit one of them"])
-        rows = _list_ptxas(python, space)
+        rows = registry.versions(python, space, machine.read())
         if json:
             output.json(rows)
         for row in () if json else rows:
@@ -120,32 +120,21 @@ def ptxas(
     if not version:
         hints = ["invoke up --ptxas 13.0", "invoke up --ptxas --list"]
         raise UsageError("no version is given", hints=hints)
-    wanted = registry.prepare(registry.resolve(version, python), space, machine.read(), python)
+    prepared = registry.prepare(registry.resolve(version, python), space, machine.read(), python)
     if dry_run:
-        output.plan(wanted.plan)
+        output.plan(prepared.plan)
         return
-    registry.install(wanted, space, silent=json)
-    triton = installed_tritons.of_env(made)
-    variables = registry.variables(wanted.path, triton.version if triton else "")
+    registry.install(prepared, space, silent=json)
+    triton = installed_tritons.of_env(folder)
+    variables = registry.variables(prepared.path, triton.version if triton else "")
     if json:
-        about = {"version": wanted.version, "path": str(wanted.path), "package": wanted.requirement}
+        about = {"version": prepared.version, "path": str(prepared.path), "package": prepared.requirement}
         output.json({**about, "variables": variables})
         return
     for name, value in variables.items():
-        how = "export" if name.isidentifier() else "env"  # that of 3.3 has a hyphen, and no shell exports it
+        # Triton 3.3 reads a variable with a hyphen in its name, which no shell can export.
+        how = "export" if name.isidentifier() else "env"
         console.out().print(f"{how} {name}={shlex.quote(value)}", markup=False)
-
-
-def _list_ptxas(python: Path, space: Workspace) -> list[dict[str, str]]:
-    """Return all versions, with the paths of those that are installed."""
-    known = registry.known()
-    there = {*known, *registry.available(known[0], python), *registry.available(known[-1], python)}
-    here = machine.read()
-    rows = []
-    for version in sorted(there, key=version_key):
-        one = registry.prepare(version, space, here, python)
-        rows.append({"version": version, "path": "" if one.plan.steps else str(one.path)})
-    return rows
 
 
 @task(tables=True)

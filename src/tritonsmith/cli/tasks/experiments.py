@@ -40,7 +40,8 @@ class ExperimentOptions:
         from tritonsmith.facts import machine
         from tritonsmith.lab.experiment import Rules
 
-        if self.page:  # before anything is tested: a page that fails after hours of tests comes too late
+        # Before anything is tested: a page that cannot be written after hours of tests comes too late.
+        if self.page:
             path = self.page.path("page.html")  # in a folder, the name depends on the command
             why = "it is a folder" if path.is_dir() else machine.why_not_writable(path.parent)
             if why:
@@ -53,7 +54,7 @@ class ExperimentOptions:
 
         Each has its own names of `--skip`: the other would warn of them as misspelt.
         """
-        # `12 tritongpu-coalesce` is a pass; a candidate is called by 16 digits.
+        # `12 tritongpu-coalesce` is a pass; the name of a candidate is 16 digits.
         passes = tuple(name for name in self.skip if " " in name)
         candidates = tuple(name for name in self.skip if name not in passes)
         rules = self.rules
@@ -83,6 +84,7 @@ class ExperimentOptions:
         named = {"": folders} if isinstance(folders, Path) else folders
         known = {name: begun for name, folder in named.items() if (begun := experiment.status(folder))}
         journal = merged(known) if known else None
+        # Several questions may share a folder, and the files of one may have changed since it was begun.
         other = bool(key) and any(begun.key != key for begun in known.values())
         if other:
             console.warn("these tests are of other inputs: the same command without --status begins anew")

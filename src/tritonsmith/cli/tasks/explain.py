@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from invoke.context import Context
 
-from tritonsmith.atlas import command, tablegen
+from tritonsmith.atlas import command
 from tritonsmith.build.triton import commands
 from tritonsmith.cli.tasks import output
 from tritonsmith.cli.tasks.kernel_options import BackendOptions
@@ -17,12 +17,9 @@ from tritonsmith.cli.tasks.options import ANY_ENV, JSON, LLVM_DIR, PYTHON, SOURC
 from tritonsmith.cli.tasks.task import task
 from tritonsmith.compiler import targets, tritons
 from tritonsmith.compiler.replay import bindings
-from tritonsmith.core import command_line
-from tritonsmith.core.envs import receipts, settings, workspace
 from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.core.plan import programs
 from tritonsmith.core.ui import console
-from tritonsmith.facts import checkout, installed_tritons, llvm_tree
 from tritonsmith.inspect import override
 from tritonsmith.inspect.passes import pipeline_table
 
@@ -50,92 +47,31 @@ def explain_(
         raise UsageError("give either a thing or --list", hints=hints)
     if source and (env or python):
         raise UsageError("--source contradicts --env and --python", hints=["give one of them"])
-    root = _root(source, env, python)
-    index = command.index_of(root, _llvms(llvm_dir, env))
+    root = commands.sources_to_read(source, env, python)
+    index = command.index_of(root, commands.llvms_to_read(llvm_dir, env))
     if list_:
         _list(command.listing(index, list_), list_, root, json=json)
         return
-    found = command.explain(index, thing, kind)
+    facts = command.explain(index, thing, kind)
     if json:
-        output.json({"schema": 1, "root": str(root), **found.as_json()})
+        output.json({"schema": 1, "root": str(root), **facts.as_json()})
     else:
-        _print(found, root, everything=all_)
+        console.note(f"reading {root}")
+        output.notes(facts.notes)
+        output.blocks(command.blocks(facts, everything=all_))
     if open_:
-        _open(found, root)
-
-
-def _print(found: AtlasFacts, root: Path, *, everything: bool) -> None:
-    console.note(f"reading {root}")
-    output.notes(found.notes)
-    for block in command.blocks(found, everything=everything):
-        console.out().print(block)
+        _open(facts, root)
 
 
 def _list(rows: list[AtlasFacts], what: str, root: Path, *, json: bool) -> None:
     if json:
-        output.json({"schema": 1, "root": str(root), what: [one.as_json() for one in rows]})
+        output.json({"schema": 1, "root": str(root), what: [row.as_json() for row in rows]})
         return
     console.out().print(command.table(rows, what, root))
 
 
-def _root(source: str, env: str, python: Path | None) -> Path:
-    """Return the checkout; with --env or --python, or without a checkout, the installed Triton."""
-    space = workspace.default()
-    if python:
-        found = installed_tritons.of_python(python)
-        if not found:
-            raise FactError("this Python has no Triton", where=python, hints=["--source CHECKOUT"])
-        return _of_installed(found.where)
-    if source:
-        chosen = settings.load("dev", {"triton.source": source})
-        sources = commands.find_triton(chosen)[1]
-        root = sources.root
-        if not root.is_dir() or sources.fetch.steps:  # a fetch that failed leaves an empty clone
-            raise FactError(
-                "no checkout of Triton here", where=root, hints=["clone it first", "--source PATH"]
-            )
-        return root
-    around = None if env else checkout.enclosing(Path.cwd())
-    if around:
-        return around
-    name = settings.load(env or "dev").name
-    built = commands.last_build(env or "dev")
-    built_from = str((built[1] if built else {}).get("triton.source") or "")
-    if built_from and Path(built_from).is_dir():
-        return Path(built_from)
-    installed = installed_tritons.of_env(space.env(name)) if env else installed_tritons.here(os.environ)
-    installed = installed or (None if env else installed_tritons.newest(space))
-    if installed:
-        return _of_installed(installed.where)
-    raise FactError(
-        "no sources of Triton, and no installed one",
-        where=space.env(name).path if env else Path.cwd(),
-        hints=[
-            f"get the sources: git clone {settings.load('dev').triton.source}, then --source triton",
-            f"or a released Triton, which takes a minute: {command_line.command('up')}",
-        ],
-    )
-
-
-def _of_installed(site: Path) -> Path:
-    package = (site / "triton").resolve()
-    return checkout.enclosing(package) or package
-
-
-def _llvms(named: str, env: str) -> list[Path]:
-    """Yield the LLVM that is named; else the environment's and the system's."""
-    if named:
-        path = Path(named).expanduser().absolute()
-        if not tablegen.program(path):
-            raise FactError("this LLVM has no llvm-tblgen beside MLIR's .td files", where=path)
-        return [path]
-    receipt = receipts.read(workspace.default().env(settings.load(env or "dev").name).receipt("setup-mlir"))
-    own = [Path(str(receipt["prefix"]))] if receipt and receipt.get("prefix") else []
-    return [*own, *(tree.prefix for tree in llvm_tree.installed())]
-
-
-def _open(found: AtlasFacts, root: Path) -> None:
-    place = found.first
+def _open(facts: AtlasFacts, root: Path) -> None:
+    place = facts.first
     if place is None:
         raise FactError("no place to open")
     words = override.editor(os.environ)
@@ -159,11 +95,11 @@ def pipeline(
     if backend and (target or backend not in usual):
         why = "--target names a GPU already" if target else f"--backend {backend}: nvidia or amd"
         raise UsageError(why, hints=["--backend amd", "--target mi300x"])
-    wanted = targets.parse_all(target) if target else (usual[backend or "nvidia"],)
+    targets_shown = targets.parse_all(target) if target else (usual[backend or "nvidia"],)
     if triton and (env or python):
         raise UsageError("--triton names all of them", hints=["omit --env and --python"])
     chosen = str(python) if python else env or "wheel"
-    compilers = [tritons.parse(one) for one in triton or (chosen,)]
+    compilers = [tritons.parse(text) for text in triton or (chosen,)]
     sides, columns = [], []
     for compiler in compilers:
         if compiler.targets or compiler.options or compiler.folder:
@@ -171,16 +107,19 @@ def pipeline(
             raise UsageError(f"--triton {compiler.label} must name a Triton, and nothing else", hints=hints)
         where = tritons.place_of(compiler)
         known = bindings.known_bindings(where.python, where.space)
-        for one in wanted:
-            calls, ended = bindings.backend_calls(where.python, where.space, one, options.of_backend())
-            for stage, why in ended.items():
-                console.note(f"{compiler.label}, {one}: {stage} is known up to where it ended: {why}")
+        for shown in targets_shown:
+            calls, ended = bindings.backend_calls(where.python, where.space, shown, options.of_backend())
+            output.notes(
+                f"{compiler.label}, {shown}: {stage} is known up to where it ended: {why}"
+                for stage, why in ended.items()
+            )
             columns.append(pipeline_table.target_passes(calls, known))
+            # The title of a column names only what differs between the columns.
             names = [compiler.label] if len(compilers) > 1 else []
-            sides.append(" ".join([*names, *([str(one)] if len(wanted) > 1 or not names else [])]))
+            sides.append(" ".join([*names, *([str(shown)] if len(targets_shown) > 1 or not names else [])]))
     rows = pipeline_table.side_by_side(columns)
     if taken:
-        rows = [row for row in rows if any(entry and entry.calls for entry in row)]
+        rows = [row for row in rows if any(step and step.calls for step in row)]
     if json:
         output.json(pipeline_table.target_as_json(rows, sides))
         return

@@ -1,15 +1,10 @@
-"""`kernel.*`: compile a kernel for any GPU, and show, lint, profile, capture or measure what comes out.
-
-`kernel.override`: change a stage of a kernel by hand, and compile on from there.
-"""
+"""`kernel.*`: compile a kernel for any GPU, and show, lint, profile, capture or change what comes out."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,40 +41,28 @@ from tritonsmith.compiler import capture as capture_run
 from tritonsmith.compiler import manifest, report, run, targets, tritons, user_program
 from tritonsmith.compiler.interpreter import choose_interpreter
 from tritonsmith.compiler.resources import measure
-from tritonsmith.compiler.resources import measure as resources_table
-from tritonsmith.core.command_line import command
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, SmithError, UsageError
-from tritonsmith.core.plan import files, programs
+from tritonsmith.core.plan import files
 from tritonsmith.core.ui import console, tables
-from tritonsmith.facts import gpus, installed_tritons
-from tritonsmith.inspect import layouts as layouts_report
-from tritonsmith.inspect import override
-from tritonsmith.inspect import resources as resources_from_cache
-from tritonsmith.inspect import resources as resources_plot
-from tritonsmith.inspect import resources as resources_report
-from tritonsmith.inspect import show as show_stage
-from tritonsmith.inspect.layouts import convert
-from tritonsmith.inspect.lint import run as lint_report
+from tritonsmith.facts import gpus
+from tritonsmith.inspect import layouts as converted_layouts
+from tritonsmith.inspect import override, show
+from tritonsmith.inspect import resources as resource_views
 from tritonsmith.inspect.lint import run as lint_run
 from tritonsmith.inspect.profile import profilers
-from tritonsmith.inspect.profile import run as profile_report
 from tritonsmith.inspect.profile import run as profile_run
 from tritonsmith.ir import layouts
 from tritonsmith.wheels import ptxas as wheels_ptxas
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from tritonsmith.compiler.interpreter import Interpreter
     from tritonsmith.compiler.request import CompileRequest
     from tritonsmith.compiler.resources.measure import Measured
+    from tritonsmith.compiler.run import CompileResult
     from tritonsmith.inspect.lint.run import LintResult
-
-if TYPE_CHECKING:
-    from tritonsmith.compiler.interpreter import Interpreter
-    from tritonsmith.compiler.request import CompileRequest
-    from tritonsmith.inspect.override import OverrideRun
     from tritonsmith.ir.normalize.diff import Diff
 
 
@@ -99,41 +82,44 @@ def compile_(
 ) -> None:
     """Compile a kernel for any GPU (none required) and keep every stage."""
     stages = parse_stages(stage)
-    wanted = what.requests(kernel, stages=stages, from_cache=from_cache, by=by)
-    where = by.toolchain(*wanted, dry_run=dry_run)
+    requests = what.requests(kernel, stages=stages, from_cache=from_cache, by=by)
+    where = by.toolchain(*requests, dry_run=dry_run)
     if ptxas:
         where = _with_ptxas(where, ptxas, dry_run=dry_run)
     if dry_run:
-        for prepared in run.prepare_all(wanted, where, out):
+        for prepared in run.prepare_all(requests, where, out):
             output.compile_of(prepared, everything=all_)
         return
-    made = run.execute_all(wanted, where, out)
-    for text in dict.fromkeys(text for one in made for text in one.notes):
-        console.note(text)
+    results = run.execute_all(requests, where, out)
+    _print_notes(results)
     if json:
-        output.json(report.as_json_of_all([(one.manifest, one.notes) for one in made]))
+        output.json(report.as_json_of_all([(result.manifest, result.notes) for result in results]))
     else:
-        for one in made:
-            for table in report.table(one.manifest):
-                console.out().print(table)
-            console.out().print(f"{one.manifest.folder}", markup=False)
-    points = [point for one in made for point in one.manifest.points]
+        for result in results:
+            output.blocks(report.table(result.manifest))
+            console.out().print(f"{result.manifest.folder}", markup=False)
+    points = [point for result in results for point in result.manifest.points]
     if bad := sum(point.status != "ok" for point in points):
         raise SmithError(
             f"{bad} of {len(points)} points did not compile",
-            where=out or made[0].manifest.folder,
-            why="\n".join(report.failures_of_all([one.manifest for one in made])),
+            where=out or results[0].manifest.folder,
+            why="\n".join(report.failures_of_all([result.manifest for result in results])),
             hints=["the log is in the folder of the point; the manifest has the full message"],
         )
 
 
-def _with_ptxas(where: Interpreter, wanted: str, *, dry_run: bool) -> Interpreter:
+def _print_notes(results: Iterable[CompileResult]) -> None:
+    # Each kernel of a kernels file has the same note about its Triton: it is printed once.
+    output.notes(dict.fromkeys(note for result in results for note in result.notes))
+
+
+def _with_ptxas(where: Interpreter, version: str, *, dry_run: bool) -> Interpreter:
     """Return the interpreter with another ptxas, which is installed if necessary."""
-    where, found = tritons.with_ptxas(where, wanted)
-    if dry_run and found.plan.steps:
-        output.plan(found.plan)
+    where, ptxas = tritons.with_ptxas(where, version)
+    if dry_run and ptxas.plan.steps:
+        output.plan(ptxas.plan)
     elif not dry_run:
-        wheels_ptxas.install(found, where.space)
+        wheels_ptxas.install(ptxas, where.space)
     return where
 
 
@@ -153,6 +139,8 @@ def resources(
 ) -> None:
     """Show registers, spills, shared memory and occupancy of kernels."""
     compiles = what != CompileOptions() or out is not None
+    # With flags of a compile, an entry of the cache is compiled again. Without, what is in the cache is
+    # measured.
     whole = bool(from_cache) and not compiles
     folder = folder_of(kernel)
     compiled = f"{kernel} is already compiled: flags of a compile have no effect"
@@ -165,61 +153,52 @@ def resources(
         if wrong:
             raise UsageError(error, hints=[hint])
     if plot:
-        resources_plot.check_plot(plot)
+        resource_views.check_plot(plot)
     if whole:
-        found: Measured | None = resources_from_cache.read_cache(from_cache, workspace.default())
+        measured: Measured | None = resource_views.read_cache(from_cache, workspace.default())
     elif folder:
-        found = _compiled_before(folder)
+        measured = measure.of_folder(folder)
     else:
-        asked = what.requests(kernel, from_cache=from_cache, by=by)
-        if plot and len(asked) > 1:
-            hints = ["omit --plot", f"choose one: {kernel}:{asked[0].name}"]
+        requests = what.requests(kernel, from_cache=from_cache, by=by)
+        if plot and len(requests) > 1:
+            hints = ["omit --plot", f"choose one: {kernel}:{requests[0].name}"]
             raise UsageError("--plot draws one kernel", hints=hints)
-        where = by.toolchain(*asked, dry_run=dry_run)
-        found = _compiled_now(asked, where, out, silent=json or csv, dry_run=dry_run)
-    if found:
-        _print_resources(found, spills=spills, json=json, csv=csv, cached=whole, picture=plot)
+        where = by.toolchain(*requests, dry_run=dry_run)
+        measured = _compile_and_measure(requests, where, out, silent=json or csv, dry_run=dry_run)
+    if measured:
+        _print_resources(measured, spills=spills, json=json, csv=csv, cached=whole, picture=plot)
 
 
-def _compiled_before(folder: Path) -> Measured:
-    compiled = manifest.read(folder)
-    found = measure.of_manifest(compiled)
-    more = (*measure.without_disassembly(compiled), *measure.without_remarks(compiled))
-    return replace(found, notes=(*found.notes, *more))
-
-
-def _compiled_now(
-    asked: Sequence[CompileRequest], where: Interpreter, out: Path | None, *, silent: bool, dry_run: bool
+def _compile_and_measure(
+    requests: Sequence[CompileRequest], where: Interpreter, out: Path | None, *, silent: bool, dry_run: bool
 ) -> Measured | None:
-    """Compile the kernels; return None if only the plan was printed."""
+    """Compile the kernels and measure them; return None if only the plan was printed."""
     if dry_run:
-        for one in run.prepare_all(asked, where, out):
-            output.compile_of(one)
+        for prepared in run.prepare_all(requests, where, out):
+            output.compile_of(prepared)
         return None
-    found = {}
-    for wanted, made in zip(asked, run.execute_all(asked, where, out, silent=silent), strict=True):
-        measured = measure.of_manifest(made.manifest)
-        notes = (*made.notes, *measured.notes, *measure.without_remarks(made.manifest))
-        found[wanted.name] = replace(measured, notes=notes)
-    return measure.of_all(found)
+    results = run.execute_all(requests, where, out, silent=silent)
+    by_name = {request.name: result for request, result in zip(requests, results, strict=True)}
+    return measure.of_all(
+        {name: measure.of_compile(result.manifest, result.notes) for name, result in by_name.items()}
+    )
 
 
 def _print_resources(
-    found: Measured, *, spills: bool, json: bool, csv: bool, cached: bool, picture: Path | None
+    measured: Measured, *, spills: bool, json: bool, csv: bool, cached: bool, picture: Path | None
 ) -> None:
-    failed = [row for row in found.rows if row.error]
+    failed = [row for row in measured.rows if row.error]
     if spills:
-        found = replace(found, rows=resources_table.spilling(found.rows))
-    for text in found.notes:
-        console.note(text)
+        measured = replace(measured, rows=measure.spilling(measured.rows))
+    output.notes(measured.notes)
     if json:
-        output.json(resources_report.as_json(found))
+        output.json(resource_views.as_json(measured))
     elif csv:
-        console.write(resources_report.as_csv(found.rows), end="")
+        console.write(resource_views.as_csv(measured.rows), end="")
     else:
-        _print_resource_tables(found, spills=spills, cached=cached)
+        _print_resource_tables(measured, spills=spills, cached=cached)
     if picture:
-        resources_plot.plot(found.rows, picture)
+        resource_views.plot(measured.rows, picture)
         console.note(f"the plot is in {picture}")
     if failed:
         why = "\n".join(f"{row.point}: {row.error}" for row in failed)
@@ -227,14 +206,13 @@ def _print_resources(
         raise SmithError(f"{len(failed)} of the points did not compile", why=why, hints=hints)
 
 
-def _print_resource_tables(found: Measured, *, spills: bool, cached: bool) -> None:
-    for table in resources_report.tables_of(found.rows, cached=cached):
-        console.out().print(table)
-    for text in found.warnings:
+def _print_resource_tables(measured: Measured, *, spills: bool, cached: bool) -> None:
+    output.blocks(resource_views.tables_of(measured.rows, cached=cached))
+    for text in measured.warnings:
         console.warn(text)
-    if more := resources_report.left_out(found.rows):
+    if more := resource_views.left_out(measured.rows):
         console.note(f"{more} more kernels: --csv and --json have all of them")
-    if not found.rows:
+    if not measured.rows:
         console.out().print("no kernel spills" if spills else "no kernels")
 
 
@@ -257,27 +235,27 @@ def show_(
             "--link and --source-lines contradict each other: a link has no lines of Python",
             hints=["omit one of them"],
         )
-    (wanted,) = parse_stages([stage])
+    (stage,) = parse_stages([stage])
     if folder := folder_of(kernel):
         what.refuse()
-        made = manifest.read(folder)
+        compiled = manifest.read(folder)
     else:
-        target = target_of(wanted)
-        asked = what.request(kernel, target=target, from_cache=from_cache, by=by)
-        made = run.compile_all(asked, by.toolchain(asked))
-    chosen = show_stage.choose(made, point)
-    content = show_stage.stage_text(made, chosen, wanted)
+        request = what.request(kernel, target=target_of(stage), from_cache=from_cache, by=by)
+        compiled = run.compile_all(request, by.toolchain(request))
+    chosen = show.choose(compiled, point)
+    content = show.stage_text(compiled, chosen, stage)
     if source_lines:
-        content = show_stage.with_source(content, wanted, function)
+        content = show.with_source(content, stage, function)
     elif function:
-        content = show_stage.function(content, wanted, function)
+        content = show.function(content, stage, function)
     if link:
         console.note("nothing is sent; whoever opens the link sends the text to godbolt.org")
-        console.write(show_stage.link(content, wanted, chosen.target))
+        console.write(show.link(content, stage, chosen.target))
         return
     out = console.out()
+    # Through a pipe verbatim: `> kernel.ttgir` must be what `triton-opt` reads.
     if out.is_terminal:
-        out.print(show_stage.highlighted(content, wanted), end="")
+        out.print(show.highlighted(content, stage), end="")
     else:
         console.write(content, end="")
 
@@ -297,36 +275,28 @@ def layout(
     """Show which thread and register holds each element of a tensor."""
     if not shape:
         raise UsageError("--shape is missing", hints=["--shape 128x64"])
-    types = [layouts.layout_of(one, shape, dtype) for one in (layout, *([by] if by else []))]
+    types = [layouts.layout_of(text, shape, dtype) for text in (layout, *([by] if by else []))]
     if by and (types[0].kind, types[1].kind) != ("shared memory", "registers"):
         hints = ["LAYOUT must be in shared memory, and that of --by in registers"]
         raise UsageError("--by counts the bank conflicts of threads in shared memory", hints=hints)
     if plot:
-        resources_plot.check_plot(plot)
+        resource_views.check_plot(plot)
     where = choose_interpreter(env, str(python or ""))
-    made = convert(types, where.python, where.space)
-    for one in made:
-        if one.linear is None:
-            hints = [f"--shape {shape} must have as many dimensions as the layout"]
-            hints += ["another Triton may take it: --env, --python"]
-            raise FactError(f"Triton does not convert {one.type.layout}", why=one.error, hints=hints)
-    first = made[0]
-    assert first.linear is not None  # noqa: S101 - for the type checker
-    accesses = layouts_report.accesses(first, made[1] if by else None)
+    converted = converted_layouts.convert(types, where.python, where.space)
+    first = converted[0]
+    linear, *_ = [converted_layouts.require_linear(row, shape) for row in converted]
+    accesses = converted_layouts.accesses(first, converted[1] if by else None)
     if by and not accesses:
         raise FactError("bank conflicts are counted for warps of 32 lanes", hints=["omit --by"])
     if plot:
-        layouts_report.write_picture(first, plot)
+        converted_layouts.write_picture(first, plot)
         console.record_file(plot)
     if json:
-        output.json(layouts_report.as_json(first, accesses))
+        output.json(converted_layouts.as_json(first, accesses))
         return
-    console.out().print(f"{first.type.text}\n{layouts_report.describe(first.linear)}", markup=False)
-    blocks = [
-        layouts_report.basis_table(first.linear),
-        layouts_report.grid(first.linear, console.out().width),
-    ]
-    for block in (*blocks, *([layouts_report.bank_table(accesses)] if accesses else [])):
+    console.out().print(f"{first.type.text}\n{converted_layouts.describe(linear)}", markup=False)
+    blocks = [converted_layouts.basis_table(linear), converted_layouts.grid(linear, console.out().width)]
+    for block in (*blocks, *([converted_layouts.bank_table(accesses)] if accesses else [])):
         console.out().print()
         console.out().print(block)
 
@@ -347,44 +317,28 @@ def lint_(
     codes = lint_run.parse_fail_on(fail_on)
     if folder := folder_of(kernel):
         what.refuse()
-        made = [manifest.read(folder)]
+        manifests = [manifest.read(folder)]
     else:
-        wanted = what.requests(kernel, from_cache=from_cache, by=by)
-        where = by.toolchain(*wanted, dry_run=dry_run)
+        requests = what.requests(kernel, from_cache=from_cache, by=by)
+        where = by.toolchain(*requests, dry_run=dry_run)
         if dry_run:
-            for prepared in run.prepare_all(wanted, where, out):
+            for prepared in run.prepare_all(requests, where, out):
                 output.compile_of(prepared)
             return
-        compiled = run.execute_all(wanted, where, out, silent=json)
-        for text in dict.fromkeys(text for one in compiled for text in one.notes):
-            console.note(text)
-        made = [one.manifest for one in compiled]
-    _print_findings(lint_run.lint(made), codes, json=json)
+        results = run.execute_all(requests, where, out, silent=json)
+        _print_notes(results)
+        manifests = [result.manifest for result in results]
+    _print_findings(lint_run.lint(manifests), codes, json=json)
 
 
-def _print_findings(found: LintResult, codes: Sequence[str], *, json: bool) -> None:
-    for text in lint_report.notes(found):
-        console.note(text)
+def _print_findings(result: LintResult, codes: Sequence[str], *, json: bool) -> None:
+    output.notes(lint_run.notes(result))
     if json:
-        output.json(lint_report.as_json(found))
+        output.json(lint_run.as_json(result))
     else:
-        for block in lint_report.blocks(found):
-            console.out().print(block)
-    if found.failed:
-        raise SmithError(
-            f"{len(found.failed)} of the points did not compile",
-            why="\n".join(f"{point}: {why}" for point, why in found.failed.items()),
-            hints=["the manifest in the output folder has the full messages"],
-        )
-    if bad := [one for one in found.findings if one.rule.code in codes]:
-        why = "\n".join(lint_report.one_line(one) for one in bad)
-        raise SmithError(
-            f"--fail-on: {len(bad)} findings", why=why, hints=["--json has all lines of evidence"]
-        )
-    if missed := [one for one in found.unchecked if one.code in codes]:
-        why = "\n".join(f"{one.kernel} {one.point}: {one.code}: {one.why}" for one in missed)
-        hints = ["a check of nothing does not pass: name the codes that can be checked"]
-        raise FactError("--fail-on names rules that were not checked", why=why, hints=hints)
+        output.blocks(lint_run.blocks(result))
+    if failure := lint_run.failure(result, codes):
+        raise failure
 
 
 @task(tables=True, name="profile")
@@ -410,18 +364,17 @@ def profile(
     if dry_run:
         output.plan(prepared.plan)
         return
-    made = profile_run.execute(prepared, space, silent=json)
+    measured = profile_run.execute(prepared, space, silent=json)
     if json:
-        output.json(profile_report.as_json(made, profiler.name))
+        output.json(profile_run.as_json(measured, profiler.name))
     else:
-        for block in profile_report.blocks(made):
-            console.out().print(block)
-    session = f" ({' '.join(filter(None, made.session.values()))})" if made.session else ""
+        output.blocks(profile_run.blocks(measured))
+    session = f" ({' '.join(filter(None, measured.session.values()))})" if measured.session else ""
     console.note(f"measured by {profiler.name}{session}")
-    for text in made.notes:
-        console.note(text)
-    if made.code:
-        raise Exit(code=made.code)
+    output.notes(measured.notes)
+    # The program's own code: what it launched until then is measured all the same.
+    if measured.code:
+        raise Exit(code=measured.code)
 
 
 @task(tables=True, name="capture")
@@ -447,20 +400,21 @@ def capture(
     if dry_run:
         output.plan(prepared.plan)
         return
-    made = capture_run.execute(prepared, space)
-    notes = list(made.recording.notes)
+    captured = capture_run.execute(prepared, space)
+    notes = list(captured.recording.notes)
     if json:
-        output.json(capture_run.as_json(made.kernels, notes, to, made.code))
-    elif made.kernels:
-        launches = sum(one.count for one in made.recording.kernels)
-        console.out().print(capture_run.launch_table(made.kernels, f"{launches} launches for {target}"))
+        output.json(capture_run.as_json(captured.kernels, notes, to, captured.code))
+    elif captured.kernels:
+        launches = sum(kernel.count for kernel in captured.recording.kernels)
+        console.out().print(capture_run.launch_table(captured.kernels, f"{launches} launches for {target}"))
         console.out().print(f"{to}", markup=False)
-    for text in notes if made.kernels else ():  # without one, the error below has them
-        console.note(text)
-    if made.code == 0 or not made.kernels:
-        capture_run.check(made, prepared)
-    if made.code:
-        raise Exit(code=made.code)
+    if captured.kernels:  # without any, the error below has the notes
+        output.notes(notes)
+    # A program that fails after its launches, as without a GPU many do, has its own exit code.
+    if captured.code == 0 or not captured.kernels:
+        capture_run.check(captured, prepared)
+    if captured.code:
+        raise Exit(code=captured.code)
 
 
 @task(tables=True, name="override")
@@ -483,61 +437,32 @@ def ir_override(
             "invoke kernel.override -- python script.py",
         ]
         raise UsageError("name a kernel's file, or a command after --", hints=hints)
-    (wanted,) = parse_stages([stage])
+    (stage,) = parse_stages([stage])
     if edited and not edited.is_file():
         raise UsageError(f"--edited: no file {edited}")
     editor = (
         () if edited else override.editor(os.environ, terminal=sys.stdin.isatty() and sys.stdout.isatty())
     )
     if program:
-        bench = _of_command(program, by.python, out)
+        runs = override.of_command(program, by.python, out)
     else:
-        target = target_of(wanted)
-        asked = what.request(kernel, target=target, by=by)
-        bench = _of_kernel(asked, by.toolchain(asked), out)
-    chosen = override.choose(override.run_unchanged(bench), name, wanted)
-    place = override.copy_for_editing(bench, chosen)
+        request = what.request(kernel, target=target_of(stage), by=by)
+        runs = override.of_kernel(request, by.toolchain(request), out)
+    chosen = override.choose(override.run_unchanged(runs), name, stage)
+    place = override.copy_for_editing(runs, chosen)
     if edited:
         files.copy(edited, place)
     else:
         override.edit(place, editor)
-    _print(override.run_changed(bench, chosen, place), bench.out, whole=diff)
+    print_stages(override.run_changed(runs, chosen, place), runs.out, whole=diff)
 
 
-def _of_kernel(asked: CompileRequest, where: Interpreter, out: Path | None) -> OverrideRun:
-    if len(asked.targets) > 1:
-        raise UsageError("a stage is changed for one target", hints=["--target h100"])
-    found = installed_tritons.of_python(where.python)
-    folder = override.prepare_folder(out, where.space)
-    launch = partial(_compile, asked, where, folder / "stages")
-    return override.OverrideRun(folder, found.version if found else "", launch)
-
-
-def _of_command(program: list[str], python: Path | None, out: Path | None) -> OverrideRun:
-    found = installed_tritons.of_python(python) if python else installed_tritons.here(os.environ)
-    folder = override.prepare_folder(out, workspace.default())
-    return override.OverrideRun(folder, found.version if found else "", partial(_run, program))
-
-
-def _compile(asked: CompileRequest, where: Interpreter, out: Path, change: Mapping[str, str]) -> None:
-    prepared = run.prepare(asked, where, out).under(change)
-    made = run.execute(prepared, where, silent=True).manifest
-    if said := "\n".join(report.failures(made)):
-        hints = ["the changed file is kept", f"{command('kernel.show', out)} shows the stages"]
-        raise SmithError("Triton did not compile it", where=out, why=said, hints=hints)
-
-
-def _run(program: list[str], change: Mapping[str, str]) -> None:
-    code = programs.run_attached(program, change=change)
-    if code:
-        raise SmithError(f"{program[0]} ended with exit code {code}")
-
-
-def _print(found: tuple[Diff, ...], out: Path, *, whole: bool) -> None:
-    rows = [[one.stage, str(one.removed), str(one.added)] for one in found]
+def print_stages(diffs: tuple[Diff, ...], out: Path, *, whole: bool) -> None:
+    """Print how many lines of each stage an override changed; with `whole` also the lines."""
+    rows = [[diff.stage, str(diff.removed), str(diff.added)] for diff in diffs]
     title = "changed lines, without locations and value numbers; the first stage is your change"
     console.out().print(tables.plain(title, ["stage", "removed", "added"], rows, right=["removed", "added"]))
     if whole:
-        for one in found:
-            console.out().print("\n".join(one.lines), markup=False, highlight=False)
+        for diff in diffs:
+            console.out().print("\n".join(diff.lines), markup=False, highlight=False)
     console.out().print(f"{out}", markup=False)

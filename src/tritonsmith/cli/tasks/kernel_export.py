@@ -56,7 +56,8 @@ def aot(
     dry_run: bool = DRY_RUN,
 ) -> None:
     """Compile kernels ahead of time into C sources that launch them."""
-    c_types.parse_grid(grid)  # before minutes of compiling
+    # Both are checked before minutes of compiling.
+    c_types.parse_grid(grid)
     c_types.check_name(out_name)
     plain = not folder_of(source) and not source.partition(":")[0].endswith(".toml")
     backend = _as_upstream(backend, sweep) if plain else backend
@@ -64,44 +65,45 @@ def aot(
         CompileOptions(signature=text, target=target, sweep=sweep, **vars(backend))
         for text in signature or ("",)
     ]
-    found: Sequence[Manifest]
+    manifests: Sequence[Manifest]
     if folder := folder_of(source):
         variants[0].refuse()
-        found = [manifest.read(folder)]
+        manifests = [manifest.read(folder)]
     else:
         if point:
             hints = ["omit it, or give a folder of kernel.compile"]
             raise UsageError("--point chooses among compiled points", hints=hints)
-        asked = [one.request(source, by=by) for one in variants]
-        where = by.toolchain(*asked, dry_run=dry_run)
-        asked = [replace(one, targets=_here()) for one in asked] if plain and not target else asked
+        requests = [variant.request(source, by=by) for variant in variants]
+        where = by.toolchain(*requests, dry_run=dry_run)
+        if plain and not target:
+            requests = [replace(request, targets=_target_here()) for request in requests]
         if dry_run:
-            for one in emit.prepare_compiles(asked, where):
-                output.compile_of(one)
+            for prepared in emit.prepare_compiles(requests, where):
+                output.compile_of(prepared)
             output.warnings(("the rest depends on the result of this compile",))
             return
-        compiled = [run.execute(one, where) for one in emit.prepare_compiles(asked, where)]
-        for text in dict.fromkeys(note for one in compiled for note in one.notes):
-            console.note(text)
-        found = [one.manifest for one in compiled]
-    made = emit.prepare(found, grid, out, out_name=out_name, points=point, check=check)
+        results = [run.execute(prepared, where) for prepared in emit.prepare_compiles(requests, where)]
+        # Each variant has the same notes about its Triton.
+        output.notes(dict.fromkeys(note for result in results for note in result.notes))
+        manifests = [result.manifest for result in results]
+    export = emit.prepare(manifests, grid, out, out_name=out_name, points=point, check=check)
     if dry_run:
-        output.plan(made.plan)
+        output.plan(export.plan)
         return
-    emit.execute(made)
+    emit.execute(export)
     if json:
-        output.json(emit.as_json(made, checked=check))
+        output.json(emit.as_json(export, checked=check))
     else:
-        _show(made, checked=check)
+        print_sources(export, checked=check)
 
 
 def _as_upstream(backend: BackendOptions, sweep: Sequence[str]) -> BackendOptions:
     """Add upstream's default number of warps unless an option or sweep sets another."""
-    swept = any(one.startswith(("num_warps", "autotune")) for one in (*sweep, *backend.option))
+    swept = any(text.startswith(("num_warps", "autotune")) for text in (*sweep, *backend.option))
     return backend if swept or backend.num_warps else replace(backend, num_warps=_WARPS)
 
 
-def _here() -> tuple[Target, ...]:
+def _target_here() -> tuple[Target, ...]:
     """Return the target of this machine's GPU.
 
     Raises:
@@ -115,25 +117,28 @@ def _here() -> tuple[Target, ...]:
         raise UsageError(what, why=error.why, hints=hints) from None
 
 
-def _show(made: PreparedAot, *, checked: bool) -> None:
-    for group in made.groups:
+def print_sources(export: PreparedAot, *, checked: bool) -> None:
+    """Print the exported functions, target by target, and the folder of their sources."""
+    for group in export.groups:
         rows = [
             [
-                one.name,
-                one.algo,
-                ", ".join(f"{argument.name}:{argument.hint}" for argument in one.arguments if argument.hint),
-                f"{one.binary.stat().st_size / 1024:.1f}",
-                str(emit.resources(one).values["launch"] or ""),
+                variant.name,
+                variant.algo,
+                ", ".join(
+                    f"{argument.name}:{argument.hint}" for argument in variant.arguments if argument.hint
+                ),
+                f"{variant.binary.stat().st_size / 1024:.1f}",
+                str(emit.resources(variant).values["launch"] or ""),
             ]
-            for one in group.variants
+            for variant in group.variants
         ]
         title = f"{group.variants[0].point.target}; binaries in KiB"
         columns = ["function", "algorithm", "hints", "binary", "launch"]
         console.out().print(tables.plain(title, columns, rows, right=["binary"]))
-    for text in emit.warnings(made):
+    for text in emit.warnings(export):
         console.warn(text)
-    count = sum(len(group.sources) for group in made.groups)
-    console.out().print(f"{made.folder}", markup=False)
+    count = sum(len(group.sources) for group in export.groups)
+    console.out().print(f"{export.folder}", markup=False)
     if checked:
         console.note(f"the C compiler accepts and links all {count} sources")
 
@@ -159,22 +164,22 @@ def inline_ptx(
         raise UsageError("--function requires --elementwise", hints=["omit --function for a whole kernel"])
     if folder_of(source) or source.endswith(".ptx"):
         what.refuse()
-        made = compiled_kernel.load(Path(source).expanduser(), point=point or None, metadata=metadata)
+        kernel = compiled_kernel.load(Path(source).expanduser(), point=point or None, metadata=metadata)
     else:
         if metadata:
             raise UsageError("--metadata requires a .ptx file", hints=["omit it"])
-        asked = what.request(source, target=target_of("ptx"), by=by)
-        where = by.toolchain(asked, dry_run=dry_run)
+        request = what.request(source, target=target_of("ptx"), by=by)
+        where = by.toolchain(request, dry_run=dry_run)
         if dry_run:
-            output.compile_of(run.prepare(asked, where))
+            output.compile_of(run.prepare(request, where))
             output.warnings(("the rest depends on the result of this compile",))
             return
-        made = cuda.compile_point(asked, where, point or None)
-    text = cuda.exported(made, function, header=header, for_triton=elementwise)
+        kernel = cuda.compile_point(request, where, point or None)
+    text = cuda.exported(kernel, function, header=header, for_triton=elementwise)
     if not out:
         console.write(text, end="")
         return
-    place = out.path(f"{made.entry.name}{'.py' if elementwise else '.cuh'}")
+    place = out.path(f"{kernel.entry.name}{'.py' if elementwise else '.cuh'}")
     plan = cuda.plan(text, place)
     if dry_run:
         output.plan(plan)

@@ -1,4 +1,4 @@
-"""Options of the kernel tasks, and the compile requests that they make."""
+"""Options of tasks that compile kernels, and the compile requests and interpreters that they stand for."""
 
 from __future__ import annotations
 
@@ -56,20 +56,22 @@ class ToolchainOptions:
     python: Path | None = PYTHON
     timeout: int | None = TIMEOUT
 
-    def toolchain(self, *wanted: CompileRequest, dry_run: bool = False) -> Interpreter:
+    def toolchain(self, *requests: CompileRequest, dry_run: bool = False) -> Interpreter:
         """Return the interpreter of a compile, with one job by default; `--triton` installs a release.
 
         Args:
-            wanted: the requests: their errors are reported before a missing Triton.
+            requests: the compile requests.
             dry_run: install nothing: print the plan of a missing release, and end there.
 
         Raises:
             SmithError: a request is wrong, or Triton is missing.
             Exit: only that plan was printed.
         """
-        for request in wanted:
+        # A wrong request is reported before a missing Triton, whose installation takes minutes.
+        for request in requests:
             run.check(request)
         jobs = self.jobs if isinstance(self, PoolOptions) else 1
+        # The default does not count as `--env`, which contradicts `--triton`.
         env = "" if self.env == WHEEL_ENV.default else self.env
         return toolchain(self.triton, env, self.python, jobs=jobs, timeout=self.timeout, dry_run=dry_run)
 
@@ -90,14 +92,14 @@ class BackendOptions:
     option: tuple[str, ...] = BACKEND_OPTION
 
     def of_backend(self) -> dict[str, Any]:
-        """Return the options by name; those of `--option` win over the others.
+        """Return the options by name; those of `--option` override the others.
 
         Raises:
             UsageError: one of them makes no sense.
         """
-        plain = {"num_warps": self.num_warps, "num_stages": self.num_stages}
-        given = {name: value for name, value in plain.items() if value is not None}
-        return given | compiler_request.options_of(self.option)
+        flags = {"num_warps": self.num_warps, "num_stages": self.num_stages}
+        options = {name: value for name, value in flags.items() if value is not None}
+        return options | compiler_request.options_of(self.option)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,10 +123,10 @@ class KernelOptions(BackendOptions):
         Raises:
             SmithError: a flag makes no sense, or a kernels file lists several kernels and none is named.
         """
-        found = self.requests(kernel, target=target, stages=stages, from_cache=from_cache, by=by)
-        if len(found) > 1:
-            raise kernels_file.several(Path(kernel), [one.name for one in found])
-        return found[0]
+        requests = self.requests(kernel, target=target, stages=stages, from_cache=from_cache, by=by)
+        if len(requests) > 1:
+            raise kernels_file.several(Path(kernel), [request.name for request in requests])
+        return requests[0]
 
     def requests(
         self,
@@ -139,10 +141,10 @@ class KernelOptions(BackendOptions):
 
         Args:
             kernel: FILE[:KERNEL], MODULE:KERNEL, or a kernels file; empty with `from_cache`.
-            target: the default if the flags name none; the two targets of `up` if empty.
-            stages: to keep; all if empty.
+            target: the default target if the flags name none; the two targets of `up` if empty.
+            stages: the stages to keep; all if empty.
             from_cache: an entry of Triton's cache, instead of a kernel.
-            by: flags that select the interpreter, which locates modules.
+            by: flags that select the interpreter, which finds the file of a MODULE.
 
         Raises:
             SmithError: one of them makes no sense.
@@ -161,9 +163,9 @@ class KernelOptions(BackendOptions):
         default = targets.parse_all((target,)) if target else targets.default()
         if listed := kernels_file.named(kernel):
             path, name = listed
-            asked = kernels_file.requests(listed_kernels(path, name, by), path, flags, default)
-            kernels_file.check_folders(asked)
-            return asked
+            requests = kernels_file.requests(listed_kernels(path, name, by), path, flags, default)
+            kernels_file.check_folders(requests)
+            return requests
         module, name = compiler_request.module_of(kernel)
         if module and by:
             file = interpreter.module_file(module, by.toolchain().python)
@@ -192,10 +194,10 @@ class KernelOptions(BackendOptions):
         )
 
     def refuse(self) -> None:
-        """Refuse flags of a compile for a folder that is already compiled.
+        """Refuse flags of a compile for a folder that is already compiled, where they would have no effect.
 
         Raises:
-            UsageError: one was given.
+            UsageError: there are such flags.
         """
         if wrong := [flag_of(name) for name, value in vars(self).items() if value not in (None, "", ())]:
             hints = ["these flags require FILE[:KERNEL]", "--point selects among compiled points"]
@@ -218,6 +220,7 @@ class SurgeryOptions:
         Raises:
             UsageError: one is neither a pass nor an option.
         """
+        # The passes have stopped by the time of a second run, so a name alone is its first run.
         stop = self.stop_after if "#" in self.stop_after or not self.stop_after else f"{self.stop_after}#1"
         return Surgery(self.skip_pass, stop, self.repeat_pass, self.set_llvm, self.ptxas_option) or None
 
@@ -250,6 +253,7 @@ def toolchain(
         hints = ["an environment and an interpreter may be given as --triton ENV, --triton ./python"]
         raise UsageError("--triton contradicts --env and --python", hints=hints)
     chosen = tritons.parse(triton)
+    # `compare` takes a target, an option or a folder for a side. They are no compiler.
     if chosen.targets or chosen.options or chosen.folder or chosen == tritons.Triton(chosen.label):
         hints = ["a release, an environment or an interpreter, and a ptxas: --triton 3.9.0,ptxas=13.0"]
         raise UsageError(f"--triton cannot be {triton!r}", hints=hints)
@@ -265,15 +269,15 @@ def listed_kernels(path: Path, name: str, by: ToolchainOptions | None = None) ->
     """Return the entries of a kernels file for the Triton that compiles, and note files that have changed."""
     every, notes = kernels_file.read(path)
     entries = kernels_file.choose(every, path, name)
-    if by and any(str(one.versions) for one in entries):
+    # Only then: to know the version may install a Triton.
+    if by and any(str(entry.versions) for entry in entries):
         version = tritons.installed(by.toolchain().python)
-        fitting = [one for one in entries if one.fits(version)]
+        fitting = [entry for entry in entries if entry.fits(version)]
         if not fitting:
             what = f"this file has no kernel for Triton {version}"
             raise UsageError(what, where=path, hints=["check versions = ... in the file"])
         entries = tuple(fitting)
-    for text in (*notes, *kernels_file.changes(entries, path)):
-        console.note(text)
+    output.notes((*notes, *kernels_file.changes(entries, path)))
     return entries
 
 
@@ -292,8 +296,7 @@ def compared_kernels(kernel: str, what: CompileOptions) -> tuple[ComparedKernel,
     if listed := kernels_file.named(kernel):
         path, name = listed
         entries = listed_kernels(path, name)
-        for text in kernels_file.own_targets(entries, what.target):
-            console.note(text)
+        output.notes(kernels_file.own_targets(entries, what.target))
         return two_sides.listed(entries, path, what.flags())
     return two_sides.one(what.request(kernel))
 
@@ -312,14 +315,14 @@ def parse_stages(names: Iterable[str]) -> tuple[str, ...]:
     """
     table = configs.load("kernels")["stages"]
     known = (*table["compiler"], *table["disassembled"])
-    found = tuple(dict.fromkeys(name.lower() for name in names))
-    for name in found:
+    stages = tuple(dict.fromkeys(name.lower() for name in names))
+    for name in stages:
         if name not in known:
             raise UsageError(f"unknown stage: {name!r}", hints=did_you_mean(name, known))
-    return found
+    return stages
 
 
 def folder_of(kernel: str) -> Path | None:
-    """Return the folder that is given instead of a kernel."""
+    """Return the folder of compiled kernels that is given instead of a kernel; None for a kernel."""
     folder = Path(kernel).expanduser().absolute() if kernel else None
     return folder if folder and folder.is_dir() else None

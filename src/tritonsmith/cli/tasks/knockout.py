@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tritonsmith.cli.tasks import output
 from tritonsmith.cli.tasks.experiments import ExperimentOptions
 from tritonsmith.cli.tasks.kernel_options import KernelOptions, PoolOptions
 from tritonsmith.cli.tasks.option_fields import again, command_line, flag
 from tritonsmith.cli.tasks.options import CHECK, COMPILED_KERNEL, DRY_RUN, JSON, OUT, WHEEL_ENV
 from tritonsmith.cli.tasks.task import task
+from tritonsmith.core.errors import UsageError
+from tritonsmith.core.ui import console
 
 if TYPE_CHECKING:
     from tritonsmith.compiler.interpreter import Interpreter
@@ -33,9 +37,6 @@ def knockout(
     dry_run: bool = DRY_RUN,
 ) -> None:
     """Skip each pass in turn and report its effect."""
-    from tritonsmith.cli.tasks import output
-    from tritonsmith.core.errors import UsageError
-    from tritonsmith.core.ui import console
     from tritonsmith.lab import knockout as passes_knockout
 
     _, argv = command_line()
@@ -79,7 +80,7 @@ def _each(
     llvm: bool,
     json: bool,
 ) -> tuple[list[Knockout], Journal]:
-    """Knock out the passes of each kernel, and merge the journals."""
+    """Knock out the passes of each kernel, and merge the journals into one for `--page`."""
     from tritonsmith.lab.journal import merged
     from tritonsmith.lab.knockout import execute, folder_of
 
@@ -93,16 +94,14 @@ def _each(
 
 
 def _print(knockouts: list[Knockout], *, several: bool, json: bool) -> None:
-    from tritonsmith.cli.tasks import output
-    from tritonsmith.core.ui import console
     from tritonsmith.lab.knockout import as_json, summary, tables_of
 
     if json:
         output.json(as_json(knockouts))
         return
-    for table in tables_of(knockouts):
-        console.out().print(table)
-    if several and not knockouts[0].llvm:  # each kernel has other runs of LLVM's passes
+    output.blocks(tables_of(knockouts))
+    # Each kernel has other runs of LLVM's passes, so that theirs have no common rows.
+    if several and not knockouts[0].llvm:
         console.out().print(summary(knockouts))
 
 
@@ -116,11 +115,8 @@ def _of_program(
     json: bool,
 ) -> None:
     """Run a program without each pass of its kernels in turn."""
-    from tritonsmith.cli.tasks import output
-    from tritonsmith.cli.tasks.triage import command_subject
-    from tritonsmith.compiler import manifest
+    from tritonsmith.compiler import manifest, user_program
     from tritonsmith.core.envs import workspace
-    from tritonsmith.core.ui import console
     from tritonsmith.lab import experiment
     from tritonsmith.lab.experiment import BASELINE
     from tritonsmith.lab.model import Observation
@@ -128,16 +124,18 @@ def _of_program(
 
     space = workspace.default()
     space.claim()
-    env = "" if by.env == WHEEL_ENV.default else by.env  # a wheel alone launches nothing
+    # The default environment has no torch, and so launches nothing: without `--env` it is the Python on PATH.
+    env = "" if by.env == WHEEL_ENV.default else by.env
+    interpreter = partial(user_program.interpreter, env, by.python, space)
     place = "passes/knockout/program"
-    subject = command_subject(argv, check, env, by.python, by.timeout, out, place)
+    subject = program.subject_of(argv, check, interpreter, by.timeout, out, space, place)
     if tests.show_status(subject.out, json=json):
         return
 
-    def tell(name: str, seen: Observation) -> None:
+    def tell(name: str, observation: Observation) -> None:
         if not json:
             title = "all passes" if name == BASELINE else name
-            console.note(f"{title}: {seen.figures or seen.why}")
+            console.note(f"{title}: {observation.figures or observation.why}")
 
     key, task_name = subject.key, "passes.knockout"
     with (
@@ -146,10 +144,10 @@ def _of_program(
             subject.out, key, space, task_name, subject.baseline, tests.rules, silent=json
         ) as journal,
     ):
-        found = program.knock_out(subject, journal, tell)
+        result = program.knock_out(subject, journal, tell)
         journal.end("")
     if json:
-        output.json(program.knockout_as_json(found, check=bool(check)))
+        output.json(program.knockout_as_json(result, check=bool(check)))
     else:
-        console.out().print(program.knockout_table(found, check=bool(check)))
-    tests.write_page(journal, "knockout", [f"each of {len(found.passes)} passes left out in turn"])
+        console.out().print(program.knockout_table(result, check=bool(check)))
+    tests.write_page(journal, "knockout", [f"each of {len(result.passes)} passes left out in turn"])

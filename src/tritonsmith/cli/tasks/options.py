@@ -10,7 +10,9 @@ from tritonsmith.cli.tasks.option_fields import CommaList, again, flag, word
 # Any task.
 ENV = flag("environment name or env file", "dev", value="ENV")
 TRITON = flag("Triton that compiles: 3.9.0, debug, ./python or 3.9.0,ptxas=13.0", "", value="TRITON")
+# Compiles need no build of Triton: the environment `wheel`, which `up` makes, has a release.
 WHEEL_ENV = again(ENV, default="wheel")
+# Empty where the task chooses by what is there, such as an active virtual environment.
 ANY_ENV = again(ENV, default="")
 ENV_WORD = again(ENV, "dev", default="", word=True)
 PYTHON = flag("interpreter to use instead of the environment's", None, value="PYTHON")
@@ -47,6 +49,7 @@ RECONFIGURE = flag("configure even if nothing changed", default=False)
 KERNEL_SOURCE = word(
     "FILE[:KERNEL], MODULE:KERNEL, kernels file, or folder of kernel.compile", value="FILE[:KERNEL]"
 )
+# Optional where `--from-cache` or a command after `--` may stand in its place.
 KERNEL = again(KERNEL_SOURCE, default="")
 COMPILED_KERNEL = word("FILE[:KERNEL], MODULE:KERNEL, or a kernels file", value="FILE[:KERNEL]")
 SIGNATURE = flag("types, hints and values: '*fp32:16,i32,BLOCK=1024'", "", value="TYPES")
@@ -82,6 +85,7 @@ NUMBER = word("pass: its number in passes.list, or its name if it ran once", val
 MAYBE_NUMBER = again(NUMBER, default="")
 FOLDER = word("folder that passes.dump wrote", value="DIR")
 DUMPED_KERNEL = flag("kernel of the dump, if it has several", "", value="KERNEL")
+# Reductions have no natural end: each candidate that still fails may be reduced further.
 REDUCE_TIMEOUT = flag(
     "seconds to reduce; the best so far is kept", None, unset="600", example="seconds, --timeout 120"
 )

@@ -1,11 +1,7 @@
-"""`passes.list`, `passes.show` and `passes.diff`: read the dump of a compile.
-
-`passes.dump`: record the IR before every pass, also from a log or with variables that Triton reads.
-"""
+"""`passes.*`: record the IR before every pass of a compile, and list, show, compare and search it."""
 
 from __future__ import annotations
 
-import os
 import webbrowser
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -37,17 +33,14 @@ from tritonsmith.compiler.dump import import_log, index, pass_runs, run
 from tritonsmith.compiler.dump.run import Choices
 from tritonsmith.compiler.interpreter import choose_interpreter
 from tritonsmith.core.command_line import command, flag_of
-from tritonsmith.core.envs import settings, workspace
+from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, SmithError, UsageError
 from tritonsmith.core.plan import files, programs
 from tritonsmith.core.text import byte_size, duration
 from tritonsmith.core.ui import console, tables
-from tritonsmith.facts import checkout, installed_tritons
 from tritonsmith.inspect import layouts
-from tritonsmith.inspect import layouts as layouts_report
 from tritonsmith.inspect.passes import pipeline_table
-from tritonsmith.inspect.passes import show as view_diff
-from tritonsmith.inspect.passes import show as view_show
+from tritonsmith.inspect.passes import show as view
 from tritonsmith.inspect.report import write
 from tritonsmith.ir.layouts import memory_accesses, types_in
 from tritonsmith.ir.normalize import diff as normalize_diff
@@ -67,14 +60,15 @@ def listing(
     json: bool = JSON,
 ) -> None:
     """List the passes of a dump with what each changed, and its time."""
-    made = index.read(folder)
-    chosen = index.choose_kernel(made, kernel)
-    counted = pipeline_table.pass_changes(made, chosen.name)
+    dumps = index.read(folder)
+    chosen = index.choose_kernel(dumps, kernel)
+    rows = pipeline_table.pass_changes(dumps, chosen.name)
+    # In one line, as all JSON of dumps: one dump has hundreds of passes.
     if json:
-        output.json(pipeline_table.as_json(made, chosen, counted), indent=None)
+        output.json(pipeline_table.as_json(dumps, chosen, rows), indent=None)
         return
-    said = pipeline_table.requested_summaries(source, requested=summary)
-    console.out().print(pipeline_table.table(made, chosen, counted, said, changed=changed))
+    summaries = pipeline_table.requested_summaries(source, requested=summary)
+    console.out().print(pipeline_table.table(dumps, chosen, rows, summaries, changed=changed))
     if chosen.failed:
         console.warn(
             f"{chosen.failed} failed" + (f": {chosen.error.splitlines()[0]}" if chosen.error else "")
@@ -100,36 +94,36 @@ def show(
         raise UsageError("--env, --python and --json require --layouts", hints=["omit them"])
     if layouts and (normal or path):
         raise UsageError("--layouts prints no text: --normal and --path have no effect", hints=["omit them"])
-    made = index.read(folder)
-    dump = index.choose_dump(made, index.choose_kernel(made, kernel).name, number)
-    shown = view_diff.after_pass(made, dump) if after else dump
+    dumps = index.read(folder)
+    dump = index.choose_dump(dumps, index.choose_kernel(dumps, kernel).name, number)
+    shown = view.after_pass(dumps, dump) if after else dump
     out = console.out()
     if layouts:
-        _layouts(view_show.dump_text(made, shown), env or "wheel", str(python or ""), json=json)
+        _print_layouts(view.dump_text(dumps, shown), env or "wheel", str(python or ""), json=json)
     elif path:
-        console.write(made.path(shown))
+        console.write(dumps.path(shown))
     elif out.is_terminal:
-        out.print(view_show.highlighted(made, shown, plain=normal), end="")
+        out.print(view.highlighted(dumps, shown, plain=normal), end="")
     else:
-        console.write(view_show.dump_text(made, shown, plain=normal), end="")
+        console.write(view.dump_text(dumps, shown, plain=normal), end="")
 
 
-def _layouts(ir: str, env: str, python: str, *, json: bool) -> None:
+def _print_layouts(ir: str, env: str, python: str, *, json: bool) -> None:
     """Print the layouts of a module, and the bank conflicts of its loads and stores of shared memory."""
-    definitions = view_diff.layout_definitions(ir)
+    definitions = view.layout_definitions(ir)
     written = tuple(types_in(ir, definitions))
     accesses = tuple(memory_accesses(ir, definitions))
     if not written:
         raise FactError("this IR has no layouts", hints=["layouts come with the stage ttgir"])
     where = choose_interpreter(env, python)
-    types = tuple(dict.fromkeys(one.type for one in written))
-    made = {one.type: one for one in layouts.convert(types, where.python, where.space)}
+    types = tuple(dict.fromkeys(use.type for use in written))
+    converted = {row.type: row for row in layouts.convert(types, where.python, where.space)}
     if json:
-        rows = [layouts_report.access_json(one, made) for one in accesses]
-        output.json({"layouts": [layouts_report.as_json(one) for one in made.values()], "accesses": rows})
+        rows = [layouts.access_json(access, converted) for access in accesses]
+        output.json({"layouts": [layouts.as_json(row) for row in converted.values()], "accesses": rows})
         return
-    console.out().print(layouts_report.layout_table(written, made))
-    table, uncounted = layouts_report.access_table(accesses, made)
+    console.out().print(layouts.layout_table(written, converted))
+    table, uncounted = layouts.access_table(accesses, converted)
     if table:
         console.out().print()
         console.out().print(table)
@@ -146,16 +140,16 @@ def find(
     json: bool = JSON,
 ) -> None:
     """Show which passes add, duplicate or remove a text."""
-    made = index.read(folder)
-    chosen = index.choose_kernel(made, kernel)
-    found = view_show.find_text(made, chosen.name, text, regex=regex)
+    dumps = index.read(folder)
+    chosen = index.choose_kernel(dumps, kernel)
+    events = view.find_text(dumps, chosen.name, text, regex=regex)
     if json:
-        output.json(view_show.events_as_json(found), indent=None)
+        output.json(view.events_as_json(events), indent=None)
         return
-    if not found.dumps:
+    if not events.dumps:
         hints = ["locations are not searched"] if "loc" in text or "dbg" in text else []
-        raise SmithError(f"{text!r} is in no pass's input of {chosen.name}", where=made.folder, hints=hints)
-    console.out().print(view_show.events_table(found, text))
+        raise SmithError(f"{text!r} is in no pass's input of {chosen.name}", where=dumps.folder, hints=hints)
+    console.out().print(view.events_table(events, text))
 
 
 @task(name="report")
@@ -169,13 +163,14 @@ def report(
     """Write one self-contained HTML page of all passes."""
     file = out.path("report.html") if out else folder / "report.html"
     write.check_name(file)
-    made = write.write_report(index.read(folder), file, index.read(against) if against else None)
-    console.out().print(str(made.path), markup=False)
+    page = write.write_report(index.read(folder), file, index.read(against) if against else None)
+    console.out().print(str(page.path), markup=False)
     console.note(
-        f"{made.passes} passes, {byte_size(made.dumped)} of IR in {byte_size(made.size)}, "
-        f"{duration(made.seconds)}"
+        f"{page.passes} passes, {byte_size(page.dumped)} of IR in {byte_size(page.size)}, "
+        f"{duration(page.seconds)}"
     )
-    if open and not webbrowser.open(made.path.as_uri()):
+    # On a machine without a screen, as most with GPUs are, the page itself is still of use.
+    if open and not webbrowser.open(page.path.as_uri()):
         console.warn("no browser found: open the file in your browser")
 
 
@@ -192,80 +187,80 @@ def diff(
     json: bool = JSON,
 ) -> None:
     """Show what a pass changed, or where two dumps diverge."""
-    made = index.read(folder)
+    dumps = index.read(folder)
     if against:
         if number:
             raise UsageError("--against compares whole dumps", hints=[f"omit {number}"])
-        other = index.read(against)
-        _part_of_diff(made, other, kernel, ops=ops, layouts=layouts, json=json)
+        _print_divergence(dumps, index.read(against), kernel, ops=ops, layouts=layouts, json=json)
         return
     if not number:
         hints = [f"{command('passes.list', folder)} has the numbers", "--against OTHER compares two dumps"]
         raise UsageError("name a pass by its number", hints=hints)
-    name = index.choose_kernel(made, kernel).name
-    dump = index.choose_dump(made, name, number)
-    one, two = (dump, index.choose_dump(made, name, to)) if to else view_diff.before_and_after(made, dump)
-    _print_diff((made, one), (made, two), ops=ops, layouts=layouts, json=json)
+    name = index.choose_kernel(dumps, kernel).name
+    dump = index.choose_dump(dumps, name, number)
+    first, second = (dump, index.choose_dump(dumps, name, to)) if to else view.before_and_after(dumps, dump)
+    _print_diff((dumps, first), (dumps, second), ops=ops, layouts=layouts, json=json)
 
 
-def _part_of_diff(
-    made: DumpIndex, other: DumpIndex, kernel: str, *, ops: bool, layouts: bool, json: bool
+def _print_divergence(
+    dumps: DumpIndex, others: DumpIndex, kernel: str, *, ops: bool, layouts: bool, json: bool
 ) -> None:
+    """Print the first pass in which two dumps differ, and the difference."""
     names = split(kernel) or ("",)
     if len(names) > 2:  # noqa: PLR2004 - one for each dump
         raise UsageError("--kernel takes one kernel, or one per dump", hints=["--kernel double,double-2"])
-    both = ((made, names[0]), (other, names[-1]))
-    first, second = (view_diff.ComparedRun(one, index.choose_kernel(one, name)) for one, name in both)
-    found = view_diff.divergence(first, second)
-    said = view_diff.describe(found)
-    numbers = [dump and dump.number for dump in (found.mine, found.theirs)]
-    about = {"said": said, "parted": bool(found.mine or found.theirs), "passes": numbers}
-    known = found.already or all(dump and view_diff.shows(dump) for dump in (found.mine, found.theirs))
-    if not (found.mine and found.theirs and known):
+    both = ((dumps, names[0]), (others, names[-1]))
+    first_run, second_run = (view.ComparedRun(side, index.choose_kernel(side, name)) for side, name in both)
+    parting = view.divergence(first_run, second_run)
+    sentence = view.describe(parting)
+    numbers = [dump and dump.number for dump in (parting.mine, parting.theirs)]
+    about = {"said": sentence, "parted": bool(parting.mine or parting.theirs), "passes": numbers}
+    known = parting.already or all(dump and view.shows(dump) for dump in (parting.mine, parting.theirs))
+    if not (parting.mine and parting.theirs and known):
         if json:
             output.json({"schema": 1, **about}, indent=None)
         else:
-            console.out().print(said, markup=False)
+            console.out().print(sentence, markup=False)
         return
-    one, two = found.mine, found.theirs
-    if not found.already:
-        one, two = view_diff.after_pass(made, one), view_diff.after_pass(other, two)
+    first, second = parting.mine, parting.theirs
+    # Where the inputs are still equal, the difference is in what the passes leave.
+    if not parting.already:
+        first, second = view.after_pass(dumps, first), view.after_pass(others, second)
     if not json:
-        console.out().print(said, markup=False)
-    _print_diff((made, one), (other, two), ops=ops, layouts=layouts, json=json, about=about)
+        console.out().print(sentence, markup=False)
+    _print_diff((dumps, first), (others, second), ops=ops, layouts=layouts, json=json, about=about)
 
 
 def _print_diff(
-    one: tuple[DumpIndex, Dump],
-    two: tuple[DumpIndex, Dump],
+    first: tuple[DumpIndex, Dump],
+    second: tuple[DumpIndex, Dump],
     *,
     ops: bool,
     layouts: bool,
     json: bool,
     about: Mapping[str, object] | None = None,
 ) -> None:
-    before, after = one[0].text(one[1]), two[0].text(two[1])
-    kind = view_diff.language(one[1])
-    counted = {}
+    before, after = first[0].text(first[1]), second[0].text(second[1])
+    kind = view.language(first[1])
+    counts = {}
     if ops or json:
-        counted["operations"] = view_diff.operations(before, after, kind)
+        counts["operations"] = view.operations(before, after, kind)
     if layouts or json:
-        counted["layouts"] = view_diff.layouts(before, after)
-    found = normalize_diff.of(before, after, kind) if json or not counted else None
+        counts["layouts"] = view.layouts(before, after)
+    lines_changed = normalize_diff.of(before, after, kind) if json or not counts else None
     if json:
-        content = {name: [asdict(row) for row in rows] for name, rows in counted.items()}
-        output.json(
-            {"schema": 1, **(about or {}), **content, "diff": asdict(found) if found else None}, indent=None
-        )
+        content = {name: [asdict(row) for row in rows] for name, rows in counts.items()}
+        difference = asdict(lines_changed) if lines_changed else None
+        output.json({"schema": 1, **(about or {}), **content, "diff": difference}, indent=None)
         return
     out = console.out()
-    for what, rows in counted.items():
+    for what, rows in counts.items():
         cells = [[row.what, str(row.before), str(row.after), f"{row.after - row.before:+}"] for row in rows]
         table = tables.plain(what, [what, "before", "after", ""], cells, right=["before", "after", ""])
         out.print(table if rows else f"no {what} changed")
-    if found:
-        lines = console.coloured_diff(found.lines)
-        out.print(lines if found.lines else "nothing changed but locations and names\n", end="")
+    if lines_changed:
+        lines = console.coloured_diff(lines_changed.lines)
+        out.print(lines if lines_changed.lines else "nothing changed but locations and names\n", end="")
 
 
 @task(tables=True, name="dump")
@@ -292,37 +287,42 @@ def dump(
         if wrong := [flag_of(name) for name, value in vars(what).items() if value not in (None, "", ())]:
             hints = ["omit them", f"{command('passes.replay')} skips passes in a command"]
             raise UsageError(f"{', '.join(wrong)}: for a kernel, not for a command", hints=hints)
-        space = workspace.default()
-        prepared, step = run.of_program(program, space, choices, out)
-        if dry_run:
-            output.plan(prepared.plan)
-            return
-        with import_log.explaining_full_disk(prepared.out):
-            index, code = run.dump_program(prepared, step, space)
-        pass_runs.show_summary(index, json=json, aside=True)
-        if code:
-            raise Exit(code=code)
-        run.check(index)
+        _dump_program(program, choices, out, json=json, dry_run=dry_run)
         return
-    target = target_of("ttgir")
-    asked = what.request(kernel, target=target, from_cache=from_cache, by=by)
-    made = run.of_kernel(asked, by.toolchain(asked, dry_run=dry_run), choices, out)
+    request = what.request(kernel, target=target_of("ttgir"), from_cache=from_cache, by=by)
+    dumping = run.of_kernel(request, by.toolchain(request, dry_run=dry_run), choices, out)
     if dry_run:
-        output.plan(made.prepared.plan)
+        output.plan(dumping.prepared.plan)
         return
-    with import_log.explaining_full_disk(made.prepared.out):
-        index, manifest = run.dump_kernel(made)
-    pass_runs.show_summary(index, json=json)
-    bad = [point for point in manifest.points if point.status != "ok"]
-    if bad:
-        again = command("passes.show", index.folder, "last")
+    with import_log.explaining_full_disk(dumping.prepared.out):
+        dumps, manifest = run.dump_kernel(dumping)
+    pass_runs.show_summary(dumps, json=json)
+    if failed := [point for point in manifest.points if point.status != "ok"]:
+        again = command("passes.show", dumps.folder, "last")
         raise SmithError(
-            f"{len(bad)} of {len(manifest.points)} compiles failed",
-            where=index.folder,
-            why="\n".join(run.failures(index)) or bad[0].error,
-            hints=[f"{again} prints the input of the failing pass"] if index.dumps else [],
+            f"{len(failed)} of {len(manifest.points)} compiles failed",
+            where=dumps.folder,
+            why="\n".join(run.failures(dumps)) or failed[0].error,
+            hints=[f"{again} prints the input of the failing pass"] if dumps.dumps else [],
         )
-    run.check(index)
+    run.check(dumps)
+
+
+def _dump_program(
+    program: list[str], choices: Choices, out: Path | None, *, json: bool, dry_run: bool
+) -> None:
+    space = workspace.default()
+    prepared, step = run.of_program(program, space, choices, out)
+    if dry_run:
+        output.plan(prepared.plan)
+        return
+    with import_log.explaining_full_disk(prepared.out):
+        dumps, code = run.dump_program(prepared, step, space)
+    # On stderr, as stdout is the program's.
+    pass_runs.show_summary(dumps, json=json, aside=True)
+    if code:
+        raise Exit(code=code)
+    run.check(dumps)
 
 
 @task(tables=True, name="import")
@@ -334,9 +334,9 @@ def import_(
     json: bool = JSON,
 ) -> None:
     """Import a saved MLIR_ENABLE_DUMP log."""
-    index = import_log.read_with_progress(file, out or import_log.place(file), python=str(python or ""))
-    pass_runs.show_summary(index, json=json)
-    import_log.check(index)
+    dumps = import_log.read_with_progress(file, out or import_log.place(file), python=str(python or ""))
+    pass_runs.show_summary(dumps, json=json)
+    import_log.check(dumps)
 
 
 @task(tables=True, name="ir-env")
@@ -358,62 +358,46 @@ def ir_env(
     if sum(map(bool, (env, python, triton))) > 1:
         raise UsageError("--env, --python and --triton contradict each other", hints=["give one of them"])
     if not profile:
-        _list(json=json, idle=not command)
+        _list_profiles(json=json, idle=not command)
         return
     chosen = env_profiles.chosen(profile)
-    version = env_profiles.version_of(triton) if triton else _version(env, python)
-    made = env_profiles.environment(chosen, version, kernel=kernel, out=out)
-    for text in made.notes:
-        console.note(text)
+    if triton:
+        version = env_profiles.version_of(triton)
+    else:
+        version, note = env_profiles.installed_version(env, python)
+        console.note(note)
+    environment = env_profiles.environment(chosen, version, kernel=kernel, out=out)
+    output.notes(environment.notes)
     if command:
-        for folder in made.folders:
+        # The values name files in these folders, and nothing in Triton creates a folder for them.
+        for folder in environment.folders:
             try:
                 files.make_folder(folder)
             except OSError as error:
                 raise UsageError("cannot create --out", where=folder, why=error.strerror) from None
-        programs.exec_(command, made.set)
+        programs.exec_(command, environment.set)
     elif json:
-        content = {"schema": 1, "triton": version, "set": dict(made.set), "notes": list(made.notes)}
-        output.json(content)
+        notes = list(environment.notes)
+        output.json({"schema": 1, "triton": version, "set": dict(environment.set), "notes": notes})
+    elif unset:
+        console.write("".join(f"unset {name}\n" for name in environment.set), end="")
     else:
-        console.write("".join(f"unset {name}\n" for name in made.set) if unset else made.exports(), end="")
+        console.write(environment.exports(), end="")
 
 
-def _list(*, json: bool, idle: bool) -> None:
+def _list_profiles(*, json: bool, idle: bool) -> None:
     if not idle:
         hints = [
             "invoke passes.dump --print-env nvidia -- python script.py",
             "invoke passes.dump --print-env lists them",
         ]
         raise UsageError("no profile is given", hints=hints)
-    every = env_profiles.known().values()
+    profiles = env_profiles.known().values()
     if json:
-        rows = [{"name": one.name, "what": one.what, "set": dict(one.set)} for one in every]
+        rows = [
+            {"name": profile.name, "what": profile.what, "set": dict(profile.set)} for profile in profiles
+        ]
         output.json({"schema": 1, "profiles": rows})
         return
-    lines = [[one.name, one.what, " ".join(one.set)] for one in every]
-    console.out().print(tables.plain("sets of debug variables", ["name", "shows", "sets"], lines))
-
-
-def _version(env: str, python: Path | None) -> str:
-    """Return the version of the selected Triton; without one, the newest release, and print a note."""
-    space = workspace.default()
-    hints = ["--triton 3.9.0 names a version"]
-    if python:
-        found = installed_tritons.of_python(python)
-        if not found:
-            raise FactError("this Python has no Triton", where=python, hints=hints)
-    elif env:
-        found = installed_tritons.of_env(space.env(settings.load(env).name))
-        if not found:
-            raise FactError(
-                f"the environment {env} has no Triton yet", where=space.env(env).path, hints=hints
-            )
-    else:
-        found = installed_tritons.here(os.environ) or installed_tritons.of_env(space.env("wheel"))
-    if not found:
-        newest = checkout.triton_releases()[-1].version
-        console.note(f"no Triton is installed: these are the variables of {newest}, the newest known version")
-        return newest
-    console.note(f"for Triton {found.version} in {found.where}")
-    return found.version
+    cells = [[profile.name, profile.what, " ".join(profile.set)] for profile in profiles]
+    console.out().print(tables.plain("sets of debug variables", ["name", "shows", "sets"], cells))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from invoke.context import Context
 
@@ -61,37 +61,21 @@ def check(
         _list(source, alone=not others and what == KernelOptions(), json=json)
         return
     is_dump = Path(folder).is_dir()
-    _require_fitting(folder, kernel, compiled=bool(out) or what != KernelOptions(), against=against)
+    compiled = bool(out) or what != KernelOptions()
+    _require_fitting(folder, kernel, triton, compiled=compiled, against=against)
+    common: dict[str, Any] = {
+        "seeds": seeds, "through_llvm": through_llvm, "timeout": timeout, "silent": json,
+    }  # fmt: skip
     try:
         # `git bisect` and scripts read the exit code: what could not be checked is neither good nor bad.
         with when_wrong.as_undecided():
             if is_dump:
-                if triton:
-                    hints = ["the interpreter that prints its generic form: --env ENV, or --python PYTHON"]
-                    raise UsageError("--triton applies to a kernel, not to a dump", hints=hints)
-                index, answer = check_dump(
-                    Path(folder),
-                    kernel,
-                    seeds,
-                    env=env,
-                    interpreter=python,
-                    silent=json,
-                    through_llvm=through_llvm,
-                    timeout=timeout,
-                )
+                index, answer = check_dump(Path(folder), kernel, env=env, interpreter=python, **common)
             else:
                 request = what.request(folder, target=target_of("ttgir"))
                 run.check(request)
-                index, answer = check_kernel(
-                    request,
-                    toolchain(triton, env, python, jobs=1),
-                    out,
-                    seeds,
-                    silent=json,
-                    through_llvm=through_llvm,
-                    interpreted=bool(against),
-                    timeout=timeout,
-                )
+                where = toolchain(triton, env, python, jobs=1)
+                index, answer = check_kernel(request, where, out, interpreted=bool(against), **common)
     except UndecidedError as error:
         if json:
             output.json(undecided(error))
@@ -101,7 +85,7 @@ def check(
         raise error_to_raise
 
 
-def _require_fitting(folder: str, kernel: str, *, compiled: bool, against: str) -> None:
+def _require_fitting(folder: str, kernel: str, triton: str, *, compiled: bool, against: str) -> None:
     """Check that the flags fit the subject: a dump or a kernel.
 
     Raises:
@@ -120,6 +104,9 @@ def _require_fitting(folder: str, kernel: str, *, compiled: bool, against: str) 
         raise UsageError("--against interpreter needs the source of the kernel, not a dump", hints=hints)
     if kernel and not is_dump:
         raise UsageError("--kernel applies to a dump", hints=["FILE:KERNEL names the kernel"])
+    if triton and is_dump:
+        hints = ["the interpreter that prints its generic form: --env ENV, or --python PYTHON"]
+        raise UsageError("--triton applies to a kernel, not to a dump", hints=hints)
 
 
 def _list(source: str, *, alone: bool, json: bool) -> None:

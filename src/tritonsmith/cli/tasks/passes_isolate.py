@@ -76,6 +76,7 @@ def isolate(
     journal = failing_pass.folder_of(dump, dumped, chosen, space)
     if tests.show_status(journal, failing_pass.WORDS, json=json):
         return
+    # The two searches have other names of changes, so each gets its own of `--skip`.
     of_isolation, of_candidates = tests.rules_by_part if reduce_ else (tests.rules, tests.rules)
     isolated, notes = failing_pass.isolate(
         dump, dumped, chosen, space, options_of(by.option), of_isolation, silent=json
@@ -97,7 +98,7 @@ def isolate(
     if json:
         output.json(as_json(isolated, reduced, to), indent=None)
     else:
-        _tell(isolated, reduced, to)
+        _print(isolated, reduced, to)
     tests.write_page(notes, "isolate", summary(isolated).splitlines(), failing_pass.WORDS)
     if not isolated.same:
         raise _different(isolated, chosen, to)
@@ -125,35 +126,34 @@ def _check(pattern: str, when: str, tests: ExperimentOptions, *, wrong: str) -> 
         raise UsageError(what, hints=["omit them"])
 
 
-def _tell(found: Isolated, reduced: Reduced | None, folder: Path) -> None:
-    """Print the answer; a failure that differs from the dump's is an error."""
+def _print(isolated: Isolated, reduced: Reduced | None, folder: Path) -> None:
     from tritonsmith.core.ui import console
     from tritonsmith.lab.isolate.failing_pass import summary
     from tritonsmith.lab.reduce import reduce_ir as reduce_report
 
-    for text in found.notes:
-        console.note(text)
-    if found.same:
-        console.out().print(summary(found), markup=False)
+    output.notes(isolated.notes)
+    # A failure that differs from the dump's is an error, which has the summary.
+    if isolated.same:
+        console.out().print(summary(isolated), markup=False)
     if reduced:
         console.out().print(reduce_report.sizes(reduced))
         console.out().print(reduce_report.summary(reduced), markup=False)
-    if found.same:
+    if isolated.same:
         console.write(folder)
 
 
-def _different(found: Isolated, tool: Replayer, folder: Path) -> SmithError:
+def _different(isolated: Isolated, tool: Replayer, folder: Path) -> SmithError:
     """Return the error for a failure that differs from the dump's, which was not reproduced."""
     from tritonsmith.core.errors import SmithError
     from tritonsmith.lab.isolate.failing_pass import summary
 
-    made_by = found.passes.index.triton
+    version = isolated.passes.index.triton
     return SmithError(
-        summary(found),
+        summary(isolated),
         where=folder,
         why="the folder has what was seen now, and the dump may have another cause",
         hints=[
-            f"use the Triton that wrote the dump: {made_by or 'its version is unknown'}",
+            f"use the Triton that wrote the dump: {version or 'its version is unknown'}",
             f"record the dump again, if {tool.opt or tool.python} was built since then",
         ],
     )
@@ -223,13 +223,12 @@ def _limited(
         console.out().print(f"{term}: {text}", markup=False)
 
 
-def _wrong(made: DumpIndex, kernel: str, space: Workspace, by: ReplayerOptions, *, json: bool) -> None:
+def _wrong(dump: DumpIndex, kernel: str, space: Workspace, by: ReplayerOptions, *, json: bool) -> None:
     """Find the first pass that changes the kernel's result."""
     from tritonsmith.check import when_wrong
     from tritonsmith.compiler.dump import index
     from tritonsmith.compiler.replay import replayer
-    from tritonsmith.core.errors import FactError, SmithError
-    from tritonsmith.core.ui import console
+    from tritonsmith.core.errors import SmithError
 
     with when_wrong.as_undecided():
         when_wrong.require_packages()
@@ -237,21 +236,19 @@ def _wrong(made: DumpIndex, kernel: str, space: Workspace, by: ReplayerOptions, 
     from tritonsmith.check.answer import answer_lines, as_json, open_end, verdict
 
     with when_wrong.as_undecided():
-        chosen = replayer.choose(made, space, env=by.env, python=by.python, triton_opt=None)
-        if chosen.python is None:
-            hints = ["--python PATH"]
-            raise FactError("only an interpreter with Triton prints the generic form", hints=hints)
-        answer = check.check(made, index.choose_kernel(made, kernel), chosen.python, space, silent=json)
+        chosen = replayer.choose(dump, space, env=by.env, python=by.python, triton_opt=None)
+        python = replayer.require_python(chosen)
+        answer = check.check(dump, index.choose_kernel(dump, kernel), python, space, silent=json)
     if json:
         output.json(as_json(answer), indent=None)
     else:
-        for line in answer_lines(answer):
-            console.out().print(line, markup=False)
-    if answer.culprit:  # found, as with --pattern
+        output.lines(answer_lines(answer))
+    # Unlike for `passes.check`, a culprit is what was searched for, as with `--pattern`: it is no error.
+    if answer.culprit:
         return
     if answer.open:
         raise open_end(answer)
-    raise SmithError(verdict(answer), where=made.folder)
+    raise SmithError(verdict(answer), where=dump.folder)
 
 
 def _compiled(dump: DumpIndex, space: Workspace, by: ReplayerOptions) -> Manifest:
@@ -275,12 +272,13 @@ def _compile_inputs(dump: DumpIndex, space: Workspace, by: ReplayerOptions) -> o
 
     try:
         request, where = _compile(dump, space, by)
-    except SmithError:  # there is no such compile, and the texts of the passes are searched all the same
+    except SmithError:
+        # Without such a compile, the texts of the passes are searched all the same.
         return by.env, str(by.python)
     return journal.compiled(request, where)
 
 
-def _compile(made: DumpIndex, space: Workspace, by: ReplayerOptions) -> tuple[CompileRequest, Interpreter]:
+def _compile(dump: DumpIndex, space: Workspace, by: ReplayerOptions) -> tuple[CompileRequest, Interpreter]:
     """Return the compile of the kernel of a dump, with the flags of the dump.
 
     Raises:
@@ -296,18 +294,19 @@ def _compile(made: DumpIndex, space: Workspace, by: ReplayerOptions) -> tuple[Co
     from tritonsmith.compiler.interpreter import choose_interpreter
     from tritonsmith.core.errors import FactError, UsageError
 
-    index.require_own(made, space)
+    # Its command names files and an interpreter, which a stranger's dump must not make us run.
+    index.require_own(dump, space)
     try:
-        given = from_argv(compile_, shlex.split(made.command))
+        arguments = from_argv(compile_, shlex.split(dump.command))
     except (ParseError, UsageError, ValueError):
-        given = {}
-    if not given.get("kernel") or len(made.kernels) != 1:
+        arguments = {}
+    if not arguments.get("kernel") or len(dump.kernels) != 1:
         raise FactError(
             "the dump does not show it, and the stages after the passes need a dump of one kernel",
-            where=made.folder,
-            why=f"the dump comes from: {made.command}",
+            where=dump.folder,
+            why=f"the dump comes from: {dump.command}",
             hints=["invoke passes.dump FILE:KERNEL --signature ... --target ... writes such a dump"],
         )
-    asked = given["what"].request(given["kernel"])
-    python = "" if by.env else str(by.python or made.python)
-    return asked, choose_interpreter(by.env or "wheel", python, jobs=1)
+    request = arguments["what"].request(arguments["kernel"])
+    python = "" if by.env else str(by.python or dump.python)
+    return request, choose_interpreter(by.env or "wheel", python, jobs=1)

@@ -68,25 +68,24 @@ def replay(
     if break_ and not gdb and not lldb:
         raise UsageError("--break needs a debugger", hints=["add --gdb or --lldb"])
     dump = index.read(folder)
-    one = index.choose_kernel(dump, kernel)
+    dumped = index.choose_kernel(dump, kernel)
     space = workspace.default()
     chosen = replayer.choose(
         dump, space, env=by.env, python=by.python, triton_opt=by.triton_opt, source=source
     )
-    seen = replay_run.look(dump, one, chosen, space, options_of(by.option))
-    mine = dump.of(one.name)
-    wanted = pass_chain.chosen(seen.links, number, from_, until, everything=all_, dumps=mine)
-    groups = [(link,) for link in wanted] if all_ else [wanted]
+    passes = replay_run.look(dump, dumped, chosen, space, options_of(by.option))
+    links = pass_chain.chosen(passes.links, number, from_, until, everything=all_, dumps=dump.of(dumped.name))
+    groups = [(link,) for link in links] if all_ else [links]
     prints = debug or mlir or debug_only or debug_all
+    # Debug output, a debugger and a file are each for one run of passes; `--all` makes many.
     if len(groups) > 1 and (prints or gdb or lldb or out):
         what = "--all takes neither debug output nor a debugger nor --out"
         raise UsageError(what, hints=["name one pass, or a range"])
-    more = replayer.debug_output(wanted, chosen, mlir, of_passes=debug, only=debug_only, everything=debug_all)
-    prepared = replay_run.prepare(seen, groups, chosen, space, more)
-    for text in (*seen.notes, *more.notes):
-        console.note(text)
+    more = replayer.debug_output(links, chosen, mlir, of_passes=debug, only=debug_only, everything=debug_all)
+    prepared = replay_run.prepare(passes, groups, chosen, space, more)
+    output.notes((*passes.notes, *more.notes))
     if gdb or lldb:
-        _debug(prepared, "gdb" if gdb else "lldb", break_, dry_run=dry_run)
+        _start_debugger(prepared, "gdb" if gdb else "lldb", break_, dry_run=dry_run)
         return
     if dry_run:
         output.plan(prepared.plan)
@@ -98,30 +97,31 @@ def replay(
         console.out().print(replay_run.outcome_table(outcomes, prepared))
         console.out().print(replay_run.summary(outcomes), markup=False)
     if not all_:
-        _answer(outcomes[0], prepared, out, quiet=json)
+        _print_outcome(outcomes[0], prepared, out, quiet=json)
 
 
-def _answer(outcome: ReplayResult, prepared: PreparedReplay, out: OutFile | None, *, quiet: bool) -> None:
+def _print_outcome(
+    outcome: ReplayResult, prepared: PreparedReplay, out: OutFile | None, *, quiet: bool
+) -> None:
     """Print the result of a single job; raise if the job failed or its output differs."""
     job = outcome.job
-    for text in job.notes:
-        console.note(text)
+    output.notes(job.notes)
     if outcome.verdict not in replay_run.RAN:
         hints = [f"its input: {job.input}", *([f"the log: {job.log}"] if job.log.is_file() else [])]
         raise SmithError(f"{job.title} cannot be replayed: {outcome.verdict}", why=outcome.why, hints=hints)
     if prepared.debug:
         console.out().print(job.log.read_text(encoding="utf-8", errors="replace"), markup=False, end="")
-    made = replay_run.keep(job.out, out.path(job.out.name)) if out else job.out
-    console.record_file(made)
+    file = replay_run.keep(job.out, out.path(job.out.name)) if out else job.out
+    console.record_file(file)
     if outcome.verdict == "differs":
-        hints = [f"diff {made} {job.after}", *replay_run.suspects(prepared)]
-        raise SmithError(replay_run.sentence(outcome), where=made, hints=hints)
+        hints = [f"diff {file} {job.after}", *replay_run.suspects(prepared)]
+        raise SmithError(replay_run.sentence(outcome), where=file, hints=hints)
     if not quiet:
         console.out().print(replay_run.sentence(outcome), markup=False)
-        console.out().print(f"{made}", markup=False)
+        console.out().print(f"{file}", markup=False)
 
 
-def _debug(prepared: PreparedReplay, name: str, pattern: str, *, dry_run: bool) -> None:
+def _start_debugger(prepared: PreparedReplay, name: str, pattern: str, *, dry_run: bool) -> None:
     """Replace this process by a debugger, or print its command."""
     (job,) = prepared.jobs
     if prepared.tool.opt is None:
@@ -143,7 +143,8 @@ def _debug(prepared: PreparedReplay, name: str, pattern: str, *, dry_run: bool) 
     console.note(shlex.join(argv))
     sys.stdout.flush()
     sys.stderr.flush()
-    os.execv(program, argv)  # noqa: S606 - it takes the terminal, and ^C
+    # The debugger has to own the terminal, and ^C: a parent of ours would be in between.
+    os.execv(program, argv)  # noqa: S606 - there is no shell to be injected into
 
 
 @task(name="run")
@@ -166,12 +167,13 @@ def run(
     if dry_run:
         output.plan(prepared.plan)
         return
-    made = user_program.execute(prepared, space)
-    for row in made.compiles:
+    finished = user_program.execute(prepared, space)
+    for row in finished.compiles:
         if row.passes:
             console.note(
                 f"{row.kernel}: {row.unmet or ', '.join(user_program.describe_changes(row, surgery))}"
             )
-    if made.code:
-        raise Exit(code=made.code)
-    user_program.check(made)
+    # The program's own code comes first: it may have failed before any kernel was compiled.
+    if finished.code:
+        raise Exit(code=finished.code)
+    user_program.check(finished)

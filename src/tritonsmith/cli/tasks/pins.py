@@ -42,6 +42,7 @@ def pins(
 ) -> None:
     """Show which Triton and which LLVM belong to which PyTorch."""
     needs_clone = bool(triton or picks)
+    # One command answers seven questions, each by its own flag.
     _require_one_question(
         {
             "--live": live,
@@ -166,6 +167,7 @@ def _update(pytorch: str, repository: str, source: Path | None, *, json: bool, d
     where, space = repository or read_upstream.default_repository(), workspace.default()
     versions = split(pytorch) or tuple(row.version for row in pytorch_pins.releases())
     versions = tuple(_version(version) for version in versions)
+    # The pins of a clone on this disk can be read in a dry run; those of a URL would have to be fetched.
     if dry_run and read_upstream.is_url(where):
         for version in versions:
             output.plan(read_upstream.fetch(where, f"v{version}", space))

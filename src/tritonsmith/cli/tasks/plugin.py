@@ -1,7 +1,4 @@
-"""`plugin.check`: whether a plugin fits a Triton.
-
-`pass.new`: write the files of a new pass.
-"""
+"""`pass.new` and `plugin.check`: write a new pass into Triton or as a plugin, and check a plugin."""
 
 from __future__ import annotations
 
@@ -44,8 +41,8 @@ def check_(
         )
     place = tritons.place_of(compiler)
     library = replayer.library(place.python)
-    found = installed_tritons.of_python(place.python)
-    version = found.version if found else ""
+    triton = installed_tritons.of_python(place.python)
+    version = triton.version if triton else ""
     checked = plugins.check(plugin, library, place.python, version, machine.read(), place.space)
     if json:
         output.json(checked.as_json())
@@ -78,7 +75,7 @@ def new(
     """Write a new pass into Triton: TableGen, C++, CMake, binding, lit test."""
     space = workspace.default()
     if plugin:
-        _plugin(name, family, wheel or "wheel", out or Path.cwd() / name, source, dry_run=dry_run)
+        _write_plugin(name, family, wheel or "wheel", out or Path.cwd() / name, source, dry_run=dry_run)
         return
     if wheel or out:
         raise UsageError("--wheel and --out are for plugins", hints=["add --plugin"])
@@ -88,16 +85,17 @@ def new(
         output.plan(prepared.plan)
         return
     with receipts.open_session("pass.new", prepared.env) as running:
+        # Again under the lock: the files that are changed may be others by now.
         prepared = new_pass.prepare(name, family, chosen, space, Path.cwd(), env=env, here=here)
         running.run(prepared.plan)
-        taken = not prepared.worktree or add.take_llvm(prepared.worktree, running)
+        has_llvm = not prepared.worktree or add.take_llvm(prepared.worktree, running)
         design = prepared.design
         console.out().print(table(prepared.root, design))
         output.done(f"{design.argument}, in Python {design.binding}(pm)", running)
-    _next(new_pass.following(prepared, space, llvm=taken))
+    _print_next(new_pass.following(prepared, space, llvm=has_llvm))
 
 
-def _plugin(name: str, family: str, wheel: str, folder: Path, source: str, *, dry_run: bool) -> None:
+def _write_plugin(name: str, family: str, wheel: str, folder: Path, source: str, *, dry_run: bool) -> None:
     new_pass.family_of(family)
     side, space = tritons.parse(wheel), workspace.default()
     python = tritons.python_of(side) if side.version or side.python else space.env(side.env or wheel).python
@@ -110,10 +108,10 @@ def _plugin(name: str, family: str, wheel: str, folder: Path, source: str, *, dr
     space.claim()
     space.run(plan, "pass.new")
     console.out().print(str(folder), markup=False)
-    _next(new_pass.after_plugin(request, folder))
+    _print_next(new_pass.after_plugin(request, folder))
 
 
-def _next(commands: tuple[tuple[str, str], ...]) -> None:
+def _print_next(commands: tuple[tuple[str, str], ...]) -> None:
     console.write("next:")
     for purpose, typed in commands:
         console.write(f"  {purpose:7} {console.typed(typed)}")

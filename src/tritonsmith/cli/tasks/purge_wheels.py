@@ -40,11 +40,13 @@ def purge_wheels(
 ) -> None:
     """Remove every distribution that owns files under triton/."""
     chosen = settings.load(env or _DEFAULT)
+    # Without flags, a machine on which nothing was installed yet is no error: a script may purge to be sure.
     if not env and not python and (nothing := _nothing_built()):
         console.out().print(nothing, markup=False)
         return
-    seen = _interpreter(env, python)
-    recovery = purge.recovery(seen, system=system)
+    packages = _packages(env, python)
+    # A removal that was stopped midway is undone first: what is left of it cannot be surveyed.
+    recovery = purge.recovery(packages, system=system)
     if recovery.steps:
         console.note(recovery.title)
         if dry_run:
@@ -52,24 +54,24 @@ def purge_wheels(
             return
         with receipts.open_session("purge-wheels", chosen.name) as running:
             running.run(recovery)
-        seen = _interpreter(env, python)
-    survey = purge.survey(seen, system=system)
+        packages = _packages(env, python)
+    survey = purge.survey(packages, system=system)
     if dry_run:
-        output.plan(survey.plan, about=_counted(survey))
-        _tell(survey)
+        output.plan(survey.plan, about=_summary(survey))
+        _print_notes(survey)
         return
     if not survey.plan.steps:
-        console.out().print(f"nothing to remove: nothing in {seen.prefix} owns triton/", markup=False)
-        _tell(survey)
+        console.out().print(f"nothing to remove: nothing in {packages.prefix} owns triton/", markup=False)
+        _print_notes(survey)
         return
-    _show(survey)
-    what = f"{sum(row.files for row in survey.rows)} files from {seen.prefix}"
+    print_survey(survey)
+    what = f"{sum(row.files for row in survey.rows)} files from {packages.prefix}"
     if not output.agreed(f"Remove {what}?", yes=yes):
         raise SmithError("nothing was removed", hints=["--dry-run shows every file that would be removed"])
     with receipts.open_session("purge-wheels", chosen.name) as running:
         running.run(survey.plan)
     console.out().print(f"removed {what}", markup=False)
-    if still := purge.still_found(_interpreter(env, python)):
+    if still := purge.still_found(_packages(env, python)):
         console.warn(f"`import triton` still finds {still}, which no installed distribution owns")
 
 
@@ -84,27 +86,30 @@ def _nothing_built() -> str:
     return f"nothing to remove: {where}{others or '; --python PATH names an interpreter'}"
 
 
-def _interpreter(env: str, python: Path | None) -> PythonEnv:
+def _packages(env: str, python: Path | None) -> PythonEnv:
+    """Return the packages of the interpreter that the flags select, or of the active one."""
     subject = run.subject(env or _DEFAULT, str(python or ""))
+    # The doctor prefers an active virtual environment. Files are removed from the one that was named only.
     if env and not python:
-        subject.python = subject.env.python  # never another one that happens to be active
+        subject.python = subject.env.python
     if subject.packages is None:
-        made = sorted(path.parts[-4] for path in subject.space.root.glob("envs/*/venv/bin/python"))
+        names = sorted(path.parts[-4] for path in subject.space.root.glob("envs/*/venv/bin/python"))
         raise FactError(
             "no working interpreter found",
             where=subject.interpreter or subject.env.python,
-            hints=["give one: --python PATH", *(f"or an environment: --env {name}" for name in made)],
+            hints=["give one: --python PATH", *(f"or an environment: --env {name}" for name in names)],
         )
     return subject.packages
 
 
-def _counted(survey: Survey) -> Iterator[str]:
+def _summary(survey: Survey) -> Iterator[str]:
     """Yield a line for each distribution to remove, with its size, the largest first."""
     for row in sorted(survey.rows, key=lambda row: -row.size):
         yield f"removes {_printable(row.title)}: {row.files:,} files, {row.size / _MIB:,.0f} MiB"
 
 
-def _show(survey: Survey) -> None:
+def print_survey(survey: Survey) -> None:
+    """Print the distributions to remove, by the folder that they are in, and the notes."""
     for site in dict.fromkeys(row.site for row in survey.rows):
         lines = [
             [_printable(row.title), _printable(row.what), str(row.files), f"{row.size / _MIB:.1f}"]
@@ -113,15 +118,15 @@ def _show(survey: Survey) -> None:
         ]
         heads = ["distribution", "what", "files", "MiB"]
         console.out().print(tables.plain(f"removed from {site}", heads, lines, right=heads[2:]))
-    _tell(survey)
+    _print_notes(survey)
 
 
 def _printable(text: str) -> str:
-    """Escape file names, which may contain bytes that are not UTF-8."""
+    # The names come from RECORD files, and may contain bytes that are not UTF-8.
     return text.encode(errors="backslashreplace").decode()
 
 
-def _tell(survey: Survey) -> None:
+def _print_notes(survey: Survey) -> None:
     output.notes(survey.notes)
     why = "kept, although a RECORD lists it, because no wheel installs files there"
     output.warnings(f"{why}: {path}" for path in survey.refused[:_SHOWN])

@@ -1,11 +1,10 @@
-"""`reduce`: reduce a file on which a pass fails.
-
-`reduce`: the source of a kernel made small while a symptom stays.
-"""
+"""`reduce`: reduce a kernel's source while a symptom persists, or an IR file while a pass fails alike."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,17 +28,17 @@ from tritonsmith.cli.tasks.options import (
 )
 from tritonsmith.cli.tasks.task import task
 from tritonsmith.core import untrusted
+from tritonsmith.core.errors import FactError, InterruptedRunError, SmithError, UndecidedError, UsageError
+from tritonsmith.core.ui import console
 
 if TYPE_CHECKING:
     from tritonsmith.compiler.dump.index import DumpIndex
+    from tritonsmith.compiler.interpreter import Interpreter
+    from tritonsmith.compiler.request import CompileRequest
     from tritonsmith.core.envs.workspace import Workspace
-    from tritonsmith.core.errors import SmithError
     from tritonsmith.lab.experiment import Rules
     from tritonsmith.lab.reduce.oracles import PassRunner
     from tritonsmith.lab.reduce.reduce_ir import Reduced
-
-if TYPE_CHECKING:
-    from tritonsmith.compiler.request import CompileRequest
     from tritonsmith.lab.triage.kernel import KernelSubject
 
 
@@ -60,7 +59,6 @@ def reduce_(
 ) -> None:
     """Reduce an IR file while a pass or command fails the same way."""
     from tritonsmith.core.envs import workspace
-    from tritonsmith.core.errors import InterruptedRunError, UsageError
     from tritonsmith.core.plan import Plan, Write
     from tritonsmith.lab.isolate import issue_folder as files
     from tritonsmith.lab.reduce import mlir_reduce, reduce_ir
@@ -73,7 +71,7 @@ def reduce_(
     if dumped and tests.show_status(dumped, reduce_ir.WORDS, json=json):
         return
     of_isolation, of_candidates = tests.rules_by_part
-    text, way, to = _given(file, pass_, when, kernel, command, space, by, of_isolation, silent=json)
+    text, way, to = _read_subject(file, pass_, when, kernel, command, space, by, of_isolation, silent=json)
     if out and _is_input(to := out.path(to.name), file):
         raise UsageError("--out is the file to reduce, which is never changed", where=to)
     if tests.show_status(reduce_ir.folder_of(text, way, space), reduce_ir.WORDS, json=json):
@@ -98,7 +96,7 @@ def reduce_(
         raise InterruptedRunError("interrupted; the best so far is kept", where=to)
 
 
-def _given(
+def _read_subject(
     file: Path,
     passes: str,
     when: str,
@@ -114,10 +112,7 @@ def _given(
     from tritonsmith.compiler.dump import index
     from tritonsmith.compiler.replay import replayer
     from tritonsmith.compiler.request import options_of
-    from tritonsmith.core.errors import UsageError
-    from tritonsmith.core.ui import console
     from tritonsmith.lab.isolate import failing_pass
-    from tritonsmith.lab.isolate import failing_pass as isolate_report
     from tritonsmith.lab.isolate import issue_folder as files
     from tritonsmith.lab.reduce.oracles import PassRunner
 
@@ -138,7 +133,7 @@ def _given(
             silent=silent,
         )
         if not isolated.same:
-            console.warn(isolate_report.summary(isolated))
+            console.warn(failing_pass.summary(isolated))
         return isolated.text, isolated.way, file / "reduced.mlir"
     path = file / "input.mlir" if file.is_dir() else file
     text = _read(path)
@@ -190,7 +185,6 @@ def _is_input(path: Path, file: Path) -> bool:
 
 
 def _print(reduced: Reduced, to: Path, *, json: bool) -> None:
-    from tritonsmith.core.ui import console
     from tritonsmith.lab.reduce.reduce_ir import as_json, sizes, summary
 
     if json:
@@ -204,7 +198,6 @@ def _print(reduced: Reduced, to: Path, *, json: bool) -> None:
 def _is_wrong(when: str, command: Sequence[str]) -> bool:
     """Report whether `--when wrong` is given."""
     from tritonsmith.check import when_wrong
-    from tritonsmith.core.errors import UsageError
 
     if not when:
         return False
@@ -215,7 +208,6 @@ def _is_wrong(when: str, command: Sequence[str]) -> bool:
 
 
 def _read(path: Path) -> str:
-    from tritonsmith.core.errors import UsageError
 
     try:
         return untrusted.read_bytes(path, untrusted.OURS).decode()
@@ -227,7 +219,6 @@ def _read(path: Path) -> str:
 
 def _runnable(program: str) -> None:
     from tritonsmith.core import process
-    from tritonsmith.core.errors import FactError
 
     if process.which(program) is None:
         raise FactError(f"no program {program}", hints=["a path, or a name on PATH"])
@@ -243,49 +234,26 @@ def _wrong_pass(
     from tritonsmith.compiler.replay import replayer
     from tritonsmith.compiler.replay import run as replay_run
     from tritonsmith.core.command_line import command
-    from tritonsmith.core.errors import FactError, SmithError, UndecidedError
     from tritonsmith.lab.isolate import failing_pass
     from tritonsmith.lab.reduce.oracles import WrongPassRunner
 
-    one = index.choose_kernel(dump, kernel)
+    dumped = index.choose_kernel(dump, kernel)
     chosen = replayer.choose(dump, space, env=by.env, python=by.python, triton_opt=None)
-    if chosen.python is None:
-        raise _no_bindings()
-    answer = check.check(dump, one, chosen.python, space)
+    answer = check.check(dump, dumped, replayer.require_python(chosen), space)
     several = f"one pass is reduced at a time: {command('reduce', 'FILE', '--pass', 'NAME')}"
     if answer.culprit is None or len(answer.culprit.suspects) > 1:
         error = UndecidedError if answer.culprit or answer.open else SmithError
         raise error(verdict(answer), where=dump.folder, hints=answer.reasons or [several])
-    given = check.dump_before(dump, one, answer.culprit.checked)
-    text = dump.content(given).decode()
-    seen = replay_run.look(dump, one, chosen, space, {})
-    links = [link for link in seen.links if link.dump.number == given.number]
-    made = failing_pass.way(
-        seen, links, chosen, space
-    )  # options that a release does not print are its backend's
-    if isinstance(made, str):
-        hints = [several]
-        raise FactError(f"{given.argument} cannot be run alone", where=chosen.python, why=made, hints=hints)
-    return text, WrongPassRunner(made.pipeline, python=made.python, calls=made.calls)
-
-
-def _by_bindings(pipeline: str, python: Path, space: Workspace, *, wrong: bool) -> PassRunner:
-    from tritonsmith.compiler.replay import bindings
-    from tritonsmith.lab.reduce import oracles
-
-    calls = oracles.calls(pipeline, bindings.known_bindings(python, space), python)
-    kind = oracles.PassRunner
-    if wrong:
-        from tritonsmith.lab.reduce.oracles import WrongPassRunner
-
-        kind = WrongPassRunner
-    return kind(oracles.spelled(pipeline), python=python, calls=calls)
-
-
-def _no_bindings() -> SmithError:
-    from tritonsmith.core.errors import FactError
-
-    return FactError("only an interpreter with Triton prints the generic form", hints=["--python PATH"])
+    before = check.dump_before(dump, dumped, answer.culprit.checked)
+    text = dump.content(before).decode()
+    # No options are given: those that a release does not print are read off its backend.
+    passes = replay_run.look(dump, dumped, chosen, space, {})
+    links = [link for link in passes.links if link.dump.number == before.number]
+    way = failing_pass.way(passes, links, chosen, space)
+    if isinstance(way, str):
+        what = f"{before.argument} cannot be run alone"
+        raise FactError(what, where=chosen.python, why=way, hints=[several])
+    return text, WrongPassRunner(way.pipeline, python=way.python, calls=way.calls)
 
 
 def _way(
@@ -293,18 +261,21 @@ def _way(
 ) -> PassRunner:
     """Return the program that runs the passes of a file."""
     from tritonsmith.compiler.dump.index import DumpIndex
-    from tritonsmith.compiler.replay import replayer
+    from tritonsmith.compiler.replay import bindings, replayer
     from tritonsmith.lab.reduce import oracles
 
+    # A file has no dump that would know its interpreter.
     nothing = DumpIndex(path.parent)
     env = by.env if by.env or by.python or by.triton_opt else "wheel"
     chosen = replayer.choose(nothing, space, env=env, python=by.python, triton_opt=by.triton_opt)
     if chosen.opt and wrong:
-        raise _no_bindings()
+        raise FactError("only an interpreter with Triton prints the generic form", hints=["--python PATH"])
     if chosen.opt:
         return oracles.PassRunner(oracles.spelled(pipeline), opt=chosen.opt)
-    assert chosen.python is not None  # noqa: S101 - `replayer.choose` found one of the two
-    return _by_bindings(pipeline, chosen.python, space, wrong=wrong)
+    python = replayer.require_python(chosen)
+    calls = oracles.calls(pipeline, bindings.known_bindings(python, space), python)
+    kind = oracles.WrongPassRunner if wrong else oracles.PassRunner
+    return kind(oracles.spelled(pipeline), python=python, calls=calls)
 
 
 @task(tables=True, name="reduce")
@@ -325,8 +296,6 @@ def reduce_kernel(
     """Reduce a kernel's Python source while a symptom persists."""
     from tritonsmith.compiler import request, source_tree, user_program
     from tritonsmith.core.envs import workspace
-    from tritonsmith.core.errors import InterruptedRunError, UsageError
-    from tritonsmith.core.ui import console
     from tritonsmith.lab.triage.reduce import reduce_kernel
     from tritonsmith.lab.triage.reduce.reduce_kernel import as_json, progress, sizes, summary
     from tritonsmith.lab.triage.verdict import SYMPTOM
@@ -354,11 +323,16 @@ def reduce_kernel(
             silent=json,
         )
     else:
-        asked = what.request(kernel)
-        file = _out(out, asked.file, asked.name or asked.kernel or asked.file.stem)
+        compiled = what.request(kernel)
+        file = _out(
+            out,
+            compiled.file,
+            compiled.name or compiled.kernel or compiled.file.stem,
+        )
         if tests.show_status(reduce_kernel.folder_of(file, space), SYMPTOM, json=json):
             return
-        subject = _subject(asked, file, when, triton, env, python, jobs, timeout)
+        get_interpreter = partial(toolchain, triton, env, python, jobs=jobs, timeout=timeout)
+        subject = _kernel_subject(compiled, file, when, get_interpreter)
         reduced = reduce_kernel.by_compile(subject, file, progress(), tests.rules, silent=json)
     answer = [reduced.expected, summary(reduced)]
     if json:
@@ -372,36 +346,25 @@ def reduce_kernel(
         raise InterruptedRunError("interrupted; the best so far is kept", where=reduced.file)
 
 
-def _subject(
-    asked: CompileRequest,
+def _kernel_subject(
+    compiled: CompileRequest,
     file: Path,
-    when: tuple[str, ...],
-    triton: str,
-    env: str,
-    python: Path | None,
-    jobs: int | None,
-    timeout: int | None,
+    when: Sequence[str],
+    get_interpreter: Callable[[], Interpreter],
 ) -> KernelSubject:
-    from dataclasses import replace
-
-    from tritonsmith.check import when_wrong
     from tritonsmith.compiler import run
     from tritonsmith.core.envs import workspace
     from tritonsmith.core.plan import digest
-    from tritonsmith.lab import terms as language
-    from tritonsmith.lab.triage.kernel import KernelSubject
+    from tritonsmith.lab.triage import kernel as kernels
 
-    wrong = when_wrong.is_requested(when)
-    run.check(asked)
-    where = toolchain(triton, env, python, jobs=jobs, timeout=timeout)
+    # What is wrong with the command line is reported before a missing Triton.
+    symptom = kernels.parse_when(when)
+    run.check(compiled)
+    where = get_interpreter()
     folder = workspace.default().root / "reduce" / digest(str(file))[:16]
-    if wrong:
-        from tritonsmith.lab.triage.kernel import WrongKernelSubject
-
-        return WrongKernelSubject(
-            when_wrong.require_single(asked), replace(where, jobs=1), (), folder, silent=True
-        )
-    return KernelSubject(asked, where, language.parse(when, "--when"), folder)
+    if symptom is None:
+        where = replace(where, jobs=1)
+    return kernels.subject_of(compiled, symptom, where, folder, silent=symptom is None)
 
 
 def _out(out: OutFile | None, file: Path, name: str) -> Path:
@@ -411,7 +374,6 @@ def _out(out: OutFile | None, file: Path, name: str) -> Path:
         UsageError: it is the source.
     """
     from tritonsmith.compiler.manifest import folder_name
-    from tritonsmith.core.errors import UsageError
 
     default = f"{folder_name(name)}.reduced.py"
     path = out.path(default) if out else Path.cwd() / default

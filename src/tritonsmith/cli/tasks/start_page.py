@@ -31,6 +31,7 @@ def lines() -> Iterator[str]:
     yield ""
     for title, names in commands.GROUPS.items():
         head = f"  {title}".ljust(_HEAD)
+        # `env-triton` must not be broken at its hyphen: names are copied from here.
         yield from textwrap.wrap(
             "  ".join(names),
             _WIDTH,
@@ -56,6 +57,8 @@ def help_of(task: OptionTask) -> Iterator[str]:
     words = [option for option in task.options if option.word]
     flags = [option for option in (*task.options, *([WIDE] if task.tables else ())) if not option.word]
     example = commands.EVERY[task.typed].example
+    # Invoke's parser knows nothing of a command after `--`, so the example has to say that the task takes
+    # one.
     takes = " -- COMMAND" if " -- " in example else ""
     yield f"Usage: {console.typed(f'invoke {usage(task)}')} [options]{takes}"
     yield ""
@@ -94,6 +97,7 @@ def _section(title: str, rows: list[tuple[str, str]]) -> Iterator[str]:
 
 
 def _described(usage: str, about: str, width: int) -> Iterator[str]:
+    # A usage that is wider than its column has a line of its own, as in the help of most programs.
     head = f"  {usage}"
     lines = textwrap.wrap(about, _columns() - width, break_on_hyphens=False, break_long_words=False)
     if len(head) > width - 2:
@@ -105,6 +109,7 @@ def _described(usage: str, about: str, width: int) -> Iterator[str]:
 
 
 def _columns() -> int:
+    # COLUMNS comes first, so that a script and a test choose the width; of a pipe, the size cannot be asked.
     try:
         return min(
             _WIDEST, max(_WIDTH // 2, int(os.environ.get("COLUMNS") or os.get_terminal_size(1).columns))

@@ -36,11 +36,11 @@ _ENTRIES = flag("only this entry (repeatable)", ())
 @task(tables=True, name="list")
 def listing(context: Context, which: StoreOptions, json: bool = JSON) -> None:
     """List the LLVMs in the store, and who uses them."""
-    found = housekeeping.list_entries(_store(which), workspace.default(), time.time())
+    entries = housekeeping.list_entries(_store(which), workspace.default(), time.time())
     if json:
-        console.out().print_json(data=found.as_json())
+        console.out().print_json(data=entries.as_json())
     else:
-        listed(found)
+        print_entries(entries)
 
 
 @task()
@@ -53,17 +53,17 @@ def verify(
 ) -> None:
     """Verify the LLVMs in the store against their manifests."""
     shelf = _store(which)
-    entries = [shelf.entry(one) for one in name] if name else list(shelf.entries())
+    entries = [shelf.entry(each) for each in name] if name else list(shelf.entries())
     results = {entry.name: describe_tree.problems(entry, quick=quick) for entry in entries}
     if json:
         console.out().print_json(data={"schema": 1, "store": str(shelf.root), "problems": results})
     elif not results:
         console.note(f"nothing in {shelf.root} yet")
-    for one, problems in results.items() if not json else ():
-        console.out().print(f"{one}: {'; '.join(problems) or 'intact'}", markup=False)
-    if broken := [one for one, problems in results.items() if problems]:
+    for entry_name, problems in results.items() if not json else ():
+        console.out().print(f"{entry_name}: {'; '.join(problems) or 'intact'}", markup=False)
+    if damaged := [entry_name for entry_name, problems in results.items() if problems]:
         raise SmithError(
-            f"damaged: {', '.join(broken)}",
+            f"damaged: {', '.join(damaged)}",
             where=shelf.root,
             hints=["`invoke setup-mlir` repairs a build", "`invoke store.gc --name NAME` deletes an entry"],
         )
@@ -83,20 +83,21 @@ def gc(
     """Delete unused LLVMs, the least recently used first."""
     most = compression.size(max_size) if max_size else None
     limits = housekeeping.GcLimits(most, clear.age(older_than), name)
-    found = housekeeping.list_entries(_store(which), workspace.default(), time.time())
-    prepared = housekeeping.prepare_gc(found, limits)
+    entries = housekeeping.list_entries(_store(which), workspace.default(), time.time())
+    prepared = housekeeping.prepare_gc(entries, limits)
     if json:
         console.out().print_json(data=prepared.as_json())
     elif dry_run:
         output.plan(prepared.plan)
     else:
-        to_delete(prepared, found)
+        print_deletions(prepared, entries)
     if dry_run or not prepared.plan.steps or (json and not yes):
         return
     if not output.agreed(f"Delete {byte_size(prepared.freed)}?", yes=yes):
         raise SmithError("nothing was deleted")
     _run("store.gc", prepared.plan)
-    left = housekeeping.still_there(prepared, found.store)
+    # A build that began while the question was open uses its LLVM, which is skipped then.
+    left = housekeeping.still_there(prepared, entries.store)
     output.notes(f"{row.entry.name} was kept: it is in use now" for row in left)
     freed = prepared.freed - sum(row.bytes or 0 for row in left)
     if not json:
@@ -146,15 +147,16 @@ def export(
 ) -> None:
     """Pack an LLVM of the store into one relocatable archive."""
     shelf = _store(which)
-    found = transfer.prepare_export(shelf.entry(name), dest, workspace.default(), machine.read())
-    output.notes(found.notes)
+    prepared = transfer.prepare_export(shelf.entry(name), dest, workspace.default(), machine.read())
+    output.notes(prepared.notes)
     if dry_run:
-        output.plan(found.plan)
+        output.plan(prepared.plan)
         return
     purpose = f"store.export {name}"
+    # A store of another user's, which one may only read, has no place for our lock.
     with shelf.hold(name, purpose=purpose) if shelf.writable else nullcontext():
-        _run("store.export", found.plan)
-    console.out().print(f"{found.files} files in {found.dest}", markup=False)
+        _run("store.export", prepared.plan)
+    console.out().print(f"{prepared.files} files in {prepared.dest}", markup=False)
 
 
 @task(name="import")
@@ -168,20 +170,21 @@ def import_(
 ) -> None:
     """Unpack an archive of store.export into the store."""
     shelf, space = _store(which), workspace.default()
-    found = transfer.locate(source, space, sha256)
-    if found.fetched and dry_run:
-        output.plan(found.plan)
+    archive = transfer.locate(source, space, sha256)
+    if archive.fetched and dry_run:
+        output.plan(archive.plan)
         console.note("the rest depends on the content of the archive")
         return
     if not dry_run:
-        _run("store.import", found.plan)
-    prepared = transfer.prepare_import(found, shelf, space, machine.read(), force=force)
+        _run("store.import", archive.plan)
+    prepared = transfer.prepare_import(archive, shelf, space, machine.read(), force=force)
     name = prepared.manifest.name
     if dry_run:
         output.plan(prepared.plan)
         return
     with shelf.hold(name, purpose=f"store.import {source}"):
-        prepared = transfer.prepare_import(found, shelf, space, machine.read(), force=force)
+        # Again under the lock: another run may have imported it since the first time.
+        prepared = transfer.prepare_import(archive, shelf, space, machine.read(), force=force)
         _run("store.import", prepared.plan)
     console.out().print(
         f"{'already there' if prepared.there else 'imported'}: {shelf.path(name)}", markup=False
@@ -200,17 +203,17 @@ def _store(which: StoreOptions) -> Store:
     return open_store(workspace.default(), which.store or settings.load(which.env, {}).llvm.store)
 
 
-def listed(found: StoreListing) -> None:
-    """Return the table of entries and their problems."""
-    if found.rows:
-        rows = [_cells(row, found.now) for row in found.rows]
+def print_entries(entries: StoreListing) -> None:
+    """Print the table of entries, and their problems."""
+    if entries.rows:
+        rows = [_cells(row, entries.now) for row in entries.rows]
         head, right = ["entry", "size", "age"], ["size", "age"]
-        console.out().print(tables.plain(str(found.store.root), head, rows, right=right))
-        total = f"{entry_count(len(found.rows))}, {byte_size(found.bytes)}"
+        console.out().print(tables.plain(str(entries.store.root), head, rows, right=right))
+        total = f"{entry_count(len(entries.rows))}, {byte_size(entries.bytes)}"
     else:
-        total = f"nothing in {found.store.root} yet: `invoke setup-mlir` fills it"
+        total = f"nothing in {entries.store.root} yet: `invoke setup-mlir` fills it"
     console.out().print(console.typed(total), markup=False)
-    for row in found.rows:
+    for row in entries.rows:
         if row.entry.problem:
             console.note(f"{row.entry.name}: {row.entry.problem}")
         for use in row.uses:
@@ -219,14 +222,15 @@ def listed(found: StoreListing) -> None:
 
 
 def _cells(row: StoreRow, now: float) -> list[str]:
-    """Return the cells of an entry: its name alone in a line, for copying; below it description and users."""
+    """Return the cells of an entry: its name, and below it the description and the users."""
+    # The name is alone in its line, so that a double click copies it.
     lines = [row.entry.name]
-    if have := row.entry.manifest:
-        commit = f" {have.commit[:12]}{'+' if have.diff else ''}" if have.commit else ""
-        asserts = " + asserts" if have.assertions else ""
-        part = "" if have.scope == "all" or have.closures else ", in part"
-        built = have.scope if have.kind == "built" else f"{have.kind}{part}"
-        lines.append(f"  {have.version}{commit}, {have.build_type}{asserts}, {built}")
+    if manifest := row.entry.manifest:
+        commit = f" {manifest.commit[:12]}{'+' if manifest.diff else ''}" if manifest.commit else ""
+        asserts = " + asserts" if manifest.assertions else ""
+        part = "" if manifest.scope == "all" or manifest.closures else ", in part"
+        built = manifest.scope if manifest.kind == "built" else f"{manifest.kind}{part}"
+        lines.append(f"  {manifest.version}{commit}, {manifest.build_type}{asserts}, {built}")
     if row.entry.status != "ready":
         lines.append(f"  {row.entry.status}")
     lines += [f"  used by {name}" for name in dict.fromkeys(use.in_words for use in row.uses)]
@@ -234,13 +238,13 @@ def _cells(row: StoreRow, now: float) -> list[str]:
     return ["\n".join(lines), size, short_age(now - row.created)]
 
 
-def to_delete(prepared: PreparedGc, found: StoreListing) -> None:
-    """Return the table of entries to delete and to keep, and the space that is freed."""
+def print_deletions(prepared: PreparedGc, entries: StoreListing) -> None:
+    """Print the entries to delete and to keep, and the space that is freed."""
 
     def cells(row: StoreRow, more: str) -> list[str]:
         size = "" if row.bytes is None else byte_size(row.bytes)
         state = "" if row.entry.status == "ready" else f" ({row.entry.status})"
-        return [f"{row.entry.name}{state}{more}", size, short_age(found.now - row.used)]
+        return [f"{row.entry.name}{state}{more}", size, short_age(entries.now - row.used)]
 
     head, right = ["entry", "size", "last used"], ["size", "last used"]
     if prepared.going:

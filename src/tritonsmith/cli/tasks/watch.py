@@ -34,6 +34,8 @@ def watch(
     """Rerun a task or command at each save, and show what changed."""
     words, argv = option_fields.command_line()
     _require_one_subject(run, lit, argv, words)
+    # `env` has no default of its own here: given beside `--run`, it would be ignored, which must not go
+    # unnoticed.
     if run and env:
         raise UsageError(
             "--env is for --lit and a command; a task has its own", hints=[f"--run {f'{run} --env {env}'!r}"]

@@ -44,6 +44,7 @@ def add(
     chosen = settings.load(env, {"triton.source": source or None})
     space, request = workspace.default(), WorktreeRequest(ref, name, path, branch, env)
     clone = worktrees_add.clone_of(chosen, space, Path.cwd())
+    # A ref that the clone does not have yet, such as a new release, is fetched first.
     if not worktrees_add.up_to_date(clone, ref):
         if dry_run:
             output.plan(clone.fetch, rest="the clone, which is not fetched yet")
@@ -88,6 +89,7 @@ def print_worktrees(rows: Sequence[WorktreeRow], now: float) -> None:
 
 
 def _cells(row: WorktreeRow, size: str, age: str) -> list[str]:
+    # The ref is what the worktree was made from; the branch or commit is where it is now.
     where = row.branch or row.commit[:12]
     ref = row.record.ref if where in ("", row.record.ref[:12]) else f"{row.record.ref}\n{where}"
     if row.dirty:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tritonsmith.compiler.manifest import Manifest, Point, trusted_package
+from tritonsmith.compiler.manifest import Manifest, Point, read, trusted_package
 from tritonsmith.compiler.resources import occupancy
 from tritonsmith.core import configs, untrusted
 from tritonsmith.core.envs import workspace
@@ -171,6 +171,30 @@ def of_manifest(manifest: Manifest) -> Measured:
         rows.append(row)
         notes += point_notes
     return Measured(tuple(rows), tuple(dict.fromkeys([*notes, *row_notes(rows)])))
+
+
+def of_compile(manifest: Manifest, notes: Iterable[str] = ()) -> Measured:
+    """Measure the output of a compile that has just run.
+
+    Args:
+        manifest: its manifest.
+        notes: remarks of the compile, which come first.
+    """
+    measured = of_manifest(manifest)
+    return replace(measured, notes=(*notes, *measured.notes, *without_remarks(manifest)))
+
+
+def of_folder(folder: Path) -> Measured:
+    """Measure the output folder of an earlier compile.
+
+    Raises:
+        FactError: it is not such a folder.
+    """
+    manifest = read(folder)
+    measured = of_manifest(manifest)
+    # Some values come from texts that were not kept: the notes say which.
+    more = (*without_disassembly(manifest), *without_remarks(manifest))
+    return replace(measured, notes=(*measured.notes, *more))
 
 
 def of_all(results: Mapping[str, Measured]) -> Measured:

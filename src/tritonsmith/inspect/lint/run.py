@@ -12,7 +12,7 @@ from rich.text import Text
 
 from tritonsmith.compiler.manifest import Manifest
 from tritonsmith.compiler.resources import measure
-from tritonsmith.core.errors import UsageError, did_you_mean
+from tritonsmith.core.errors import FactError, SmithError, UsageError, did_you_mean
 from tritonsmith.core.text import counted
 from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
@@ -204,3 +204,27 @@ def _place(finding: LintFinding) -> str:
 
 def _origin(line: StageLine) -> str | None:
     return f"{line.origin.file}:{line.origin.number}" if line.origin else None
+
+
+def failure(result: LintResult, codes: Sequence[str]) -> SmithError | None:
+    """Return the error that a lint ends with; None if all compiled, and none of the codes was found.
+
+    Args:
+        result: the findings.
+        codes: the codes of `--fail-on`.
+    """
+    if result.failed:
+        return SmithError(
+            f"{len(result.failed)} of the points did not compile",
+            why="\n".join(f"{point}: {why}" for point, why in result.failed.items()),
+            hints=["the manifest in the output folder has the full messages"],
+        )
+    if findings := [finding for finding in result.findings if finding.rule.code in codes]:
+        why = "\n".join(one_line(finding) for finding in findings)
+        hints = ["--json has all lines of evidence"]
+        return SmithError(f"--fail-on: {len(findings)} findings", why=why, hints=hints)
+    if unchecked := [rule for rule in result.unchecked if rule.code in codes]:
+        why = "\n".join(f"{rule.kernel} {rule.point}: {rule.code}: {rule.why}" for rule in unchecked)
+        hints = ["a check of nothing does not pass: name the codes that can be checked"]
+        return FactError("--fail-on names rules that were not checked", why=why, hints=hints)
+    return None

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from tritonsmith.compiler.manifest import folder_name
 from tritonsmith.compiler.resources.measure import Value
+from tritonsmith.core.errors import SmithError, UndecidedError
 from tritonsmith.core.plan import Plan, Step, Write
 from tritonsmith.core.text import duration
 from tritonsmith.core.ui import tables
@@ -289,3 +290,32 @@ def _cell(value: Value) -> str:
         return "-"
     text = f"{value:.4g}" if isinstance(value, float) else str(value)
     return tables.clipped(text, _FEW)
+
+
+def failure(
+    comparison: Comparison, limits: Sequence[Threshold], violations: Sequence[Violation]
+) -> SmithError | None:
+    """Return the error that a comparison ends with; None if nothing violates its limits.
+
+    Args:
+        comparison: the comparison.
+        limits: the limits of `--fail-on`.
+        violations: the violations of these limits, and what only A can compile or launch.
+    """
+    sure = [
+        row
+        for row in violations
+        if row.reading.unknown or (row.folders[1], row.target) not in comparison.flaky
+    ]
+    # Where a compile comes out otherwise each time, a pass would be chance, and a failure, too.
+    if comparison.flaky and not sure and (limits or violations):
+        hints = ["the notes above name them", "--confirm 5 compiles each five times"]
+        what = "not sure: compiles of B come out otherwise when they are repeated"
+        return UndecidedError(what, hints=hints)
+    if violations:
+        return SmithError(
+            verdict(limits, violations),
+            why="\n".join(lines(violations)),
+            hints=["--diff shows the differences of the stages", "--json has all values and messages"],
+        )
+    return None

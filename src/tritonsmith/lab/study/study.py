@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tritonsmith.compiler import manifest
+from tritonsmith.compiler import manifest, tritons
 from tritonsmith.compiler.kernels.kernel_list import ListedKernel
 from tritonsmith.compiler.manifest import Manifest, folder_name
 from tritonsmith.compiler.resources import measure
@@ -136,6 +136,22 @@ class StudyPlan:
     def plan(self) -> Plan:
         """Return the steps of all of it, what is there already too."""
         return Plan("study", self.files) + run.plan([job for _, job in self.jobs])
+
+
+def parse_tritons(words: Iterable[str]) -> list[Triton]:
+    """Return the Tritons of a study, which compares nothing else: its targets have a flag of their own.
+
+    Raises:
+        UsageError: there is none, or a word is not a Triton.
+    """
+    sides = [tritons.parse(word) for word in tritons.joined(words)]
+    if not sides:
+        raise UsageError("no Triton is given", hints=["--triton 3.2.0,3.6.0"])
+    for side in sides:
+        if not (side.env or side.version or side.python):
+            hints = ["a version, an environment or an interpreter: --triton 3.2.0,debug"]
+            raise UsageError(f"--triton cannot be {side.label!r}", hints=hints)
+    return sides
 
 
 def prepare(

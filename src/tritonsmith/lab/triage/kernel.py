@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
+from tritonsmith.check import when_wrong
 from tritonsmith.check.when_wrong import WRONG
 from tritonsmith.compiler import manifest, run, tritons
 from tritonsmith.compiler.interpreter import Interpreter
@@ -21,11 +22,12 @@ from tritonsmith.compiler.resources.measure import CAN_LAUNCH, LAUNCH
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core import untrusted
 from tritonsmith.core.command_line import command
+from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import InterruptedRunError, SmithError, UsageError
 from tritonsmith.core.plan import digest
 from tritonsmith.core.text import version_key
 from tritonsmith.inspect import show as show_stage
-from tritonsmith.lab import experiment, failure, journal, metrics, questions
+from tritonsmith.lab import experiment, failure, journal, metrics, questions, terms
 from tritonsmith.lab.experiment import BASELINE
 from tritonsmith.lab.failure import Failure
 from tritonsmith.lab.model import Observation, Verdict
@@ -427,3 +429,38 @@ def pass_times(log: str) -> Iterator[tuple[float, str]]:
     for line in log.splitlines():
         if (match := _ROW.match(line)) and not _SUMS.fullmatch(match["name"]):
             yield float(match["seconds"]), match["name"]
+
+
+def parse_when(when: Sequence[str]) -> tuple[Term, ...] | None:
+    """Return the terms of `--when`; None for `wrong`, a symptom that no term can say.
+
+    Raises:
+        UsageError: a term makes no sense, or `wrong` is combined with limits.
+        FactError: a package that `wrong` needs is missing.
+    """
+    return None if when_wrong.is_requested(when) else terms.parse(when, "--when")
+
+
+def folder_of(request: CompileRequest, when: Sequence[str], where: Interpreter, out: Path | None) -> Path:
+    """Return the folder of a triage: the user's, or one in the workspace that only this question has."""
+    name = folder_name(f"{request.file.stem}.{request.name or request.kernel or 'kernel'}")
+    question = digest(request, when, where.python, where.timeout)[:8]
+    return (out or workspace.default().root / "triage" / f"{name}-{question}").absolute()
+
+
+def subject_of(
+    request: CompileRequest,
+    symptom: tuple[Term, ...] | None,
+    where: Interpreter,
+    folder: Path,
+    *,
+    silent: bool = False,
+) -> KernelSubject:
+    """Return the kernel under test, with the symptom that `parse_when` returned.
+
+    Raises:
+        UsageError: a limit is relative, or the kernel is to be wrong, and has several targets or variants.
+    """
+    if symptom is None:
+        return WrongKernelSubject(when_wrong.require_single(request), where, (), folder, silent=silent)
+    return KernelSubject(request, where, symptom, folder, silent=silent)

@@ -20,8 +20,9 @@ from tritonsmith.compiler.manifest import folder_name
 from tritonsmith.compiler.request import Surgery
 from tritonsmith.core import process, untrusted
 from tritonsmith.core.envs import workspace
+from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, InterruptedRunError, SmithError, StepError, UsageError
-from tritonsmith.core.plan import files, programs
+from tritonsmith.core.plan import digest, files, programs
 from tritonsmith.core.text import split_outside_brackets
 from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
@@ -541,3 +542,37 @@ def _word(observation: Observation, *, check: bool) -> str:
         Verdict.BAD: "wrong" if check else "fails",
         Verdict.OTHER: "fails",
     }.get(observation.verdict, f"not tested: {observation.why}")
+
+
+def subject_of(
+    argv: Sequence[str],
+    check_text: str,
+    interpreter: Callable[[], Path | None],
+    timeout: int | None,
+    out: Path | None,
+    space: Workspace,
+    place: str,
+) -> CommandSubject:
+    """Return the command under test, with the check of its values.
+
+    Args:
+        argv: the command.
+        check_text: the check, as `--check` takes it; empty for none.
+        interpreter: returns the Python that runs the command; None for the command's own.
+        timeout: seconds for one run; None for the usual limit.
+        out: folder of the tests; None for one in the workspace.
+        space: the workspace.
+        place: where that folder is in the workspace.
+
+    Raises:
+        SmithError: the check makes no sense, or there is no such Python.
+    """
+    checked = parse_check(check_text) if check_text else None
+    if checked:
+        script_of(argv)
+    python = interpreter()
+    # Each question has a folder of its own, so that another command does not end an experiment that was
+    # stopped.
+    question = digest(argv, check_text, str(python), timeout, str(Path.cwd()))[:8]
+    folder = (out or space.root / f"{place}-{question}").absolute()
+    return CommandSubject(tuple(argv), python, Path.cwd(), folder, timeout or 0, checked)

@@ -11,7 +11,7 @@ import pytest
 
 from tests.unit.cli.tasks.conftest import Smith
 from tritonsmith.cli.tasks.kernel import compile_
-from tritonsmith.cli.tasks.kernel_export import _as_upstream, _here
+from tritonsmith.cli.tasks.kernel_export import _as_upstream, _target_here
 from tritonsmith.cli.tasks.kernel_options import BackendOptions
 from tritonsmith.cli.tasks.option_fields import from_argv
 from tritonsmith.compiler import targets, tritons
@@ -182,5 +182,5 @@ def test_aot_is_for_one_warp_and_this_machine() -> None:
     assert _as_upstream(BackendOptions(), ("num_warps=4,8",)).num_warps is None
     assert _as_upstream(BackendOptions(option=("num_warps=2",)), ()).num_warps is None
     with pytest.raises(UsageError, match="compiles for this machine's GPU, and there is none") as caught:
-        _here()
+        _target_here()
     assert "--target h100" in caught.value.hints

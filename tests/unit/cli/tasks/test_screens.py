@@ -46,13 +46,13 @@ from tritonsmith.check.answer import CheckedPass, CheckResult
 from tritonsmith.cli.tasks import namespace, output, worktree
 from tritonsmith.cli.tasks import store as store_tasks
 from tritonsmith.cli.tasks.cache import _print_doomed as show_cleared
-from tritonsmith.cli.tasks.debug_library import _list, _tell
+from tritonsmith.cli.tasks.debug_library import _list, _print_operations
 from tritonsmith.cli.tasks.editor import table as editor_files
-from tritonsmith.cli.tasks.kernel import _print as print_stages
-from tritonsmith.cli.tasks.kernel_export import _show as show_sources
+from tritonsmith.cli.tasks.kernel import print_stages
+from tritonsmith.cli.tasks.kernel_export import print_sources as show_sources
 from tritonsmith.cli.tasks.option_fields import WIDE
 from tritonsmith.cli.tasks.plugin import table as pass_files
-from tritonsmith.cli.tasks.purge_wheels import _show as show_wheels
+from tritonsmith.cli.tasks.purge_wheels import print_survey as show_wheels
 from tritonsmith.compiler import report as compiles
 from tritonsmith.compiler import targets
 from tritonsmith.compiler.capture import launch_table
@@ -304,7 +304,7 @@ def _store() -> housekeeping.StoreListing:
 
 
 def _store_list(_: World) -> Iterable[Grid]:
-    store_tasks.listed(_store())
+    store_tasks.print_entries(_store())
     return ()
 
 
@@ -312,7 +312,7 @@ def _store_gc(_: World) -> Iterable[Grid]:
     from tritonsmith.build.store import housekeeping
 
     found = _store()
-    store_tasks.to_delete(housekeeping.prepare_gc(found, housekeeping.GcLimits()), found)
+    store_tasks.print_deletions(housekeeping.prepare_gc(found, housekeeping.GcLimits()), found)
     return ()
 
 
@@ -519,7 +519,7 @@ def _library(world: World) -> Iterable[Grid]:
         fresh=("MLIRTransforms",),
         prepared=SimpleNamespace(warnings=()),
     )
-    _tell(outcome)
+    _print_operations(outcome)
     return _phases(world)
 
 
