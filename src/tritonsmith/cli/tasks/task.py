@@ -160,8 +160,10 @@ def _check_current_folder() -> None:
 def _name_notebook_cells(text: str) -> str:
     """Name the notebook's cell and line in place of the file that was made from it."""
     # Only a task that has read a kernel can have read a notebook: others do without the import.
-    if module := sys.modules.get("tritonsmith.compiler.source_tree"):
-        return str(module.told(text))
+    if "tritonsmith.compiler.source_tree" in sys.modules:
+        from tritonsmith.compiler import source_tree
+
+        return source_tree.name_cells(text)
     return text
 
 
