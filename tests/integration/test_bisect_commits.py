@@ -19,7 +19,7 @@ from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.facts import triton_history
 from tritonsmith.facts.triton_history import TritonCommit
 from tritonsmith.lab import experiment
-from tritonsmith.lab.bisect import checkout_test
+from tritonsmith.lab.bisect import program_tests
 from tritonsmith.lab.bisect.candidates import (
     BisectSubject,
     Candidate,
@@ -27,7 +27,7 @@ from tritonsmith.lab.bisect.candidates import (
     CommitBuilds,
     one_by_one,
 )
-from tritonsmith.lab.bisect.checkout_test import CheckoutTests, TestFile
+from tritonsmith.lab.bisect.program_tests import CheckoutTests, TestFile
 from tritonsmith.lab.bisect.search import first_bad
 from tritonsmith.lab.bisect.stages import searched
 from tritonsmith.lab.experiment import Search
@@ -226,7 +226,7 @@ def test_the_clone_of_the_user_stays_as_it_was(history: History, found: Searched
 def test_the_commit_that_breaks_a_lit_test_is_found_with_each_commits_own_test(
     history: History, tmp_path: Path
 ) -> None:
-    test = checkout_test.parse(LIT, history.clone, history.hashes["lit back"])
+    test = program_tests.parse(LIT, history.clone, history.hashes["lit back"])
     search = history.by_test(test, tmp_path)
     outcomes = search.test(*range(len(search.commits)))
     assert [one.verdict for one in outcomes] == [
@@ -240,7 +240,7 @@ def test_the_commit_that_breaks_a_lit_test_is_found_with_each_commits_own_test(
 def test_a_lit_test_outside_the_clone_is_the_same_for_all_commits(history: History, tmp_path: Path) -> None:
     mine = tmp_path / "mine.mlir"
     mine.write_text((history.clone / LIT).read_text(encoding="utf-8"), encoding="utf-8")
-    test = checkout_test.parse(str(mine), history.clone, history.hashes["lit back"])
+    test = program_tests.parse(str(mine), history.clone, history.hashes["lit back"])
 
     def tested(*indices: int) -> list[Observation]:
         return history.by_test(test, tmp_path).test(*indices)
@@ -259,7 +259,7 @@ def test_a_change_in_python_is_found_by_pytest_which_the_tool_installs(
     mine = tmp_path / "test_mine.py"
     mine.write_text("import triton\ndef test_it(): assert triton.__version__ == '3.6.0'\n", encoding="utf-8")
     commits = triton_history.read(history.clone, history.hashes["docs"], history.hashes["python culprit"])
-    test = checkout_test.parse(str(mine), history.clone, commits[-1].commit)
+    test = program_tests.parse(str(mine), history.clone, commits[-1].commit)
     good, bad = (partial(history.builds.make, commits[at]) for at in (0, -1))
     tests = CheckoutTests(test, tmp_path, good, bad)
     search = Searched(commits, history.builds, tests.outcomes)

@@ -22,11 +22,11 @@ from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.facts import llvm_history
 from tritonsmith.lab import journal
 from tritonsmith.lab import terms as language
-from tritonsmith.lab.bisect import kernels
+from tritonsmith.lab.bisect import llvm_range
 from tritonsmith.lab.bisect.candidates import CommitBuilds
-from tritonsmith.lab.bisect.checkout_test import CommandTests
-from tritonsmith.lab.bisect.kernels import KernelCompiles, LlcBuilds, broken_limit
-from tritonsmith.lab.bisect.llvm_range import LLC, OPT, LlvmBisect, LlvmRange
+from tritonsmith.lab.bisect.kernels import KernelCompiles, broken_limit
+from tritonsmith.lab.bisect.llvm_range import LLC, OPT, LlcBuilds, LlvmBisect, LlvmRange
+from tritonsmith.lab.bisect.program_tests import CommandTests
 from tritonsmith.lab.bisect.session import BisectQuestion, BisectSession
 from tritonsmith.lab.compare.two_sides import ComparedKernel
 from tritonsmith.lab.journal import Journal
@@ -111,8 +111,8 @@ class Llvm:
         sides = {"good": self.triton, "bad": self.triton}
         made = self.builds.space.root / "llc" / folder.name
         tests = {
-            LLC: kernels.tests(of_tritons, sides, made, optimizes=False),
-            OPT: kernels.tests(of_tritons, sides, made / "opt", optimizes=True),
+            LLC: llvm_range.llc_tests(of_tritons, sides, made, optimizes=False),
+            OPT: llvm_range.llc_tests(of_tritons, sides, made / "opt", optimizes=True),
         }
         found = LlvmRange(*ends, ("NVPTX",), history)
         return LlvmBisect(found, self.builds, tests, session, lambda _: None)
@@ -244,7 +244,7 @@ def test_where_llc_alone_does_not_show_it_the_o3_before_it_is_searched(llvm: Llv
 
 def test_a_command_has_no_llir(llvm: Llvm, tmp_path: Path) -> None:
     search = llvm.search("ptx contains slower", tmp_path)
-    none = kernels.tests(CommandTests(("true",), tmp_path, tmp_path), {}, tmp_path, optimizes=False)
+    none = llvm_range.llc_tests(CommandTests(("true",), tmp_path, tmp_path), {}, tmp_path, optimizes=False)
     said = list(replace(search, tests={LLC: none, OPT: none}).run())
     assert said == ["LLVM: they are not tested: a command or a test provides no llir for llc"]
 

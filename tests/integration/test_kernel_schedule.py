@@ -20,7 +20,7 @@ import pytest
 from tests.integration.harness import DEAD, Smith, interrupt, wait_for
 from tests.support import all_gone
 from tritonsmith.compiler.tritons import Triton
-from tritonsmith.lab.bisect.checkout_test import CommandTests
+from tritonsmith.lab.bisect.program_tests import CommandTests
 from tritonsmith.worker import FOLDER
 
 DASK = Path(sys.executable).with_name("dask")

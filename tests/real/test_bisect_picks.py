@@ -43,15 +43,15 @@ def git(*argv: str) -> str:
 
 
 def test_main_is_searched_first_and_then_what_was_picked(clone: Path) -> None:
-    main = history.between("3.6.0", "3.7.1", clone, {})
+    main = history.commit_range("3.6.0", "3.7.1", clone, {})
     assert (main.first[:8], main.last[:8]) == (checkout.triton_release("3.6.0").branch_point[:8], POINT[:8])
     assert len(triton_history.read(clone, main.first, main.last)) == 658  # the first one included
     known = {main.last: Observation(Verdict.GOOD)}
-    picked = history.between("3.6.0", "3.7.1", clone, known)
+    picked = history.commit_range("3.6.0", "3.7.1", clone, known)
     commits = triton_history.read(clone, picked.first, picked.last)
     assert [one.subject for one in commits[1:]] == ["picked 0", "version 0", "picked 1", "version 1"]
     assert picked.first == main.last
-    patch = history.between("3.7.0", "3.7.1", clone, {})
+    patch = history.commit_range("3.7.0", "3.7.1", clone, {})
     assert [one.subject for one in triton_history.read(clone, patch.first, patch.last)] == [
         "version 0", "picked 1", "version 1",
     ]  # fmt: skip

@@ -256,7 +256,7 @@ def blame(
     from tritonsmith.lab.blame import blame as use_case
     from tritonsmith.lab.blame.blame import NOTHING, as_json, blocks, failures, sentence
     from tritonsmith.lab.blame.mixtures import WORDS
-    from tritonsmith.lab.rehearse import rehearsal
+    from tritonsmith.lab.compare import rehearsal
 
     # Before anything compiles, as for every flag that may be misspelt.
     for name in metric:
@@ -277,9 +277,9 @@ def blame(
         return
     answers, journal = use_case.execute(request, tests.rules, count=jobs, timeout=timeout, silent=json)
     sentences = [
-        (f"{answer.point}: {sentence(answer, verdict)}", verdict.decided)
+        (f"{answer.point}: {sentence(answer, finding)}", finding.decided)
         for answer in answers
-        for verdict in answer.verdicts
+        for finding in answer.findings
     ]
     if json:
         output.json(as_json(request, answers))

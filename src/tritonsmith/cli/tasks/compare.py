@@ -43,9 +43,9 @@ if TYPE_CHECKING:
 
     from tritonsmith.compiler.kernels.kernel_list import ListedKernel
     from tritonsmith.lab.compare.matching import Comparison
+    from tritonsmith.lab.compare.rehearsal import Assessment, RehearsalResult, UpgradeRehearsal
     from tritonsmith.lab.compare.thresholds import Threshold
     from tritonsmith.lab.corpus import Corpus, CorpusUpdate
-    from tritonsmith.lab.rehearse.rehearsal import Assessment, RehearsalResult, UpgradeRehearsal
     from tritonsmith.lab.study.study import StudyCell
 
 
@@ -130,7 +130,7 @@ def _print_comparison(
     if failure := report.failure(comparison, limits, violations):
         raise failure
     if limits and not json:
-        console.out().print(report.verdict(limits, violations), markup=False)
+        console.out().print(report.check_result(limits, violations), markup=False)
 
 
 def _print_tables(comparison: Comparison, stages: tuple[str, ...], *, diff: bool) -> None:
@@ -234,7 +234,7 @@ def _entries(kernel: str, what: KernelOptions) -> tuple[list[ListedKernel], Path
                 "--signature applies to one kernel, but a TOML file lists many", where=path, hints=hints
             )
     else:
-        (compared,) = two_sides.one(what.request(kernel))
+        (compared,) = two_sides.single_kernel(what.request(kernel))
         path, name = compared.asked.file, compared.asked.kernel
         entries = [ListedKernel(str(path), str(path), name, name)]
     options, signature = what.of_backend(), what.signature
@@ -297,11 +297,11 @@ def rehearse(
     from tritonsmith.core.envs import workspace
     from tritonsmith.lab import corpus as corpora
     from tritonsmith.lab.batch.run import BatchOptions
-    from tritonsmith.lab.compare import thresholds
-    from tritonsmith.lab.rehearse import rehearsal, report
-    from tritonsmith.lab.rehearse.rehearsal import check, rehearsal_limits
+    from tritonsmith.lab.compare import rehearsal, thresholds
+    from tritonsmith.lab.compare import rehearsal_report as report
+    from tritonsmith.lab.compare.rehearsal import check, parse_limits
 
-    limits = rehearsal_limits(fail_on)
+    limits = parse_limits(fail_on)
     sides = rehearsal.parse_side(from_, "--from"), rehearsal.parse_side(to, "--to")
     file, name = corpora.kernels_file_of(kernels, corpus)
     if source and not source.is_dir():
@@ -332,7 +332,7 @@ def rehearse(
 def _print_rehearsal(
     upgrade: UpgradeRehearsal, result: RehearsalResult, answer: Assessment, place: Path, *, json: bool
 ) -> None:
-    from tritonsmith.lab.rehearse import report
+    from tritonsmith.lab.compare import rehearsal_report as report
 
     if not json:
         output.blocks(report.blocks(result, answer))

@@ -297,8 +297,8 @@ def compared_kernels(kernel: str, what: CompileOptions) -> tuple[ComparedKernel,
         path, name = listed
         entries = listed_kernels(path, name)
         output.notes(kernels_file.own_targets(entries, what.target))
-        return two_sides.listed(entries, path, what.flags())
-    return two_sides.one(what.request(kernel))
+        return two_sides.listed_kernels(entries, path, what.flags())
+    return two_sides.single_kernel(what.request(kernel))
 
 
 def target_of(stage: str) -> str:

@@ -215,12 +215,12 @@ def _print_nightlies(url: str, commit: str, clone: Path | None, *, json: bool) -
     """Print which nightlies of an index have a commit."""
     from tritonsmith.lab.bisect import history  # not for the table
 
-    rows = history.standings(history.read(url), commit, clone)
-    first = history.first(rows)
+    rows = history.standings(history.read_nightlies(url), commit, clone)
+    first = history.first_with(rows)
     if json:
         output.json(history.standings_as_json(rows))
     else:
-        console.out().print(history.table(rows))
+        console.out().print(history.nightlies_table(rows))
         if first:
             console.out().print(f"first that has {commit}: {first.wheel.label}", markup=False)
             console.out().print(f"  {first.wheel.url}", markup=False)

@@ -4,9 +4,6 @@ A result is an output folder with its manifest. A folder that a user named (`com
 counts where its manifest names the same command and the same content of the kernel's file and its imports.
 A keyed folder of the workspace (`kernels/releases/3.6.0/KEY`) counts whatever path the file has: KEY is a
 digest of the content of all files and of everything else that is asked for, except the targets.
-
-A manifest is written last, and in one piece. So a run that is killed leaves results that are whole, or files
-that no manifest names.
 """
 
 from __future__ import annotations
@@ -19,7 +16,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tritonsmith.compiler import call, interpreter, manifest, signature, source_tree, targets, tritons
+from tritonsmith.compiler import call, interpreter, signature, source_tree, targets, tritons
 from tritonsmith.compiler import manifest as manifests
 from tritonsmith.compiler.manifest import Manifest, Point
 from tritonsmith.compiler.request import CompileRequest
@@ -45,9 +42,8 @@ _SCHEMA = 1  # of METRICS: a change of what is measured, and how, changes it
 _TABLES = ("gpu-limits", "kernel-metrics", "kernel-resources")
 
 
-# The files of kernels, by kernel: many Tritons compile the same ones, and those of a large package take a
-# tenth of a second to read. For one step of a run only, as files are edited meanwhile; None if they cannot be
-# read.
+# The files of kernels, by kernel; None if they cannot be read. Many Tritons compile the same ones, and those
+# of a large package take a tenth of a second to read. For one step of a run only: files are edited meanwhile.
 SourceTrees = dict[tuple[Path, str], KernelSources | None]
 
 
@@ -185,6 +181,7 @@ def find(job: CompileJob, env: str, trees: SourceTrees) -> Manifest | None:
         return None
     if not _same_sources(old, job, trees):
         return None
+    # A manifest is written last and whole, so a killed run leaves no half result. But files may be deleted.
     lacking = {point.target for point in old.points if not _whole(old, point)}
     usable = {str(target) for target in job.request.targets} - lacking
     points = tuple(point for point in old.points if point.target in usable)
@@ -347,7 +344,7 @@ def held(folders: Sequence[Path], space: Workspace, purpose: str) -> Iterator[No
     with ExitStack() as stack:
         # Sorted: two commands that take the same locks in another order would wait for each other.
         for folder in sorted(set(folders)):
-            place = manifest.scratch_folder(folder, space)
+            place = manifests.scratch_folder(folder, space)
             files.make_folder(place)
             busy, hints = f"in the results of {folder.name}", ["wait for it to end"]
             stack.enter_context(locks.hold(place / "lock", purpose=purpose, busy=busy, hints=hints))

@@ -1,8 +1,6 @@
 """The pool that units of work run in: processes of this machine, or the workers of a Dask cluster.
 
 tritonsmith must be installed on the machines of the cluster, in the same version.
-
-A pool of local processes, each running one unit at a time; a crash affects only its own unit.
 """
 
 from __future__ import annotations
@@ -41,119 +39,16 @@ if TYPE_CHECKING:
 
 
 ATTEMPTS = 2  # of a unit whose process dies: once may be the machine's fault, twice is the unit's
-
 _AGAIN = 0.2  # seconds between signals to a process that is to end
-
-P = ParamSpec("P")
-
-
-class Processes(Executor):
-    """As `ProcessPoolExecutor`, but a process that dies breaks one unit, which another process then takes.
-
-    Each is the only process of a pool of its own, so it is known whose death it was. They are spawned, not
-    forked: a progress bar has threads. None outlives this process: all of them hold one end of a pipe, and
-    stop when the other end is closed.
-
-    Args:
-        count: of the processes.
-    """
-
-    def __init__(self, count: int) -> None:
-        self._context = multiprocessing.get_context("spawn")
-        self._reader, self._writer = self._context.Pipe(duplex=False)
-        self._threads = ThreadPoolExecutor(count, "unit")
-        self._own = threading.local()
-        self._made: list[ProcessPoolExecutor] = []
-        self._stopping = False
-
-    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Run `fn` in one of the processes.
-
-        The future's exception is a `BrokenProcessPool` if `ATTEMPTS` processes died of it.
-        """
-        return self._threads.submit(self._attempt, fn, *args, **kwargs)
-
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """End the processes; with `cancel_futures`, interrupt what they run."""
-        if cancel_futures:
-            self._stopping = True
-            self._writer.close()
-        self._threads.shutdown(wait=wait, cancel_futures=cancel_futures)
-        for pool in self._made:
-            pool.shutdown(wait=wait)
-        self._writer.close()
-        self._reader.close()
-
-    def _attempt(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        for left in reversed(range(ATTEMPTS)):
-            try:
-                return self._pool().submit(_guarded, fn, *args, **kwargs).result()
-            except BrokenProcessPool:
-                self._own.pool = None
-                if self._stopping or not left:
-                    raise
-        raise AssertionError("unreachable")
-
-    def _pool(self) -> ProcessPoolExecutor:
-        """Return the pool of this thread."""
-        pool: ProcessPoolExecutor | None = getattr(self._own, "pool", None)
-        if pool is None:
-            pool = ProcessPoolExecutor(1, self._context, initializer=_begin, initargs=(self._reader,))
-            self._own.pool = pool
-            self._made.append(pool)
-        return pool
-
-
-class _State:
-    """The state of one of the processes."""
-
-    busy = False
-    stopped = False
-
-
-def _begin(reader: Connection) -> None:
-    """Begin a new process, in that process."""
-    # ^C on the terminal is the first process's business, which then closes the pipe. A handler, not SIG_IGN,
-    # which the compilers would inherit.
-    signal.signal(signal.SIGINT, lambda *_: None)
-    signal.signal(signal.SIGTERM, _stop)
-    threading.Thread(target=_watch, args=(reader,), daemon=True).start()
-
-
-def _watch(reader: Connection) -> None:
-    with suppress(EOFError, OSError):
-        reader.recv()  # nobody ever sends
-    while True:  # a signal that comes just before the first thread blocks does not wake it
-        os.kill(os.getpid(), signal.SIGTERM)
-        time.sleep(_AGAIN)
-
-
-def _stop(_number: int, _frame: FrameType | None) -> None:
-    if not _State.busy:
-        os._exit(0)
-    if not _State.stopped:  # it tidies up once
-        _State.stopped = True
-        raise KeyboardInterrupt
-
-
-def _guarded(fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
-    _State.busy = True
-    try:
-        return fn(*args, **kwargs)
-    except KeyboardInterrupt:
-        os._exit(130)
-    finally:
-        _State.busy = False
-
-
-K = TypeVar("K")
-T = TypeVar("T")
-
 _TICK = 1.0  # seconds between looks at the pool
 _ALONE = 30.0  # seconds without any worker, until what is left is given up
 _CONNECT = 5.0  # seconds that a scheduler may take to answer
 _ADDRESS = re.compile(r"((tcp|tls|ws|wss)://)?[^\s/:]+:\d+", re.ASCII)  # distributed.comm
 _PACKAGE = "tritonsmith"
+
+K = TypeVar("K")
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class DiedError(StepError):
@@ -315,3 +210,100 @@ def _check(client: Client, address: str) -> None:
     for version in sorted(set(versions.values()) - {__version__}):
         names = ", ".join(worker for worker, answer in versions.items() if answer == version)
         console.warn(f"tritonsmith is {version} on {names}, and {__version__} here")
+
+
+class Processes(Executor):
+    """As `ProcessPoolExecutor`, but a process that dies breaks one unit, which another process then takes.
+
+    Args:
+        count: of the processes.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._context = multiprocessing.get_context("spawn")  # not fork: a progress bar has threads
+        # No process outlives this one: each holds the reader, and stops when the writer is closed.
+        self._reader, self._writer = self._context.Pipe(duplex=False)
+        self._threads = ThreadPoolExecutor(count, "unit")
+        self._own = threading.local()
+        self._made: list[ProcessPoolExecutor] = []
+        self._stopping = False
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Run `fn` in one of the processes.
+
+        The future's exception is a `BrokenProcessPool` if `ATTEMPTS` processes died of it.
+        """
+        return self._threads.submit(self._attempt, fn, *args, **kwargs)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """End the processes; with `cancel_futures`, interrupt what they run."""
+        if cancel_futures:
+            self._stopping = True
+            self._writer.close()
+        self._threads.shutdown(wait=wait, cancel_futures=cancel_futures)
+        for pool in self._made:
+            pool.shutdown(wait=wait)
+        self._writer.close()
+        self._reader.close()
+
+    def _attempt(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        for left in reversed(range(ATTEMPTS)):
+            try:
+                return self._pool().submit(_guarded, fn, *args, **kwargs).result()
+            except BrokenProcessPool:
+                self._own.pool = None
+                if self._stopping or not left:
+                    raise
+        raise AssertionError("unreachable")
+
+    def _pool(self) -> ProcessPoolExecutor:
+        """Return the pool of this thread."""
+        # One process to a pool: a larger pool breaks as a whole, and does not say whose death it was.
+        pool: ProcessPoolExecutor | None = getattr(self._own, "pool", None)
+        if pool is None:
+            pool = ProcessPoolExecutor(1, self._context, initializer=_begin, initargs=(self._reader,))
+            self._own.pool = pool
+            self._made.append(pool)
+        return pool
+
+
+class _State:
+    """The state of one of the processes."""
+
+    busy = False
+    stopped = False
+
+
+def _begin(reader: Connection) -> None:
+    """Begin a new process, in that process."""
+    # ^C on the terminal is the first process's business, which then closes the pipe. A handler, not SIG_IGN,
+    # which the compilers would inherit.
+    signal.signal(signal.SIGINT, lambda *_: None)
+    signal.signal(signal.SIGTERM, _stop)
+    threading.Thread(target=_watch, args=(reader,), daemon=True).start()
+
+
+def _watch(reader: Connection) -> None:
+    with suppress(EOFError, OSError):
+        reader.recv()  # nobody ever sends
+    while True:  # a signal that comes just before the first thread blocks does not wake it
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(_AGAIN)
+
+
+def _stop(_number: int, _frame: FrameType | None) -> None:
+    if not _State.busy:
+        os._exit(0)
+    if not _State.stopped:  # it tidies up once
+        _State.stopped = True
+        raise KeyboardInterrupt
+
+
+def _guarded(fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
+    _State.busy = True
+    try:
+        return fn(*args, **kwargs)
+    except KeyboardInterrupt:
+        os._exit(130)
+    finally:
+        _State.busy = False

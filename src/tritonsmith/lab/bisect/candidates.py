@@ -1,7 +1,5 @@
 """The candidates of a bisect, releases, nightlies and commits: how they are made ready and tested.
 
-A commit of Triton made ready to test: libraries, built once for each native tree, and its own Python.
-
 Neither the user's clone nor a Triton of theirs is changed. Builds have a clone of the tool's own, which
 borrows the user's objects and moves from commit to commit, so that Ninja builds only what differs. What was
 built leaves that clone; each commit gets an interpreter, its own Python files and links to its libraries.
@@ -42,6 +40,17 @@ from tritonsmith.wheels import venv
 Observations = Generator[tuple[Triton, Observation], None, None]
 CandidateTests = Callable[[Sequence[Triton]], Observations]
 
+PHASE = "commit to test"
+_BUILD = "build-triton"  # what builds here are to their receipts and notes
+_PACKAGE = "python/triton"
+# Where upstream's setup.py links what third_party/NAME/PART has: the folder itself, or each one in it.
+_LINKED = {
+    "backend": f"{_PACKAGE}/backends/{{backend}}",
+    "language": f"{_PACKAGE}/language/extra",
+    "tools": f"{_PACKAGE}/tools/extra",
+}
+_BUILT = "build"  # among a commit's files: programs and the configuration of its lit tests
+_SHORT = 12  # digits of a commit in a folder's name
 _OURS = ("No space left on device", "Disk quota exceeded", "out of memory")  # no fault of the commit
 
 
@@ -74,16 +83,16 @@ class NoLlvmError(StepError):
 
 
 class Builds(Protocol):
-    """The protocol that makes commits ready to test: `build.CommitBuilds`, and `llc.LlcBuilds`."""
+    """Builds that make commits ready to test: `CommitBuilds`, and `llvm_range.LlcBuilds`."""
 
     def llvm_state(self, pin: str) -> LlvmState:
         """Return the origin of a pin's LLVM."""
 
     def built(self, commit: TritonCommit) -> dict[str, Any] | None:
-        """The receipt of a commit's libraries; None if they must be built."""
+        """Return the receipt of a commit's libraries; None if they must be built."""
 
     def last(self, pin: str) -> str:
-        """The commit that was built last against the LLVM of a pin; empty if none was."""
+        """Return the commit that was built last against the LLVM of a pin; empty if none was."""
 
     def make(self, commit: TritonCommit) -> Triton:
         """Make a commit ready, and name the interpreter that has it, or the llc.
@@ -169,7 +178,7 @@ class BisectSubject:
         for place in group:
             candidate = candidates[place]
             tree = (candidate.commit.native, candidate.commit.pin) if candidate.commit else None
-            result = (tree and failed.get(tree)) or self._made(candidate)
+            result = (tree and failed.get(tree)) or self._ready(candidate)
             if isinstance(result, ReadyTriton):
                 ready[result.triton.label] = place, result
                 continue
@@ -190,14 +199,14 @@ class BisectSubject:
                 metrics = {**outcome.metrics, **prepared.metrics}
                 yield place, replace(outcome, seconds=seconds, metrics=metrics)
 
-    def _made(self, candidate: Candidate) -> ReadyTriton | Observation:
+    def _ready(self, candidate: Candidate) -> ReadyTriton | Observation:
         if candidate.commit:
             if self.builds is None:
                 raise AssertionError("a commit needs a clone")
             return built(candidate.commit, self.builds)
         if candidate.triton is None:
             raise AssertionError(f"the candidate {candidate.name} is nothing")
-        if why := history.install(candidate.triton):
+        if why := history.install_nightly(candidate.triton):
             return Observation(Verdict.SKIP, why=why)
         return ReadyTriton(candidate.triton)
 
@@ -213,9 +222,11 @@ def built(commit: TritonCommit, builds: Builds) -> ReadyTriton | Observation:
         triton = builds.make(commit)
     except (FactError, PreflightError, StepError) as error:
         why = reason(error)
+        # To skip commits because of this machine would be a wrong answer after hours.
         if any(word in why for word in _OURS):
             raise
         kind = TOOLS if isinstance(error, PreflightError) else NATIVE_TREE
+        # Where the libraries are there, only its own Python files could fail: that says nothing of others.
         lacks = LLVM if isinstance(error, NoLlvmError) else "" if was_built else kind
         metrics = {LACKS: lacks} if lacks else {}
         return Observation(Verdict.SKIP, why=why, seconds=time.monotonic() - began, metrics=metrics)
@@ -227,21 +238,8 @@ def built(commit: TritonCommit, builds: Builds) -> ReadyTriton | Observation:
 
 
 def reason(error: FactError | PreflightError | StepError) -> str:
-    """A failure in one or two lines: what, and the first line of why."""
+    """Return a failure in one or two lines: what, and the first line of why."""
     return error.line
-
-
-PHASE = "commit to test"
-_BUILD = "build-triton"  # what builds here are to their receipts and notes
-_PACKAGE = "python/triton"
-# Where upstream's setup.py links what third_party/NAME/PART has: the folder itself, or each one in it.
-_LINKED = {
-    "backend": f"{_PACKAGE}/backends/{{backend}}",
-    "language": f"{_PACKAGE}/language/extra",
-    "tools": f"{_PACKAGE}/tools/extra",
-}
-_BUILT = "build"  # among a commit's files: programs and the configuration of its lit tests
-_SHORT = 12  # digits of a commit in a folder's name
 
 
 @dataclass(frozen=True)
@@ -272,16 +270,13 @@ class CommitBuilds:
         return self.space.sources / f"bisect-{digest(str(self.clone))[:8]}"
 
     def env(self, pin: str) -> EnvDir:
-        """The environment in which commits of a pin are built; one for all pins with one installed LLVM."""
+        """Return the environment in which commits of a pin are built; an installed LLVM has one for all."""
         folder = self.llvm_dir(pin)
         llvm = digest(folder)[:8] if folder else pin[:8]
         return self.space.env(f"{self.source.name}-{llvm or 'unpinned'}")
 
     def llvm_dir(self, pin: str) -> str:
-        """The installed LLVM for a pin: that of the settings, or the one that their environment has.
-
-        One that the environment has although it is not at its pin serves all pins. Empty if there is none.
-        """
+        """Return the installed LLVM for a pin, of the settings or of their environment; empty for none."""
         if self.settings.llvm.dir:
             return self.settings.llvm.dir
         env = self.space.env(self.settings.name)
@@ -294,21 +289,20 @@ class CommitBuilds:
             prefix, commit, its_pin = str(chosen["prefix"]), chosen["commit"], chosen["pin"]
         else:
             return ""
+        # An LLVM that the user took although it is not at the pin serves all pins.
         at_pin = llvm_tree.same_commit(str(commit or ""), str(its_pin or ""))
         return "" if at_pin and its_pin != pin else prefix
 
     def libraries(self, commit: TritonCommit) -> Path:
-        """The folder of a commit's libraries, made or not: of its native tree, LLVM and settings."""
+        """Return the folder of a commit's libraries, built or not: of its native tree, LLVM and settings."""
         settings = self._settings(commit)
         triton = replace(settings.triton, source="", revision="")
         how = (triton, settings.llvm, settings.python, settings.toolchain.compiler)
         return self.space.root / "bisect" / "libraries" / digest(commit.native, commit.pin, *how)
 
     def built(self, commit: TritonCommit) -> dict[str, Any] | None:
-        """The receipt of a commit's libraries: `seconds` by phase, `links`; None if they must be built.
-
-        That is so, too, where something that they link to is gone: a package, or the clone.
-        """
+        """Return the receipt of a commit's libraries, with `seconds` by phase and `links`; see `Builds`."""
+        # Links may lead to a package that was removed meanwhile, or into a clone that is gone.
         receipt = receipts.read(self.libraries(commit) / "built.json")
         whole = receipt and all(Path(target).exists() for target in receipt["links"].values())
         return receipt if whole else None
@@ -327,7 +321,7 @@ class CommitBuilds:
         return "source" if llvm.provider == "source" else "prebuilt"
 
     def last(self, pin: str) -> str:
-        """The commit that was built last against the LLVM of a pin; empty if none was."""
+        """See `Builds`."""
         return str((receipts.read(self.env(pin).receipt(_BUILD)) or {}).get("commit", ""))
 
     def make(self, commit: TritonCommit) -> Triton:
@@ -415,7 +409,7 @@ class CommitBuilds:
         yield Write(folder / "built.json", receipts.render("bisect", content), phase=PHASE)
 
     def _assemble(self, commit: TritonCommit, running: Session) -> Path:
-        """Give a commit an interpreter, which imports its Python files and libraries; its path."""
+        """Give a commit an interpreter, which imports its Python files and libraries, and return its path."""
         receipt = self.built(commit) or {}
         flavor = "-lit" if self.programs else "-pytest" if self.tests else ""
         folder = running.env.path / "commits" / f"{commit.commit[:_SHORT]}{flavor}"
@@ -461,12 +455,12 @@ class CommitBuilds:
         return python
 
     def _site(self, env: EnvDir) -> str:
-        """The configuration of the lit tests that CMake has made; empty where Python is tested."""
+        """Return the configuration of the lit tests that CMake has made; empty where Python is tested."""
         file = env.build / "test" / LIT_SITE
         return untrusted.read_text(file) if self.programs and file.is_file() else ""
 
     def _lit(self, env: EnvDir, files: Path, site: str) -> Iterator[Step]:
-        """Lit, and a configuration of the tests that names a commit's files and programs, not the clone's."""
+        """Yield steps for lit, and for a configuration of the tests that names the files of this commit."""
         if not self.programs:
             return
         # CMake wrote absolute paths of the build folder, where the next commit is built soon.
@@ -475,13 +469,13 @@ class CommitBuilds:
         yield Link(files.parent / "bin" / "lit", env.venv / "bin" / "lit", phase=PHASE)
 
     def _python_paths(self, commit: TritonCommit) -> tuple[str, ...]:
-        """Folders of a commit with what Python imports, and its tests."""
+        """Return the folders of a commit with what Python imports, and its tests."""
         backends = () if self.programs else self.settings.triton.backends
         backend_folders = [f"third_party/{name}/{part}" for name in backends for part in _LINKED]
         return self._there(commit, *([] if self.programs else [_PACKAGE]), *backend_folders, *self.tests)
 
     def _links(self, commit: TritonCommit, paths: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-        """Links of upstream's editable install: their path and what they lead to, in the commit."""
+        """Yield the links of upstream's editable install: their path and what they lead to, in the commit."""
         for path in paths:
             if not path.startswith("third_party/"):
                 continue
@@ -503,9 +497,13 @@ class CommitBuilds:
 
 
 def borrowed_clone(clone: Path, source: Path, space: Workspace, url: str = "") -> tuple[Step, ...]:
-    """Steps that make a clone without a copy of the objects; what is in the user's later is in it, too.
+    """Return steps that make a clone without a copy of the objects.
 
-    `url`: where contents of files come from that `clone` lacks.
+    Args:
+        clone: the user's.
+        source: the new one; commits that are fetched into `clone` later are in it, too.
+        space: the workspace.
+        url: of the contents of files that `clone` lacks; empty for a whole clone.
     """
     partial, done = source.with_name(f"{source.name}.partial"), f".{source.name}.done"
     copy = ("git", "clone", "--quiet", "--shared", "--no-checkout", str(clone), str(partial))

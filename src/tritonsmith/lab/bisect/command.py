@@ -1,4 +1,4 @@
-"""`bisect`: from a question to the answer, the pass, the commits of LLVM, and the page."""
+"""`bisect`: from a question to the result, the pass and the commits of LLVM behind it, and the page."""
 
 from __future__ import annotations
 
@@ -22,19 +22,18 @@ from tritonsmith.core.ui import console
 from tritonsmith.facts import git
 from tritonsmith.lab import experiment
 from tritonsmith.lab import terms as language
-from tritonsmith.lab.bisect import checkout_test, diverging_pass, history, kernels, llvm_range, report
+from tritonsmith.lab.bisect import diverging_pass, history, llvm_range, program_tests, report
 from tritonsmith.lab.bisect.candidates import BisectSubject, CommitBuilds, TritonTests
-from tritonsmith.lab.bisect.checkout_test import CheckoutTests, CommandTests, TestFile
 from tritonsmith.lab.bisect.diverging_pass import PartingPass
 from tritonsmith.lab.bisect.kernels import (
     KernelCompiles,
-    LlcBuilds,
     WrongResultTests,
     broken_limit,
     kernel_folder,
     same_failure,
 )
-from tritonsmith.lab.bisect.llvm_range import LlvmBisect
+from tritonsmith.lab.bisect.llvm_range import LlcBuilds, LlvmBisect
+from tritonsmith.lab.bisect.program_tests import CheckoutTests, CommandTests, TestFile
 from tritonsmith.lab.bisect.session import BisectQuestion, BisectSession
 from tritonsmith.lab.bisect.stages import (
     BisectResult,
@@ -77,13 +76,14 @@ class TritonBisect:
     tell: Callable[[str], None] = field(default=print)
 
     def run(self) -> BisectResult:
-        """Search; the session is held. The answer does not end its journal yet: what explains it is to come.
+        """Search; the session is held, and its journal goes on, as the explanation is to come.
 
         Raises:
             NotReproducedError: an end is not what it was said to be.
             SmithError: a test has neither an answer nor a reason to skip; the session is kept.
         """
         journal = self.session.journal
+        # A search asks for what an earlier run has tested before it chooses; see `first_bad`.
         self.search.known = [*journal.observations, *journal.skipped]
         subject = BisectSubject(self.tests.outcomes, self.builds, self.jobs)
         try:
@@ -94,23 +94,22 @@ class TritonBisect:
 
     @cached_property
     def search(self) -> StagedSearch:
-        """The search, which knows the Tritons that it has come upon."""
+        """Return the search, which knows the Tritons that it has come upon."""
         question = self.session.question
         search = StagedSearch(self.good, self.bad, self.builds, self.vendor, self.jobs, self.tell)
         return replace(search, releases_only=question.releases_only, index=question.nightlies)
 
     def costs(self) -> Iterator[CandidateCost]:
-        """Each candidate of the stage that is not over."""
+        """Yield each candidate of the stage that is not over."""
         return replace(self.search, observations=self.session.outcomes).costs()
 
     def _note(self, triton: str, outcome: Observation) -> None:
-        evidence = ", ".join(filter(None, (outcome.figures, outcome.why)))
-        self.tell(f"{short(triton)}: {outcome.verdict}: {evidence} ({outcome.seconds:.0f} s)")
+        self.tell(f"{short(triton)}: {outcome.verdict}: {outcome.evidence} ({outcome.seconds:.0f} s)")
 
 
 @dataclass(frozen=True)
 class ExplainedBisect:
-    """The answer of a bisect, and what explains it.
+    """The result of a bisect, and what explains it.
 
     Attributes:
         session: with all outcomes.
@@ -154,6 +153,7 @@ def prepare(
     builds = (
         CommitBuilds(clone, build_settings, workspace.default(), (), needed, programs, url) if clone else None
     )
+    # Between two commits, an index of wheels narrows nothing down that the clone does not.
     by_nightly = any(tritons.is_nightly(text) for text in (question.good, question.bad))
     if question.nightlies and not by_nightly and (good.commit or bad.commit):
         raise UsageError("--nightlies lie between releases", hints=["--good 3.6.0 --bad 3.7.0"])
@@ -214,6 +214,7 @@ def _parted(
     """Find where compiles of a kernel before and after the culprit diverge; None for a command or test."""
     if not kernels or not answer.step.decided:
         return None
+    # The clone in which commits are built; there is none where all had their libraries already.
     checkout = bisect.builds.source if isinstance(bisect.builds, CommitBuilds) else None
     if checkout and not checkout.is_dir():
         checkout = None
@@ -230,21 +231,22 @@ def _in_llvm(
     if answer.culprit is None or answer.step.fix or not isinstance(builds, CommitBuilds):
         return answer, None
     clone = Path(session.question.llvm_source) if session.question.llvm_source else None
-    by_pass = parted.name if parted and not parted.file else ""
-    pins = llvm_range.of(answer.commits, answer.culprit, bisect.vendor, clone, by_pass)
+    by_pass = parted.name if parted and not parted.file else ""  # with a file, it is a pass of Triton
+    pins = llvm_range.range_of(answer.commits, answer.culprit, bisect.vendor, clone, by_pass)
     if pins is None:
         return answer, None
     notes, search_json = [*pins.lines()], {}
     if clone:
-        console.note(report.headline(answer))  # builds of LLVM may take hours, and be stopped
+        # Now, as the builds of LLVM that follow may take hours, and be stopped.
+        console.note(report.headline(answer))
         sides = {
             "good": bisect.search.triton(answer.step.good),
             "bad": bisect.search.triton(answer.step.bad),
         }
         folder = session.folder / "llvm"
         tests = {
-            llvm_range.LLC: kernels.tests(bisect.tests, sides, folder, optimizes=False),
-            llvm_range.OPT: kernels.tests(bisect.tests, sides, folder / "opt", optimizes=True),
+            llvm_range.LLC: llvm_range.llc_tests(bisect.tests, sides, folder, optimizes=False),
+            llvm_range.OPT: llvm_range.llc_tests(bisect.tests, sides, folder / "opt", optimizes=True),
         }
         llc_builds = LlcBuilds(clone, builds.settings, builds.space, pins.targets)
         search = LlvmBisect(pins, llc_builds, tests, session, console.note)
@@ -263,10 +265,11 @@ def _tests(
     *,
     silent: bool,
 ) -> TritonTests:
+    # One of command, test and kernels is set: the command line allows no two of them.
     question, scratch = session.question, session.folder / _TESTS
     good, bad = ends
     if question.command or test:
-        checkout_test.check()
+        program_tests.check()
     if question.command:
         folder = Path(question.folder)
         return CommandTests(question.command, folder, scratch, scheduler, jobs or 1)
@@ -307,13 +310,13 @@ def _test_file(question: BisectQuestion) -> TestFile | None:
     if not question.test:
         return None
     clone = clone_of(question)
-    return checkout_test.parse(question.test, clone, _end(question, "bad", clone).commit)
+    return program_tests.parse(question.test, clone, _end(question, "bad", clone).commit)
 
 
 def _end(question: BisectQuestion, flag: str, clone: Path | None) -> Triton:
     """Return the good or the bad end; with a clone, a nightly is the commit that it was built from."""
     text: str = getattr(question, flag)
-    index = partial(history.read, question.nightlies) if question.nightlies else None
+    index = partial(history.read_nightlies, question.nightlies) if question.nightlies else None
     end = tritons.parse_end(text, f"--{flag}", clone, index)
     if not end.url:
         return end
@@ -336,13 +339,14 @@ def clone_of(question: BisectQuestion) -> Path | None:
 
 
 def fetch(question: BisectQuestion) -> None:
-    """Update this tool's own clone; if that fails, the clone as it is will do.
+    """Update this tool's own clone; if that fails, use it as it is.
 
     Raises:
         UsageError: a URL has a password or a token.
     """
     for flag, url in (("--source", question.source), ("--nightlies", question.nightlies)):
         if GitRemote.of(url).env:
+            # The question is a file, and the command to repeat it is pasted into issues.
             hints = ["a URL without a password or token"]
             raise UsageError(f"{flag} has a secret, which a bisect would write down", hints=hints)
     if not is_url(question.source):
@@ -352,6 +356,7 @@ def fetch(question: BisectQuestion) -> None:
     try:
         add.fetch(clone, space, "bisect")
     except SmithError as error:
+        # Without a network the commits of the last fetch are often enough; an empty clone is not.
         known = git.look(clone.repository, "for-each-ref", "--count=1")
         if known is None or not known.out:
             raise

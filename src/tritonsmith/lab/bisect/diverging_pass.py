@@ -1,9 +1,4 @@
-"""Inside the culprit: the pass at which a kernel's compiles by two Tritons part for good, and its file.
-
-That is the first one after the last pass that leaves the same IR in both: a front end that only writes its
-constants in another order is not to blame. Triton's own passes are compared first. Where they end with the
-same IR, LLVM's passes are compared; where those do too, what is left is the assembler.
-"""
+"""Inside the culprit: the pass at which a kernel's compiles by two Tritons diverge for good, and its file."""
 
 from __future__ import annotations
 
@@ -70,7 +65,7 @@ def parting(
     *,
     silent: bool = False,
 ) -> PartingPass:
-    """Compile a kernel by both, and find the pass at which they part; or say why nobody can tell.
+    """Compile a kernel by both, and find the pass at which they diverge; or the reason why that is unknown.
 
     Args:
         asked: the kernel; the first of its targets is compiled.
@@ -99,20 +94,24 @@ def _parting(
     *,
     silent: bool,
 ) -> PartingPass:
+    # LLVM's passes are dumped only where Triton's own end with the same IR, as there are many more. Where
+    # those do, too, what is left is the assembler.
     for level, name in ((Level.PASSES, ""), (Level.LLVM, "-llvm")):
         llvm = level is Level.LLVM
         runs = (
             _dump(asked, good, out / f"good{name}", llvm=llvm, silent=silent),
             _dump(asked, bad, out / f"bad{name}", llvm=llvm, silent=silent),
         )
+        # After the last pass that leaves the same IR in both: a front end that only writes its constants in
+        # another order is not to blame.
         divergence = show.divergence(*runs, lasting=True)
         if divergence.mine or divergence.theirs:
-            return _told(level, divergence, runs, checkout)
+            return _parting_pass(level, divergence, runs, checkout)
     sentence = "after all passes of Triton and LLVM, the IR is the same: the difference comes later"
     return PartingPass(Level.ASSEMBLER, sentence)
 
 
-def _told(
+def _parting_pass(
     level: Level, divergence: Divergence, runs: tuple[ComparedRun, ComparedRun], checkout: Path | None
 ) -> PartingPass:
     good, bad = divergence.mine, divergence.theirs

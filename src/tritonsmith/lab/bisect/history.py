@@ -1,10 +1,4 @@
-"""The history between two ends: releases, the commits of main or picked between them, and a fix.
-
-Nightly wheels of Triton between two releases, from an index: chosen by commit, never by PEP 440's order.
-
-A nightly is named `3.5.0+gitabcdef12` or `3.6.0.dev20251012+gitabcdef12`: PEP 440 sorts the first by the
-digits of the hash. History sorts them where a clone is given; else the dates of the second kind do.
-"""
+"""The history between two ends: releases, nightly wheels, and commits of main or of a release branch."""
 
 from __future__ import annotations
 
@@ -34,9 +28,15 @@ from tritonsmith.facts import checkout, git, git_history, triton_history
 from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.wheels import venv
 
+NAMES = ("triton", "pytorch-triton", "triton-nightly")  # of one package, by who builds it and when
+_GIT = re.compile(r"(?:^|\.)(?:git)?(?P<commit>[0-9a-f]{7,40})$")
+_LIMIT = 64 << 20  # bytes of an index
+_UNSAFE = re.compile(r"[^\w.]+")
+_SHORT = 12  # digits of a commit
+
 
 def releases_between(good: str, bad: str) -> tuple[str, ...]:
-    """Releases on the package index from the good end to the bad one, both included, in this order.
+    """Return the releases on the package index from the good end to the bad one, both included.
 
     Raises:
         UsageError: the good end is the same as the bad one.
@@ -73,12 +73,11 @@ class CommitRange:
         return not self.fix and self.bad.startswith("release")
 
 
-def between(good: str, bad: str, clone: Path, outcomes: Mapping[str, Observation]) -> CommitRange:
-    """The range to search, by what is known.
+def commit_range(good: str, bad: str, clone: Path, outcomes: Mapping[str, Observation]) -> CommitRange:
+    """Return the range to search, by what is known.
 
-    A release is cut from main at its branch point. So main is searched first, from one branch point to the
-    other; if the newer one turns out to be good, what was picked into the newer branch; if the older one is
-    bad, the fix that only the good end has. Two releases of one branch have only picks between them.
+    It is main, between the points where both releases were cut; if the newer point turns out to be good, what
+    was picked into the newer branch; if the older one is bad, the fix that only the good end has.
 
     Args:
         good: a release or a commit.
@@ -90,6 +89,7 @@ def between(good: str, bad: str, clone: Path, outcomes: Mapping[str, Observation
         FactError: the clone lacks a commit.
     """
     one_line = "." in good and "." in bad and git_history.release_line(good) == git_history.release_line(bad)
+    # Two releases of one branch (3.6.0, 3.6.1) have only picks between them.
     if one_line:
         return _from_base(clone, _own(good, clone), _own(bad, clone), f"release {good}", f"release {bad}")
     # Each release has a branch of its own, so what two of them have in common is main, between the points
@@ -108,7 +108,7 @@ def between(good: str, bad: str, clone: Path, outcomes: Mapping[str, Observation
 
 
 def _fix(good: str, clone: Path, main: CommitRange) -> CommitRange:
-    """From the bad start of a range to the good end, whose branch has a fix; the range itself if not."""
+    """Return the range from a bad start to the good end, whose branch has a fix; `main` if it has none."""
     own = commit_of(good, clone) if "." in good else triton_history.branch_point(clone, good, good)
     if not own or own == main.first:
         return main
@@ -130,7 +130,7 @@ def _own(release: str, clone: Path) -> str:
 
 
 def _from_base(clone: Path, first: str, last: str, good: str, bad: str) -> CommitRange:
-    """The range from a commit, or from where its history and that of a later one part."""
+    """Return the range from a commit, or from where its history and that of a later one diverge."""
     base = triton_history.branch_point(clone, first, last)
     if not base:
         raise FactError(f"{first} and {last} have no common history", where=clone)
@@ -140,7 +140,7 @@ def _from_base(clone: Path, first: str, last: str, good: str, bad: str) -> Commi
 
 
 def branch_point(release: str, clone: Path | None) -> str:
-    """The last commit of main in a release: of a clone that has the branch, or else of the table."""
+    """Return the last commit of main in a release: of a clone that has the branch, or else of the table."""
     if clone:
         for branch in (*git_history.branch_names(release), f"v{release}"):
             for main in git_history.MAINS:
@@ -153,7 +153,7 @@ def branch_point(release: str, clone: Path | None) -> str:
 
 
 def commit_of(release: str, clone: Path) -> str:
-    """The commit of a release: its tag, or the end of its branch if it is the last one; empty if unknown."""
+    """Return the commit of a release: its tag, or the end of its branch; empty if unknown."""
     with git_history.opened(clone) as repository:
         return git_history.release_commit(release, repository)
 
@@ -192,24 +192,17 @@ def about_fix(bad: str, good: str, clone: Path | None) -> Iterator[str]:
     yield f"or a commit cherry-picked into release/{new}.x"
 
 
-NAMES = ("triton", "pytorch-triton", "triton-nightly")  # of one package, by who builds it and when
-_GIT = re.compile(r"(?:^|\.)(?:git)?(?P<commit>[0-9a-f]{7,40})$")
-_LIMIT = 64 << 20  # bytes of an index
-_UNSAFE = re.compile(r"[^\w.]+")
-_SHORT = 12  # digits of a commit
-
-
 class _Links(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
-        self.found: list[str] = []
+        self.links: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found += (value for name, value in attrs if tag == "a" and name == "href" and value)
+        self.links += (value for name, value in attrs if tag == "a" and name == "href" and value)
 
 
-def read(url: str) -> tuple[Triton, ...]:
-    """The nightlies of an index that this machine can install, the best wheel of each version.
+def read_nightlies(url: str) -> tuple[Triton, ...]:
+    """Return the nightlies of an index that this machine can install, the best wheel of each version.
 
     Each has the interpreter of its environment, made or not, and as many digits of its commit as its name.
 
@@ -224,6 +217,7 @@ def read(url: str) -> tuple[Triton, ...]:
         raise UsageError(
             f"--nightlies is not a URL: {url}", hints=["--nightlies https://..., an index or a page"]
         )
+    # Without a slash `urljoin` would replace the last part of the URL instead of adding to it.
     page = url if url.endswith((".html", ".htm", "/")) else f"{url}/"
     try:
         where = urljoin(page, "triton/")
@@ -250,6 +244,7 @@ def by_history(wheels: Iterable[Triton], commits: Sequence[str]) -> tuple[Triton
     """Return the nightlies of commits, in their order, with whole hashes; the first is the good end's."""
     built_from: dict[str, Triton] = {}
     for wheel in wheels:
+        # A wheel names 8 digits or so; the clone knows which commit that is.
         whole = (commit for commit in commits[1:] if wheel.commit and commit.startswith(wheel.commit))
         commit = next(whole, "")
         if commit and commit not in built_from:
@@ -259,6 +254,8 @@ def by_history(wheels: Iterable[Triton], commits: Sequence[str]) -> tuple[Triton
 
 def by_date(wheels: Iterable[Triton], good: str, bad: str) -> tuple[Triton, ...]:
     """Return the nightlies towards a release after `good`, up to `bad`, by the dates in their versions."""
+    # `3.5.0+gitabcdef12` has no date, and PEP 440 sorts it by the digits of its hash, which is no order: only
+    # `3.6.0.dev20251012+gitabcdef12` can be placed without a clone.
     between = (
         (version.dev, wheel.label, wheel)
         for wheel in wheels
@@ -268,7 +265,7 @@ def by_date(wheels: Iterable[Triton], good: str, bad: str) -> tuple[Triton, ...]
     return tuple(wheel for _, _, wheel in sorted(between, key=lambda row: row[:2]))
 
 
-def install(triton: Triton) -> str:
+def install_nightly(triton: Triton) -> str:
     """Install a nightly if needed; return the reason if that fails. Other Tritons are left as they are."""
     if not triton.url:
         return ""
@@ -286,13 +283,13 @@ def _env(version: str) -> EnvDir:
 
 
 def _links(page: str) -> list[str]:
-    links = _Links()
-    links.feed(download.text(page, _LIMIT))
-    return [urljoin(page, link) for link in links.found if ".whl" in link]
+    parser = _Links()
+    parser.feed(download.text(page, _LIMIT))
+    return [urljoin(page, link) for link in parser.links if ".whl" in link]
 
 
 def _wheel(link: str, rank: dict[tags.Tag, int]) -> Iterator[tuple[int, Triton]]:
-    """The wheel behind a link, and how well it fits; nothing if it is no nightly, or does not fit."""
+    """Yield the wheel behind a link, and how well it fits; nothing if it is no nightly, or does not fit."""
     try:
         name, version, _, its_tags = parse_wheel_filename(unquote(Path(urlsplit(link).path).name))
     except InvalidWheelFilename:
@@ -302,9 +299,6 @@ def _wheel(link: str, rank: dict[tags.Tag, int]) -> Iterator[tuple[int, Triton]]
     if name in NAMES and fits and (commit or version.dev):
         python, digits = str(_env(str(version)).python), commit["commit"] if commit else ""
         yield min(fits), Triton(str(version), python=python, commit=digits, url=link)
-
-
-# Nightlies that have a commit of Triton: by their names alone, or by the history of a clone.
 
 
 class NightlyStanding(StrEnum):
@@ -334,7 +328,7 @@ class NightlyCommit:
 
 
 def standings(wheels: Sequence[Triton], commit: str, clone: Path | None) -> tuple[NightlyCommit, ...]:
-    """All nightlies, oldest first: by the clone's history, or else by the dates in their versions.
+    """Return how each nightly relates to a commit, oldest first: by a clone, or else by names.
 
     Args:
         wheels: of an index.
@@ -359,8 +353,8 @@ def standings(wheels: Sequence[Triton], commit: str, clone: Path | None) -> tupl
     return tuple(sorted(rows, key=lambda row: (row.time, Version(row.wheel.label).dev or 0, row.wheel.label)))
 
 
-def first(rows: Sequence[NightlyCommit]) -> NightlyCommit | None:
-    """The oldest that has it; None if that cannot be told."""
+def first_with(rows: Sequence[NightlyCommit]) -> NightlyCommit | None:
+    """Return the oldest nightly that has the commit; None if that cannot be told."""
     return next(
         (row for row in rows if row.standing in (NightlyStanding.BUILT_FROM, NightlyStanding.HAS)), None
     )
@@ -368,7 +362,7 @@ def first(rows: Sequence[NightlyCommit]) -> NightlyCommit | None:
 
 def standings_as_json(rows: Sequence[NightlyCommit]) -> dict[str, Any]:
     """Return the documented form of `pins --nightlies --json`."""
-    earliest = first(rows)
+    earliest = first_with(rows)
     nightlies = [
         {
             "nightly": row.wheel.label,
@@ -381,8 +375,8 @@ def standings_as_json(rows: Sequence[NightlyCommit]) -> dict[str, Any]:
     return {"schema": 1, "first": earliest.wheel.label if earliest else None, "nightlies": nightlies}
 
 
-def table(nightlies: Sequence[NightlyCommit]) -> Grid:
-    """A line for each."""
+def nightlies_table(nightlies: Sequence[NightlyCommit]) -> Grid:
+    """Return the table of `standings`."""
     rows = [(row.wheel.label, row.wheel.commit[:_SHORT] or "?", row.standing, row.why) for row in nightlies]
     return tables.plain("nightlies, oldest first", ["nightly", "commit", "standing", "why"], rows)
 

@@ -3,28 +3,51 @@
 LLVM's code generator is searched alone: llc on the llir that a side of the step was compiled to. Where that
 does not show it, LLVM's O3 is searched with it: opt and llc on the llir before O3. Either is sound only where
 the old pin is good and the new pin is bad on the same llir.
+
+There is one build tree, which moves from commit to commit; neither MLIR nor Triton is built. The user's clone
+is only read: sources lie in a clone of the tool's own, which borrows the user's objects.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
 
+from tritonsmith.build import cmake
+from tritonsmith.build.llvm import setup_mlir
+from tritonsmith.build.llvm import source as llvm_source
+from tritonsmith.build.llvm.request import LlvmRequest
+from tritonsmith.build.preflight import PreparedBuild
+from tritonsmith.build.triton import commands
+from tritonsmith.compiler import manifest as manifests
+from tritonsmith.compiler import tritons
+from tritonsmith.compiler.manifest import Manifest, Point, Stage
+from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core import configs
 from tritonsmith.core.command_line import command
+from tritonsmith.core.envs import receipts, workspace
+from tritonsmith.core.envs.settings import LlvmSettings, Settings
+from tritonsmith.core.envs.workspace import EnvDir, Workspace
 from tritonsmith.core.errors import FactError
+from tritonsmith.core.plan import MakeDir, Plan, Run, Step, digest, files, locks
 from tritonsmith.facts import llvm_history
 from tritonsmith.facts.llvm_history import LlvmHistory
 from tritonsmith.facts.triton_history import TritonCommit
 from tritonsmith.lab import experiment
 from tritonsmith.lab.bisect import candidates
 from tritonsmith.lab.bisect import session as sessions
-from tritonsmith.lab.bisect.kernels import LlcBuilds, LlcTest
-from tritonsmith.lab.bisect.search import BisectRange, CommitCosts, first_bad
+from tritonsmith.lab.bisect.candidates import TritonTests, borrowed_clone
+from tritonsmith.lab.bisect.kernels import CompilesOf, KernelTests, Manifests
+from tritonsmith.lab.bisect.search import BisectRange, CommitCosts, LlvmState, first_bad
 from tritonsmith.lab.bisect.session import BisectSession
+from tritonsmith.lab.blame import llc as llcs
+from tritonsmith.lab.blame import pipeline
+from tritonsmith.lab.blame.pipeline import BlameSide, MixedPipeline
 from tritonsmith.lab.experiment import Search
 from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict
@@ -32,6 +55,10 @@ from tritonsmith.lab.model import Observation, Verdict
 LLC, OPT = "llc", "opt and llc"  # what is tested of LLVM
 _AND = " and "
 _SHORT = 12  # digits of a commit
+_TASK = "setup-mlir"  # what builds of LLVM are to receipts and logs
+_BINARY = {"cuda": "cubin", "hip": "hsaco"}
+
+LlcTest = Callable[[Triton], Observation]
 
 
 @dataclass(frozen=True)
@@ -76,7 +103,7 @@ class LlvmRange:
         yield from _named(shown or near)
 
     def as_json(self) -> dict[str, Any]:
-        """Everything."""
+        """Return all that is known of the range."""
         history = self.history
         return {
             "old": self.old,
@@ -93,10 +120,10 @@ class LlvmRange:
         }
 
 
-def of(
+def range_of(
     commits: Sequence[TritonCommit], culprit: TritonCommit, vendor: str, clone: Path | None, by_pass: str = ""
 ) -> LlvmRange | None:
-    """The range of a culprit; None if that does not move a pin from one commit of LLVM to another.
+    """Return the range of a culprit; None if that does not move a pin from one commit of LLVM to another.
 
     Args:
         commits: the range of Triton in which the culprit was found.
@@ -191,7 +218,8 @@ class LlvmBisect:
         answered = True
         for by in self.tests:
             self.by, observations = by, dict[str, Observation]()
-            for commit in (commits[0], commits[-1]):  # by both sides at once: an llc is built only once
+            # By both sides at once, as the next commit replaces the llc of this one.
+            for commit in (commits[0], commits[-1]):
                 rows = [LlcCandidate(by, side, commit) for side in self.tests[by]]
                 observations |= zip((row.name for row in rows), (yield rows), strict=True)
             ends = {
@@ -225,7 +253,7 @@ class LlvmBisect:
                 yield replace(outcome, seconds=outcome.seconds + programs.seconds, metrics=metrics)
 
     def as_json(self) -> dict[str, Any]:
-        """The outcomes and the answer."""
+        """Return the outcomes and the suspects."""
         return {
             "by": self.by if self.side else None,
             "llir_of": self.side or None,
@@ -281,7 +309,7 @@ class LlvmBisect:
         return tuple(findings)
 
     def _tested(self, by: str, side: str) -> dict[str, Observation]:
-        """Commit to outcome."""
+        """Return the outcome of each commit that a test has."""
         begin = f"{by} {side} "
         outcomes = sessions.tested(self.journal)
         return {name.removeprefix(begin): row for name, row in outcomes.items() if name.startswith(begin)}
@@ -291,13 +319,13 @@ class LlvmBisect:
 
     def _note(self, name: str, outcome: Observation) -> None:
         commit = name.rpartition(" ")[2]
-        evidence = ", ".join(filter(None, (outcome.figures, outcome.why)))
-        self.tell(f"LLVM {commit[:_SHORT]}: {outcome.verdict}: {evidence} ({outcome.seconds:.0f} s)")
+        self.tell(f"LLVM {commit[:_SHORT]}: {outcome.verdict}: {outcome.evidence} ({outcome.seconds:.0f} s)")
 
 
 def _not_alone(by: str, seen: Mapping[str, Sequence[Observation]], *, tested: bool) -> Iterator[str]:
-    """Describe both ends where neither llir shows the symptom; an end that was not tested proves nothing."""
+    """Describe both ends where neither llir shows the symptom."""
     what = "LLVM's O3 and code generator do not" if _AND in by else "LLVM's code generator alone does not"
+    # An end that was not tested proves nothing about LLVM.
     lead = f"{what} show it" if tested else f"LLVM's commits are not searched with {by}"
     yield f"{lead}: the {by} of both pins on the same llir, old and new:"
     for side, ends in seen.items():
@@ -327,3 +355,194 @@ def _folder(files: Sequence[str]) -> str:
 
 def _page() -> str:
     return str(configs.load("bisect")["llvm"]["page"])
+
+
+@dataclass(frozen=True)
+class LlcBuilds:
+    """Builds the llc of commits of one clone.
+
+    Attributes:
+        clone: the user's.
+        settings: of the environment whose compiler, linker, cache and jobs are used.
+        space: the workspace, in which everything goes.
+        targets: the code generators: `NVPTX`.
+        programs: that are built: the llc, and whatever else is tested with it.
+    """
+
+    clone: Path
+    settings: Settings
+    space: Workspace
+    targets: tuple[str, ...]
+    programs: tuple[str, ...] = ("llc",)
+
+    @property
+    def source(self) -> Path:
+        """The clone of the tool's own, at the commit that was built last."""
+        return self.space.sources / f"bisect-llvm-{digest(str(self.clone))[:8]}"
+
+    @property
+    def env(self) -> EnvDir:
+        """The folder of receipts, logs and the build tree."""
+        return self.space.env(f"{self.source.name}-{'-'.join(self.targets)}")
+
+    @property
+    def tree(self) -> Path:
+        """The build tree."""
+        return self.env.path / "llvm"
+
+    def llvm_state(self, _pin: str) -> LlvmState:
+        """Return the state of an LLVM that has to be built first, of which an llc has none."""
+        return "ready"
+
+    def last(self, _pin: str) -> str:
+        """Return the commit that was built last; empty if none was, or not all of the programs."""
+        # A tree with llc alone still has to build opt, so a receipt counts for the programs that it names.
+        receipt = receipts.read(self.env.receipt(_TASK)) or {}
+        return str(receipt.get("commit", "")) if {*self.programs} <= {*receipt.get("programs", ())} else ""
+
+    def built(self, commit: TritonCommit) -> dict[str, Any] | None:
+        """Return the receipt of the last build, if it was of this commit."""
+        return receipts.read(self.env.receipt(_TASK)) if self.last("") == commit.commit else None
+
+    def make(self, commit: TritonCommit) -> Triton:
+        """Build the llc of a commit; it is there until the next one is built, and named as an interpreter is.
+
+        Raises:
+            SmithError: it cannot be built; a StepError is the commit's own.
+        """
+        self.space.claim()
+        with (
+            locks.hold(self.source.with_suffix(".lock"), purpose="bisect"),
+            receipts.open_session(_TASK, self.env.name) as running,
+        ):
+            running.run_unseen(
+                (*borrowed_clone(self.clone, self.source, self.space), *self._move(commit.commit))
+            )
+            receipt = {"commit": commit.commit, "targets": self.targets, "programs": self.programs}
+            commands.execute(PreparedBuild(Plan("an llc", self._build()), (), receipt), running)
+        return Triton(f"llc {commit.commit[:_SHORT]}", python=str(self.tree / "bin" / "llc"))
+
+    def _move(self, commit: str) -> tuple[Step, ...]:
+        # A sparse checkout: a whole one of LLVM has over 100 000 files, and each commit moves it.
+        folders = (
+            folder for folder in configs.load("triton-eras")["llvm-source"]["folders"] if folder != "mlir"
+        )
+        calls = (("sparse-checkout", "set", *folders), ("checkout", "--quiet", "--force", "--detach", commit))
+        phase = llvm_source.PHASE_SOURCES
+        return tuple(Run(("git", *call), cwd=self.source, phase=phase) for call in calls)
+
+    def _build(self) -> tuple[Step, ...]:
+        llvm = LlvmSettings(**configs.load("bisect")["llvm"]["settings"], targets=self.targets)
+        settings = replace(
+            self.settings, llvm=replace(llvm, precompiled_headers=self.settings.llvm.precompiled_headers)
+        )
+        # The same tools as a build of LLVM for Triton, so that the compiler cache serves both.
+        means = setup_mlir.build_tools(settings)
+        request = LlvmRequest(None, frozenset(), "", settings.llvm)
+        variables = llvm_source.cache_variables(request, means) | configs.load("bisect")["llvm"]["cmake"]
+        phase = llvm_source.PHASE_CONFIGURE
+        return (
+            MakeDir(self.tree, phase=phase),
+            *cmake.configure(
+                self.source / "llvm", self.tree, variables, means.tools, phase=phase, root=self.space.root
+            ),
+            cmake.build_targets(
+                self.tree,
+                means.tools,
+                targets=self.programs,
+                jobs=means.jobs.compile,
+                phase=llvm_source.PHASE_BUILD,
+            ),
+        )
+
+
+@dataclass(frozen=True)
+class LlcCompiles:
+    """Compiles by an llc, in which LLVM alone differs: the llir and the assembler are those of one Triton.
+
+    Attributes:
+        tritons: compiles by Tritons.
+        whose: the Triton whose llir is taken, and whose assembler.
+        llc: it, as its builds name it.
+        out: folder of all that is made; each file is written again by the next llc.
+        optimizes: whether the llir is taken before LLVM's O3, and that is run by the opt beside the llc.
+    """
+
+    tritons: CompilesOf
+    whose: Triton
+    llc: Triton
+    out: Path
+    optimizes: bool = False
+
+    def prepare(self, tritons: Sequence[Triton]) -> None:
+        """Nothing: one llc is tested after another."""
+
+    def of(self, triton: Triton) -> Manifests:
+        """Return the compiles by the llc, or by a Triton."""
+        every = self.tritons.of(self.whose if triton == self.llc else triton)
+        return tuple(map(self._compiled, every)) if triton == self.llc else every
+
+    def _compiled(self, made: Manifest) -> Manifest:
+        folder = self.out / made.folder.name
+        points = tuple(self._point(made, point, folder) for point in made.points)
+        compiled = replace(made, folder=folder, points=points)
+        files.write_atomically(folder / manifests.FILE, compiled.render())
+        return compiled
+
+    def _point(self, made: Manifest, point: Point, folder: Path) -> Point:
+        files.make_folder(folder / point.id)
+        try:
+            stages = self._stages(made, point, folder)
+        except FactError as error:
+            error_text = ": ".join(filter(None, ("error", error.what, error.why)))
+            return replace(point, status="failed", stages={}, error=error_text, log=error.why or "")
+        # What the Triton's own LLVM said of this compile, a failure or remarks, is not what this one does.
+        return replace(point, status="ok", stages=stages, error="", log="", remarks=None)
+
+    def _stages(self, made: Manifest, point: Point, folder: Path) -> dict[str, Stage]:
+        """Return the text and the binary that the llc's code becomes.
+
+        Raises:
+            FactError: a step cannot take what the step before made.
+        """
+        llc = llcs.of(Path(self.llc.python))
+        place = tritons.place_of(self.whose, 1)
+        side = BlameSide(self.whose.label, place.python, made, point, place.variables)
+        parts = pipeline.components_of(point.backend, point.stages)
+        # No mixture of two Tritons: both sides are the same one, and only its llc is another.
+        mixed = MixedPipeline(
+            {"A": side, "B": side}, parts, point.options, folder / "work", workspace.default(), silent=True
+        )
+        text = mixed.stages[-1]
+        out = folder / point.id / side.file(text).name
+        files.make_folder(mixed.work)
+        mixed.by_llc("A", llc, out, mixed.unoptimized("A") if self.optimizes else None)
+        binary = _BINARY[point.backend]
+        assembled = mixed.step("A", text, out, binary)[0]
+        return {name: _stage(path, folder) for name, path in ((text, out), (binary, assembled))}
+
+
+def _stage(path: Path, folder: Path) -> Stage:
+    content = path.read_bytes()
+    return Stage(str(path.relative_to(folder)), len(content), hashlib.sha256(content).hexdigest())
+
+
+def llc_tests(
+    of_tritons: TritonTests, sides: Mapping[str, Triton], out: Path, *, optimizes: bool
+) -> dict[str, LlcTest]:
+    """Return the test of an llc for each side of a step; none for commands and tests, which have no llir.
+
+    Args:
+        of_tritons: the tests of the bisect.
+        sides: name to Triton.
+        out: folder for what is made.
+        optimizes: whether LLVM's O3 is tested with the llc, by the opt beside it.
+    """
+    if not isinstance(of_tritons, KernelTests):
+        return {}
+
+    def test(name: str, whose: Triton, llc: Triton) -> Observation:
+        compiles = LlcCompiles(of_tritons.compiles, whose, llc, out / name, optimizes)
+        return replace(of_tritons, compiles=compiles).test(llc)
+
+    return {name: partial(test, name, whose) for name, whose in sides.items()}

@@ -57,6 +57,7 @@ def repeat(question: BisectQuestion) -> str:
 
 def without_places(question: BisectQuestion) -> BisectQuestion:
     """Return the question as somebody else can ask it: paths from the folder of the call, or names alone."""
+    # An issue is public: paths would tell the user's name, and help nobody else.
     here = f"{question.folder}/" if question.folder else ""
 
     def plain(text: str) -> str:
@@ -367,6 +368,7 @@ def page_of(
             or a test.
     """
     step = result.step
+    # A release has no commit of main, so it stays a name.
     by_commit = {commit.commit: commit for commit in result.commits}
     notes = list(result.notes)
     notes += [f"good again: {name}" for name in step.later_good]

@@ -56,7 +56,7 @@ class CandidateCost:
 
 @dataclass(frozen=True)
 class BisectStep:
-    """Two neighbours between which it changed; with skips, several suspects between them.
+    """Two neighbours between which the outcome changed; with skips, several suspects between them.
 
     Attributes:
         good: the last good Triton; of a fix the first good one.
@@ -80,7 +80,7 @@ class BisectStep:
 
 @dataclass(frozen=True)
 class BisectResult:
-    """The result.
+    """The result of a bisect, before it is explained.
 
     Attributes:
         release: the step between releases; None where both ends are commits.
@@ -102,7 +102,7 @@ class BisectResult:
 
     @property
     def step(self) -> BisectStep:
-        """The narrowest one."""
+        """Return the narrowest step."""
         narrowest = self.commit or self.nightly or self.release
         if narrowest is None:  # neither stage ran: impossible, and a bug
             raise AssertionError("a bisect without a step")
@@ -172,7 +172,7 @@ class StagedSearch:
             if self.builds is None:
                 notes = self._about(release)
                 return BisectResult(release, notes=notes, nightly=nightly, nightlies=self._labels)
-        # From here on the ends are commits. A release is one of its branch; see `history.between`.
+        # From here on the ends are commits. A release is one of its branch; see `history.commit_range`.
         commits, span = yield from self._verified(good, bad)
         if self.jobs > 1:
             trees = {(row.commit.native, row.commit.pin) for row in commits.candidates if row.commit}
@@ -256,6 +256,7 @@ class StagedSearch:
         return self._wheels([self.triton(name) for name in names])
 
     def _wheels(self, tritons: Sequence[Triton]) -> BisectRange[Candidate]:
+        # No prior: a release is not likelier than another, as all of them have hundreds of commits.
         rows = candidates.of_tritons(tritons)
         costs = WheelCosts(tritons)
         return BisectRange(rows, costs, self.known, jobs=self.jobs, observations=self.observations)
@@ -268,11 +269,11 @@ class StagedSearch:
         return _step((yield from first_bad(releases)), releases.candidates, fix=self._mended)
 
     def _between(self, good: str, bad: str) -> tuple[Triton, ...]:
-        """The nightlies between two releases, in order; none if no index was given."""
+        """Return the nightlies between two releases, in order; none if no index was given."""
         if self.index:
-            every = history.read(self.index)
+            every = history.read_nightlies(self.index)
             if self._clone:
-                span = history.between(good, bad, self._clone, {})
+                span = history.commit_range(good, bad, self._clone, {})
                 commits = [row.commit for row in triton_history.read(self._clone, span.first, span.last)]
                 self.nightlies = history.by_history(every, commits)
             else:
@@ -290,25 +291,27 @@ class StagedSearch:
         return _step((yield from first_bad(wheels)), wheels.candidates)
 
     def _commit_of(self, name: str) -> str:
-        """The commit of a nightly; a release as it is."""
+        """Return the commit of a nightly; a release as it is."""
         return next((nightly.commit for nightly in self.nightlies if nightly.label == name), name)
 
     def _range(self, good: str, bad: str) -> CommitRange:
         if self.builds is None:
             hints = ["--source CLONE names a clone of Triton"]
             raise SmithError("commits need a clone", hints=hints)
-        return history.between(good, bad, self.builds.clone, self.observations)
+        return history.commit_range(good, bad, self.builds.clone, self.observations)
 
     def _commits(self, span: CommitRange) -> BisectRange[Candidate]:
         builds = self.builds
         if builds is None:
             raise AssertionError("a range of commits needs a clone")
         commits = triton_history.read(builds.clone, span.first, span.last)
-        commits = commits[::-1] if span.fix else commits
+        commits = commits[::-1] if span.fix else commits  # a search goes from good to bad
         return searched(commits, builds, self.vendor, self.known, self.jobs, self.observations)
 
     def _verified(self, good: str, bad: str) -> Search[Candidate, tuple[BisectRange[Candidate], CommitRange]]:
         """Ask for both ends of the commits, be they ends of the bisect or branch points of releases."""
+        # Releases say that the outcome changed between two branches, not that it changed on main: the fault
+        # may have been picked into the newer branch, or repaired in the older one.
         span = self._range(good, bad)
         commits = self._commits(span)
         ends = yield from commits.ends()
@@ -345,6 +348,7 @@ def searched(
 
 def triton_of(end: Triton, builds: ClonedBuilds | None) -> Triton:
     """Return the Triton of an end, ready to test or a wheel; a commit is built if need be."""
+    # Here, not when a bisect begins: whether a build is needed depends on the test, and it may take an hour.
     if not _is_commit(end):
         return end
     if builds is None:
@@ -395,8 +399,9 @@ def _contradiction(
 def _not_reproduced(
     what: str, observation: Observation, hints: list[str] | None = None
 ) -> NotReproducedError:
-    why = ", ".join(filter(None, (observation.figures, observation.why)))
-    return NotReproducedError(what, why=why, hints=hints or ["choose another end, or another --when"])
+    return NotReproducedError(
+        what, why=observation.evidence, hints=hints or ["choose another end, or another --when"]
+    )
 
 
 def short(triton: str) -> str:

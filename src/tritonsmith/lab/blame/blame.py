@@ -1,7 +1,4 @@
-"""`blame`: which component changed a kernel between two Tritons.
-
-The answer of `blame` on the screen and as JSON.
-"""
+"""`blame`: which component changed a kernel between two Tritons, from the request to screen and JSON."""
 
 from __future__ import annotations
 
@@ -31,13 +28,11 @@ from tritonsmith.lab import experiment, journal, metrics
 from tritonsmith.lab.batch import run
 from tritonsmith.lab.batch.kept import CompileJob
 from tritonsmith.lab.blame import llc as programs
-from tritonsmith.lab.blame import mixtures, pipeline, verdict
+from tritonsmith.lab.blame import mixtures, pipeline
 from tritonsmith.lab.blame.llc import Llc
-from tritonsmith.lab.blame.mixtures import AxisRow, MixtureTests
-from tritonsmith.lab.blame.pipeline import PHASE, BlameSide, MixedPipeline
-from tritonsmith.lab.blame.verdict import BlameFinding, Figures, Flip
-from tritonsmith.lab.compare import matching
-from tritonsmith.lab.compare import two_sides as compared
+from tritonsmith.lab.blame.mixtures import AxisRow, BlameFinding, Flip, MixtureTests
+from tritonsmith.lab.blame.pipeline import PHASE, BlameSide, Figures, MixedPipeline
+from tritonsmith.lab.compare import matching, two_sides
 from tritonsmith.lab.compare.matching import Pair
 from tritonsmith.lab.compare.two_sides import ComparedKernel
 from tritonsmith.lab.experiment import Rules
@@ -47,6 +42,8 @@ from tritonsmith.wheels import ptxas as registry
 
 _STEPS = "steps"  # folder of the mixtures' files
 _BINARIES = ("cubin", "hsaco")
+NOTHING = "no change in registers, spills and code: nothing to blame"
+_OF_MESSAGE = 160  # characters of a compiler's message
 
 
 @dataclass(frozen=True)
@@ -87,8 +84,8 @@ class BlameRequest:
 
 
 @dataclass(frozen=True)
-class Blamed:
-    """The answer for one target.
+class BlameResult:
+    """The result for one target.
 
     Attributes:
         point: name of the compile.
@@ -96,7 +93,7 @@ class Blamed:
         ends: figures by A and by B.
         replayed: the same, made step by step with one version of PTX.
         flips: figures of mixtures.
-        verdicts: one for each metric that changed.
+        findings: one for each metric that changed.
         rows: of the axes.
         notes: what a person should know.
     """
@@ -106,7 +103,7 @@ class Blamed:
     ends: tuple[Figures, Figures]
     replayed: tuple[Figures, Figures]
     flips: tuple[Flip, ...]
-    verdicts: tuple[BlameFinding, ...]
+    findings: tuple[BlameFinding, ...]
     rows: tuple[AxisRow, ...]
     notes: tuple[str, ...]
 
@@ -127,7 +124,7 @@ def prepare(
     """
     if a == b:
         raise UsageError("--from and --to are the same Triton", hints=["--from 3.6.0 --to 3.9.0"])
-    [kernel] = compared.one(asked)
+    [kernel] = two_sides.single_kernel(asked)
     space = workspace.default()
     own = registry.pip_python(Path(a.python))
     versions = tuple(registry.resolve(version, own) for version in ptxas_versions) or None
@@ -152,7 +149,7 @@ def execute(
     count: int | None = None,
     timeout: int | None = None,
     silent: bool = False,
-) -> tuple[tuple[Blamed, ...], Journal]:
+) -> tuple[tuple[BlameResult, ...], Journal]:
     """Compile by both, and mix; a run that was stopped goes on with the mixtures that it had not tested.
 
     Args:
@@ -179,6 +176,8 @@ def execute(
         space.run(Plan(PHASE, (*steps, MakeDir(request.out, phase=PHASE))), PHASE, quiet=True)
         compiles = run.compile_all(request.jobs, count=count, timeout=timeout, silent=silent)
         pairs = _paired(request, compiles)
+        # A checkout may be rebuilt between two runs, while its version stays: so the journal holds only where
+        # both compile to the same binaries as before.
         with experiment.kept(
             request.journal, _key(request), space, PHASE, _baseline(pairs), rules, silent=silent
         ) as notes:
@@ -189,7 +188,7 @@ def execute(
                     quiet=True,
                 )
             answers = tuple(_blamed(request, pair, notes, count, timeout, silent=silent) for pair in pairs)
-            notes.end("; ".join(verdict.words for answer in answers for verdict in answer.verdicts))
+            notes.end("; ".join(finding.words for answer in answers for finding in answer.findings))
     return answers, notes
 
 
@@ -239,12 +238,14 @@ def _blamed(
     timeout: int | None,
     *,
     silent: bool,
-) -> Blamed:
+) -> BlameResult:
     ends = _figures(pair.a.manifest, pair.a.point.id), _figures(pair.b.manifest, pair.b.point.id)
     sides, options, remarks = _one_ptx(request, pair, count, timeout, silent=silent)
     work, space = request.out / _STEPS / pair.a.point.id, workspace.default()
     space.run(Plan(PHASE, (MakeDir(work, phase=PHASE),)), PHASE, quiet=True)
-    parts = verdict.of(pair.a.point.backend, set(sides[0].point.stages) & set(sides[1].point.stages))
+    parts = pipeline.components_of(
+        pair.a.point.backend, set(sides[0].point.stages) & set(sides[1].point.stages)
+    )
     mixed = MixedPipeline({"A": sides[0], "B": sides[1]}, parts, options, work, space, silent)
     assemblers = _programs(request, mixed, silent=silent) if mixed.backend == "cuda" else []
     figures = experiment.run(
@@ -254,10 +255,10 @@ def _blamed(
         lambda _name, _observation: None,
     )
     decisions = (
-        verdict.decide(metric, ends, figures.replayed, figures.flips)
+        mixtures.decide(metric, ends, figures.replayed, figures.flips)
         for metric in request.metrics or tuple(ends[0])
     )
-    return Blamed(
+    return BlameResult(
         pair.point,
         pair.a.point.target,
         ends,
@@ -348,11 +349,7 @@ def _differences(mixed: MixedPipeline) -> Iterator[str]:
         yield f"flags of ptxas: {gone or 'nothing'} -> {new or 'nothing'}"
 
 
-NOTHING = "no change in registers, spills and code: nothing to blame"
-_OF_MESSAGE = 160  # characters of a compiler's message
-
-
-def blocks(request: BlameRequest, answer: Blamed) -> Iterator[Text | Grid]:
+def blocks(request: BlameRequest, answer: BlameResult) -> Iterator[Text | Grid]:
     """Yield the tables of one target, and a sentence for each metric."""
     names = metrics.summary()
     a, b = request.a.label, request.b.label
@@ -368,23 +365,24 @@ def blocks(request: BlameRequest, answer: Blamed) -> Iterator[Text | Grid]:
             ["text", "by", *names],
             [[row.text, row.by, *_cells(row.figures, names)] for row in own],
         )
-    if not answer.verdicts:
+    if not answer.findings:
         yield Text(NOTHING)
-    for decided in answer.verdicts:
-        yield Text(sentence(answer, decided))
+    for finding in answer.findings:
+        yield Text(sentence(answer, finding))
 
 
-def sentence(answer: Blamed, verdict: BlameFinding) -> str:
-    """The answer for a metric: `spills 980 -> 4472: ptxas 12.9.86 -> 13.0.88`."""
-    words = verdict.words
-    if [group.names for group in verdict.culprits] == [("ptxas",)]:
-        words = _step(answer.rows, verdict) or next(
+def sentence(answer: BlameResult, finding: BlameFinding) -> str:
+    """Return the finding for a metric: `spills 980 -> 4472: ptxas 12.9.86 -> 13.0.88`."""
+    words = finding.words
+    # "ptxas" alone says little: the versions between which A's PTX changes are the answer.
+    if [group.names for group in finding.culprits] == [("ptxas",)]:
+        words = _step(answer.rows, finding) or next(
             (note for note in answer.notes if note.startswith("ptxas ")), words
         )
-    return f"{verdict.metric} {verdict.a} -> {verdict.b}: {words}"
+    return f"{finding.metric} {finding.a} -> {finding.b}: {words}"
 
 
-def failures(answer: Blamed) -> Iterator[str]:
+def failures(answer: BlameResult) -> Iterator[str]:
     """Yield a line for everything that could not be read or run."""
     for flip in answer.flips:
         yield from (_line(text) for text in (flip.in_a, flip.in_b) if isinstance(text, str))
@@ -395,8 +393,8 @@ def failures(answer: Blamed) -> Iterator[str]:
             yield f"{row.by}: {row.note}"
 
 
-def as_json(request: BlameRequest, answers: Sequence[Blamed]) -> dict[str, Any]:
-    """Everything but the texts."""
+def as_json(request: BlameRequest, answers: Sequence[BlameResult]) -> dict[str, Any]:
+    """Return everything but the texts."""
     return {
         "schema": 1,
         "kernel": request.kernel.name,
@@ -407,7 +405,7 @@ def as_json(request: BlameRequest, answers: Sequence[Blamed]) -> dict[str, Any]:
     }
 
 
-def _point(answer: Blamed) -> dict[str, Any]:
+def _point(answer: BlameResult) -> dict[str, Any]:
     return {
         "point": answer.point,
         "target": answer.target,
@@ -415,33 +413,37 @@ def _point(answer: Blamed) -> dict[str, Any]:
         "replayed": [dict(figures) for figures in answer.replayed],
         "changed": [_flip(flip) for flip in answer.flips],
         "axes": [
-            {"axis": row.axis, "text": row.text, "by": row.by, "note": row.note, **_told(row.figures)}
+            {"axis": row.axis, "text": row.text, "by": row.by, "note": row.note, **_figures_json(row.figures)}
             for row in answer.rows
         ],
         "verdicts": [
             {
-                "metric": verdict.metric,
-                "a": verdict.a,
-                "b": verdict.b,
-                "decided": verdict.decided,
-                "culprits": [list(group.names) for group in verdict.culprits],
-                "words": sentence(answer, verdict),
+                "metric": finding.metric,
+                "a": finding.a,
+                "b": finding.b,
+                "decided": finding.decided,
+                "culprits": [list(group.names) for group in finding.culprits],
+                "words": sentence(answer, finding),
                 "shares": [
                     {"components": list(share.group.names), "from_a": share.from_a, "from_b": share.from_b}
-                    for share in verdict.shares
+                    for share in finding.shares
                 ],
             }
-            for verdict in answer.verdicts
+            for finding in answer.findings
         ],
         "notes": list(answer.notes),
     }
 
 
 def _flip(flip: Flip) -> dict[str, Any]:
-    return {"components": list(flip.group.names), "in_a": _told(flip.in_a), "in_b": _told(flip.in_b)}
+    return {
+        "components": list(flip.group.names),
+        "in_a": _figures_json(flip.in_a),
+        "in_b": _figures_json(flip.in_b),
+    }
 
 
-def _told(figures: Figures | str) -> dict[str, Any]:
+def _figures_json(figures: Figures | str) -> dict[str, Any]:
     return {"error": figures} if isinstance(figures, str) else {"figures": dict(figures)}
 
 
@@ -460,16 +462,16 @@ def _spelled(value: Value) -> str:
     return "?" if value is None else str(value)
 
 
-def _step(rows: Sequence[AxisRow], verdict: BlameFinding) -> str:
-    """The two neighbouring ptxas between which A's PTX changes its value; empty if there are none."""
+def _step(rows: Sequence[AxisRow], finding: BlameFinding) -> str:
+    """Return the two neighbouring ptxas between which A's PTX changes its value; empty if there are none."""
     own = [
         row for row in rows if row.axis == "ptxas" and row.side == "A" and not isinstance(row.figures, str)
     ]
-    values = [(row.by, row.figures.get(verdict.metric)) for row in own if not isinstance(row.figures, str)]
+    values = [(row.by, row.figures.get(finding.metric)) for row in own if not isinstance(row.figures, str)]
     known = [(by, value) for by, value in values if isinstance(value, (int, float))]
-    if not isinstance(verdict.a, (int, float)) or not isinstance(verdict.b, (int, float)):
+    if not isinstance(finding.a, (int, float)) or not isinstance(finding.b, (int, float)):
         return ""
-    change = verdict.b - verdict.a
+    change = finding.b - finding.a
     low = configs.load("blame")["share"]["low"]
     for (first, before), (second, after) in pairwise(known):
         if abs(after - before) / abs(change) >= low and (after - before) * change > 0:

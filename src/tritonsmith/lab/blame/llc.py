@@ -1,9 +1,4 @@
-"""The LLVMs at hand: their llc and opt on Triton's llir, with the flags that Triton gives LLVM.
-
-Triton's O3 has a pass of its own, which breaks up PHI nodes of structs: no opt has that one.
-
-LLVM IR of a newer LLVM in the older spelling of the same thing, for an LLVM that refuses the newer one.
-"""
+"""The LLVMs at hand: what their llc and opt make of Triton's llir, respelled where an LLVM is older."""
 
 from __future__ import annotations
 
@@ -33,6 +28,21 @@ _TARGET = re.compile(r'^\s*\.amdgcn_target "([^"]+)"', re.MULTILINE)
 _NO_CPU = "is not a recognized processor"
 _SHORT = 12  # digits of a commit
 _LINES = 2  # of a message
+_FLOATS, _BOUNDS = 23, 21  # the LLVMs that spell floats, and launch bounds, in another way than those before
+_TOKEN = re.compile(
+    r'"[^"]*"|\n|\b(half|bfloat|float|double)\b|'
+    r"(?<![\w.$%@!-])([+-](?:inf|qnan)|f0x[0-9A-Fa-f]+|-?\d+\.\d+e[+-]\d+)\b"
+)
+# Bits of exponent and mantissa.
+_WIDTHS = {"half": (5, 10), "bfloat": (8, 7), "float": (8, 23), "double": (11, 52)}
+_LETTERS = {"half": "H", "bfloat": "R"}
+_FORMATS = {"half": ">e", "float": ">f", "double": ">d"}
+_KERNEL = re.compile(r"^define ptx_kernel .*?(@[\w.$-]+)\(.*#(\d+)", re.MULTILINE)
+_GROUP = re.compile(r"^attributes #(\d+) = \{(.*)\}$", re.MULTILINE)
+_BOUND = re.compile(r'"nvvm\.(reqntid|maxntid|minctasm|maxnreg|cluster_dim|maxclusterrank)"="([\d,]+)"')
+_SUFFIXES = {"reqntid": "xyz", "maxntid": "xyz", "cluster_dim": ("_x", "_y", "_z")}
+_NUMBER = re.compile(r"^!(\d+) = ", re.MULTILINE)
+_ANNOTATIONS = re.compile(r"^!nvvm\.annotations = !\{(.*)\}$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -196,6 +206,7 @@ def optimized(llc: Llc, llir: Path, out: Path, point: Point, triton: str) -> Pat
     Raises:
         FactError: there is no opt, or it does not take the file.
     """
+    # Triton's O3 has a pass of its own, which breaks up PHI nodes of structs: no opt has that one.
     table = configs.load("blame")["opt"]
     argv = [str(opt_of(llc)), "-S", *table["arguments"]]
     text = untrusted.read_text(llir, untrusted.OURS)
@@ -252,7 +263,8 @@ def _as_triton_amdgcn(text: str, like: str) -> str:
 
 
 def _as_triton_ptx(ptx: str, target: tuple[str, str]) -> str:
-    """Rewrite LLVM's PTX as make_ptx does: version and target of ptxas and the GPU, and no `debug`."""
+    """Rewrite LLVM's PTX as Triton's make_ptx does (third_party/nvidia/backend/compiler.py)."""
+    # Version and target are those of ptxas and the GPU, and with `debug` ptxas would not optimise.
     ptx = re.sub(r"\.version \d+\.\d+", f".version {target[1]}", ptx)
     ptx = re.sub(r"\.target sm_\w+", f".target {target[0]}", ptx)
     return re.sub(r",\s*debug|debug,\s*", "", ptx)
@@ -271,27 +283,6 @@ def _version(program: Path) -> str:
     answer = query((str(program), "--version"))
     version = _VERSION.search(answer.out) if answer and answer.code == 0 else None
     return version[1] if version else ""
-
-
-_FLOATS, _BOUNDS = 23, 21  # the LLVMs that spell floats, and launch bounds, in another way than those before
-_TOKEN = re.compile(
-    r'"[^"]*"|\n|\b(half|bfloat|float|double)\b|'
-    r"(?<![\w.$%@!-])([+-](?:inf|qnan)|f0x[0-9A-Fa-f]+|-?\d+\.\d+e[+-]\d+)\b"
-)
-_WIDTHS = {
-    "half": (5, 10),
-    "bfloat": (8, 7),
-    "float": (8, 23),
-    "double": (11, 52),
-}  # of exponent and mantissa
-_LETTERS = {"half": "H", "bfloat": "R"}
-_FORMATS = {"half": ">e", "float": ">f", "double": ">d"}
-_KERNEL = re.compile(r"^define ptx_kernel .*?(@[\w.$-]+)\(.*#(\d+)", re.MULTILINE)
-_GROUP = re.compile(r"^attributes #(\d+) = \{(.*)\}$", re.MULTILINE)
-_BOUND = re.compile(r'"nvvm\.(reqntid|maxntid|minctasm|maxnreg|cluster_dim|maxclusterrank)"="([\d,]+)"')
-_SUFFIXES = {"reqntid": "xyz", "maxntid": "xyz", "cluster_dim": ("_x", "_y", "_z")}
-_NUMBER = re.compile(r"^!(\d+) = ", re.MULTILINE)
-_ANNOTATIONS = re.compile(r"^!nvvm\.annotations = !\{(.*)\}$", re.MULTILINE)
 
 
 def older(llir: str) -> Iterator[tuple[int, str]]:
@@ -360,7 +351,8 @@ def _value(kind: str, bits: int) -> float:
 
 
 def _old_bounds(llir: str) -> str:
-    """Add launch bounds as metadata, beside the attributes, which older LLVMs pass over in silence."""
+    """Add launch bounds as metadata, beside the attributes."""
+    # Older LLVMs ignore the attributes silently, and ptxas then chooses other registers.
     groups = dict(_GROUP.findall(llir))
     annotations = [
         f'!{{ptr {kernel}, !"{name}{suffix}", i32 {number}}}'

@@ -1,26 +1,32 @@
-"""The search of `blame`: which mixtures of two Tritons are compiled, and what a table has of each.
-
-First all of A and all of B, step by step; then each group of components alone in either of them; then the
-axes: one text over Tritons, over LLVMs, and over versions of ptxas.
-"""
+"""The mixtures of two Tritons that `blame` compiles, and what their figures say of each component."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 from tritonsmith.compiler.resources import measure
+from tritonsmith.compiler.resources.measure import Value
+from tritonsmith.core import configs
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError
 from tritonsmith.core.plan import MakeDir, Plan, digest
 from tritonsmith.core.text import version_key
-from tritonsmith.lab.blame import pipeline, verdict
+from tritonsmith.lab.blame import pipeline
 from tritonsmith.lab.blame.llc import Llc
-from tritonsmith.lab.blame.pipeline import PHASE, MixedPipeline
-from tritonsmith.lab.blame.verdict import Choice, Figures, Flip, Side
+from tritonsmith.lab.blame.pipeline import (
+    PHASE,
+    BlameComponent,
+    Choice,
+    ComponentGroup,
+    Figures,
+    MixedPipeline,
+    Side,
+    partitions,
+)
 from tritonsmith.lab.experiment import Search
 from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict
@@ -38,7 +44,7 @@ Measured = tuple[Figures, str]  # figures, and what was not as Triton has it
 
 @dataclass(frozen=True)
 class Mixture:
-    """One way from the kernel to a binary.
+    """One way from the kernel to a binary; a change that the experiment of a blame tests.
 
     Attributes:
         name: in the journal, and of `--skip`.
@@ -70,6 +76,21 @@ class AxisRow:
     figures: Figures | str
     note: str = ""
     side: Side = "A"
+
+
+@dataclass(frozen=True)
+class Flip:
+    """A group of components changed alone, in both directions.
+
+    Attributes:
+        group: what was changed.
+        in_a: the figures of A with that of B, or why there are none.
+        in_b: the figures of B with that of A, or why there are none.
+    """
+
+    group: ComponentGroup
+    in_a: Figures | str
+    in_b: Figures | str
 
 
 @dataclass(frozen=True)
@@ -150,11 +171,13 @@ def search(
     Raises:
         FactError: all of one side was not tested.
     """
-    # Whatever is mixed is compared with these, as some Tritons are not repeated by single steps.
+    # Whatever is mixed is compared with these, not with the compiles of both: single steps do not repeat each
+    # compile, so the difference would be taken for that of a component.
     ends = yield [_by_choice(f"{point}: all of {side}", mixed.pure(side), pure=True) for side in SIDES]
     if missing := [end for end in ends if end.verdict is not Verdict.GOOD]:
         raise FactError("there is nothing to compare the mixtures with", why=missing[0].why)
-    groups = verdict.groups(mixed.components)
+    # Whole axes, too: steps that only change something together have no effect alone.
+    groups = pipeline.groups_of(mixed.components)
     alone = [
         _by_choice(
             f"{point}: {'+'.join(group.names)} of {other} in {base}",
@@ -223,7 +246,8 @@ def _by_llc(side: Side, llc: Llc, mixed: MixedPipeline) -> Measured:
 def _assemblers(
     point: str, mixed: MixedPipeline, programs: Sequence[tuple[str, Path]]
 ) -> Iterator[tuple[AxisRow, Mixture]]:
-    """Yield the PTX of both by each ptxas, with the flags of its own Triton; from A's version to B's."""
+    """Yield the PTX of both by each ptxas, with the flags of its own Triton."""
+    # From A's version to B's, so that the step between two neighbours is read in the direction of the change.
     ends = [version_key(version) for version, _ in programs[:2]]
     down = bool(ends) and ends[0] > ends[-1]
     programs = sorted(programs, key=lambda program: version_key(program[0]), reverse=down)
@@ -240,3 +264,184 @@ def _assemblers(
 def _by_ptxas(side: Side, program: Path, mixed: MixedPipeline) -> Measured:
     owner = mixed.sides[side]
     return mixed.assembled(owner.file("ptx"), program, mixed.assembler(side)[1], owner.point), ""
+
+
+@dataclass(frozen=True)
+class Share:
+    """The share of a change that a group explains; 1 is all of it.
+
+    Attributes:
+        group: it.
+        from_a: what it does in A; None if that is not known.
+        from_b: what it undoes in B; None if that is not known.
+    """
+
+    group: ComponentGroup
+    from_a: float | None
+    from_b: float | None
+
+    @property
+    def known(self) -> bool:
+        """Report whether both directions were measured."""
+        return self.from_a is not None and self.from_b is not None
+
+    @property
+    def words(self) -> str:
+        """`38 %`, or `13 to 38 %`."""
+        known = sorted(round(100 * share) for share in (self.from_a, self.from_b) if share is not None)
+        if not known:
+            return "unknown"
+        return f"{known[0]} %" if known[0] == known[-1] else f"{known[0]} to {known[-1]} %"
+
+
+@dataclass(frozen=True)
+class BlameFinding:
+    """The finding for one metric.
+
+    Attributes:
+        metric: `spills`.
+        a: value by A.
+        b: by B.
+        culprits: what explains the change: one group, or several that share it; none if that is not decided.
+        words: the finding in a sentence.
+        shares: of all groups.
+    """
+
+    metric: str
+    a: Value
+    b: Value
+    culprits: tuple[ComponentGroup, ...]
+    words: str
+    shares: tuple[Share, ...]
+
+    @property
+    def decided(self) -> bool:
+        """Report whether the culprit is known."""
+        return bool(self.culprits)
+
+
+def decide(
+    metric: str, ends: tuple[Figures, Figures], replayed: tuple[Figures, Figures], flips: Sequence[Flip]
+) -> BlameFinding | None:
+    """Decide which component changed a metric; None if it did not change.
+
+    Args:
+        metric: of the figures.
+        ends: by A and by B.
+        replayed: by A and by B, step by step as the mixtures of both are made.
+        flips: of all groups.
+    """
+    # A component is changed alone in A, towards B, and alone in B, back to A. Only where both agree it is
+    # blamed: one direction alone may show what another component made of it.
+    a, b = (figures.get(metric) for figures in ends)
+    if a == b and a is not None:
+        return None
+    if not isinstance(a, (int, float)) or not isinstance(b, (int, float)):
+        return BlameFinding(metric, a, b, (), f"not decided: {metric} {_spelled(a)} -> {_spelled(b)}", ())
+    shares = tuple(_share(metric, replayed, b - a, flip) for flip in flips)
+    rest = _rest(metric, (a, b), replayed)
+    table = configs.load("blame")["share"]
+    # What single steps do not repeat belongs to no component: if it is too much, none can be blamed.
+    if rest is not None and abs(rest) <= 1 - table["low"]:
+        for share in shares:  # single ones come first
+            if _explains(share, table) and len(share.group.axes) == 1:
+                return BlameFinding(metric, a, b, (share.group,), share.group.title, shares)
+        if shared := _shared(shares, flips, table):
+            words = ", ".join(f"{share.group.title} {share.words}" for share in shared)
+            return BlameFinding(metric, a, b, tuple(share.group for share in shared), words, shares)
+    return BlameFinding(metric, a, b, (), f"not decided: {'; '.join(_doubts(shares, rest, table))}", shares)
+
+
+def _share(metric: str, replayed: tuple[Figures, Figures], change: float, flip: Flip) -> Share:
+    first, last = (figures.get(metric) for figures in replayed)
+    changed = (_value(figures, metric) for figures in (flip.in_a, flip.in_b))
+    in_a, in_b = changed
+    known_a = isinstance(first, (int, float)) and in_a is not None
+    known_b = isinstance(last, (int, float)) and in_b is not None
+    return Share(
+        flip.group,
+        (in_a - first) / change if known_a else None,  # type: ignore[operator]
+        (last - in_b) / change if known_b else None,  # type: ignore[operator]
+    )
+
+
+def _rest(metric: str, ends: tuple[float, float], replayed: tuple[Figures, Figures]) -> float | None:
+    """Return the share that single steps do not repeat, such as that of the version of PTX."""
+    known = [_value(figures, metric) for figures in replayed]
+    if known[0] is None or known[1] is None:
+        return None
+    return 1 - (known[1] - known[0]) / (ends[1] - ends[0])
+
+
+def _value(figures: Figures | str, metric: str) -> float | None:
+    value = None if isinstance(figures, str) else figures.get(metric)
+    return value if isinstance(value, (int, float)) else None
+
+
+def _explains(share: Share, table: Mapping[str, float]) -> bool:
+    both = (share.from_a, share.from_b)
+    return all(explained is not None and table["low"] <= explained <= table["high"] for explained in both)
+
+
+def _shared(shares: Sequence[Share], flips: Sequence[Flip], table: Mapping[str, float]) -> list[Share]:
+    """Return the finest parts that add up, each with the same share in both directions."""
+    # Components that depend on each other have one share in A and another in B: coarser parts may not.
+    for parts in partitions(_components(flips)):
+        members = [share for group in parts for share in shares if share.group == group]
+        if len(members) != len(parts) or not all(_agrees(share, table) for share in members):
+            continue
+        sums = (sum(share.from_a or 0 for share in members), sum(share.from_b or 0 for share in members))
+        culprits = [share for share in members if abs(share.from_a or 0) > table["agree"]]
+        if all(abs(total - 1) <= table["agree"] for total in sums) and all(
+            len(share.group.axes) == 1 for share in culprits
+        ):
+            return culprits
+    return []
+
+
+def _agrees(share: Share, table: Mapping[str, float]) -> bool:
+    if share.from_a is None or share.from_b is None:
+        return False
+    return abs(share.from_a - share.from_b) <= table["agree"]
+
+
+def _doubts(shares: Sequence[Share], rest: float | None, table: Mapping[str, float]) -> Iterator[str]:
+    """Describe what is known without a culprit: the finest parts that both directions measured."""
+    if rest is None or abs(rest) > 1 - table["low"]:
+        missing = "an unknown share" if rest is None else f"{round(100 * rest)} %"
+        yield f"{missing} of the change is not reproduced step by step"
+    by_group = {share.group: share for share in shares}
+    together = next(
+        (share for share in shares if len(share.group.axes) > 1 and _explains(share, table)), None
+    )
+    if together:
+        yield f"{together.group.title} explain {together.words} together; their effects cannot be separated"
+        return
+    components = [share.group.parts[0] for share in shares if len(share.group.parts) == 1]
+    for parts in partitions(components):
+        members = [by_group[group] for group in parts if group in by_group]
+        if members and all(share.known for share in members):
+            effects = ", ".join(
+                f"{share.group.title} {share.words}" for share in members if share.words != "0 %"
+            )
+            yield f"{effects or 'none of them has an effect alone'}: they depend on each other"
+            break
+    else:
+        yield "not every step can be changed alone"
+    known = [share for share in shares if share.known and len(share.group.parts) == 1]
+    most = max(known, key=_certain, default=None)
+    if most and _certain(most) > table["agree"]:
+        yield f"the largest share of one step alone: {most.group.title} {most.words}"
+
+
+def _certain(share: Share) -> float:
+    """Return the share that a group explains at least."""
+    return min(share.from_a or 0.0, share.from_b or 0.0)
+
+
+def _components(flips: Sequence[Flip]) -> list[BlameComponent]:
+    return [flip.group.parts[0] for flip in flips if len(flip.group.parts) == 1]
+
+
+def _spelled(value: Value) -> str:
+    return "unknown" if value is None else str(value)

@@ -1,16 +1,17 @@
-"""A pipeline of two Tritons: each step by the one or the other, on the text that the step before made."""
+"""The pipeline from a kernel to its binary, of two Tritons: each step by the one or the other."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 from tritonsmith.compiler import call, interpreter
 from tritonsmith.compiler.manifest import Manifest, Point
 from tritonsmith.compiler.resources import measure
+from tritonsmith.compiler.resources.measure import Value
 from tritonsmith.core import configs, untrusted
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError
@@ -18,14 +19,20 @@ from tritonsmith.core.plan import MakeDir, Plan, Remove, digest, files
 from tritonsmith.core.plan.steps.base import CommandFailedError
 from tritonsmith.core.process import query
 from tritonsmith.lab import metrics
-from tritonsmith.lab.blame import llc
-from tritonsmith.lab.blame import llc as of_llc
+from tritonsmith.lab.blame import llc as llcs
 from tritonsmith.lab.blame.llc import Llc
-from tritonsmith.lab.blame.verdict import TEXTS, BlameComponent, Choice, Figures, Side
 from tritonsmith.worker.messages import StageRequest, StageRow
 
+Side = Literal["A", "B"]
+Choice = Mapping[str, Side]  # component to whose it is
+
+TEXTS = {"cuda": ("ttir", "ttgir", "llir", "ptx"), "hip": ("ttir", "ttgir", "llir", "amdgcn")}
+# What makes the binary of the last text; for AMD that is LLVM itself.
+ENDS = {"cuda": ("flags", "ptxas"), "hip": ()}
+Figures = Mapping[str, Value]  # metric to value
+
 PHASE = "blame"
-Made = TypeVar("Made")
+Product = TypeVar("Product")
 _UNKNOWN = re.compile(r"^\s*\.extern \.func[^;]*?\b(llvm\.[\w.]+)|\b(llvm\.[a-z]\w*\.[\w.]+)@", re.MULTILINE)
 _SHOWN = 3  # lines of a message of ptxas
 _LAUNCH = re.compile(r"^\.(?:reqntid|maxntid|minnctapersm|maxnreg|reqnctapercluster)\b.*", re.MULTILINE)
@@ -50,7 +57,7 @@ class BlameSide:
     variables: Mapping[str, str] = field(default_factory=dict)
 
     def file(self, stage: str) -> Path:
-        """The file of a stage.
+        """Return the file of a stage.
 
         Raises:
             FactError: the compile has no such stage.
@@ -82,7 +89,7 @@ class MixedPipeline:
     space: Workspace
     silent: bool = False
     notes: dict[str, None] = field(default_factory=dict)
-    _made: dict[str, Any] = field(default_factory=dict)
+    _results: dict[str, Any] = field(default_factory=dict)
 
     @property
     def backend(self) -> str:
@@ -138,8 +145,8 @@ class MixedPipeline:
 
         def compiled(llir: Path) -> list[str]:
             if unoptimized:
-                llir = of_llc.optimized(llc, llir, out.with_suffix(".llir"), side.point, side.manifest.triton)
-            lacks = of_llc.assembly(llc, llir, like, out, side.point, side.manifest.triton)
+                llir = llcs.optimized(llc, llir, out.with_suffix(".llir"), side.point, side.manifest.triton)
+            lacks = llcs.assembly(llc, llir, like, out, side.point, side.manifest.triton)
             _check(out, like)
             return lacks
 
@@ -156,7 +163,7 @@ class MixedPipeline:
         return self.step(whose, "ttgir", side.file("ttgir"), "llir", off)[0]
 
     def figures(self, choice: Choice) -> Figures:
-        """Return registers, spills and code of a mixture.
+        """Return registers, spills and code of a mixture; a step that several mixtures share is done once.
 
         Raises:
             FactError: a step cannot take the text of the step before.
@@ -181,7 +188,7 @@ class MixedPipeline:
         argv = self.step(whose, "ptx", side.file("ptx"), "cubin")[1]
         if not argv:
             raise FactError(f"{side.label} runs no ptxas", where=side.manifest.origin)
-        # Flags come before the PTX, and the output after it.
+        # Triton calls `ptxas FLAGS FILE.ptx -o OUT`.
         end = next(at for at, word in enumerate(argv) if word.endswith(".ptx"))
         return Path(argv[0]), argv[1:end]
 
@@ -226,9 +233,9 @@ class MixedPipeline:
 
     def afresh(self, work: Path) -> MixedPipeline:
         """Return the same pipeline, with nothing made yet, in another folder."""
-        return replace(self, work=work, notes={}, _made={})
+        return replace(self, work=work, notes={}, _results={})
 
-    def _read_by(self, llir: Path, reader: Callable[[Path], Made]) -> Made:
+    def _read_by(self, llir: Path, reader: Callable[[Path], Product]) -> Product:
         """Return what a reader makes of an llir, in the newest spelling that it accepts.
 
         Raises:
@@ -238,7 +245,7 @@ class MixedPipeline:
             return reader(llir)
         except FactError as error:
             first = last = error
-        for since, text in llc.older(untrusted.read_text(llir, untrusted.OURS)):
+        for since, text in llcs.older(untrusted.read_text(llir, untrusted.OURS)):
             file = self.work / f"{digest(text)[:12]}.llir"
             files.write(file, text)
             try:
@@ -282,29 +289,33 @@ class MixedPipeline:
             plan = Plan(phase, steps)
             (row,) = call.run(plan, result, StageRow, self.space, task=PHASE, quiet=self.silent)
         except CommandFailedError as failure:  # LLVM aborts where it cannot read a text
-            raise FactError(what, where=log, why=_said(log) or f"exit code {failure.code}") from failure
+            raise FactError(
+                what, where=log, why=_first_error(log) or f"exit code {failure.code}"
+            ) from failure
         if row.error:
             raise FactError(what, where=log, why=row.error)
         return out, row.argv
 
-    def _once(self, key: str, make: Callable[[], Made]) -> Made:
-        if key not in self._made:
+    def _once(self, key: str, make: Callable[[], Product]) -> Product:
+        if key not in self._results:
             try:
-                self._made[key] = make()
+                self._results[key] = make()
             except FactError as error:  # kept, too: a refusal takes as long to find out as a result
-                self._made[key] = error
-        result = self._made[key]
+                self._results[key] = error
+        result = self._results[key]
         if isinstance(result, FactError):
             raise result
-        return cast("Made", result)
+        return cast("Product", result)
 
 
 def _check(compiled: Path, like: Path) -> None:
-    """Check that an LLVM knows all of an llir: it ignores unknown attributes, and calls unknown intrinsics.
+    """Check that an LLVM has understood all of an llir.
 
     Raises:
-        FactError: it does not.
+        FactError: it has not.
     """
+    # LLVM reports neither: an intrinsic that it does not know becomes a call of an external function, and an
+    # attribute that it does not know is ignored, such as the launch bounds that limit registers.
     text, expected = (untrusted.read_text(path, untrusted.OURS) for path in (compiled, like))
     if unknown := sorted(set(map("".join, _UNKNOWN.findall(text)))):
         raise FactError(f"this LLVM has no {', '.join(unknown)}", where=compiled)
@@ -324,8 +335,8 @@ def _content(path: Path) -> str:
     return digest(untrusted.read_text(path, untrusted.OURS))
 
 
-def _said(log: Path) -> str:
-    """The first line that tells an error."""
+def _first_error(log: Path) -> str:
+    """Return the first line of a log that tells of an error."""
     try:
         lines = untrusted.read_text(log, untrusted.OURS).splitlines()
     except OSError:
@@ -352,7 +363,83 @@ def _figures_of_ptx(ptx: Path, program: Path, flags: Sequence[str], out: Path, p
         why = message or "it does not run, or did not finish in time"
         raise FactError("ptxas rejects this PTX", where=program, why=why)
     values = measure.values(out, point.arch, point.metadata, ptx)
-    if values["spill_store_bytes"] is None:  # of a cubin without that note, ptxas itself tells
+    # Not every ptxas writes the spills into the cubin, but with `-v` each prints them.
+    if values["spill_store_bytes"] is None:
         report = measure.parse_report(answer.err + answer.out)
         values |= {"spill_store_bytes": report.stores, "spill_load_bytes": report.loads}
     return summary(values, "cuda")
+
+
+@dataclass(frozen=True)
+class BlameComponent:
+    """One step of the pipeline.
+
+    Attributes:
+        name: `ttgir`, `ptxas`.
+        axis: that the result is told by: `Triton's passes`, `LLVM`, `ptxas`.
+        what: in words: `ttir to ttgir`.
+    """
+
+    name: str
+    axis: str
+    what: str
+
+
+@dataclass(frozen=True)
+class ComponentGroup:
+    """Components that are changed together.
+
+    Attributes:
+        parts: in the order of the pipeline.
+    """
+
+    parts: tuple[BlameComponent, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its components."""
+        return tuple(part.name for part in self.parts)
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """The axes of its components, each once."""
+        return tuple(dict.fromkeys(part.axis for part in self.parts))
+
+    @property
+    def title(self) -> str:
+        """In words: the axis, and what of it."""
+        if len(self.parts) == 1:
+            part = self.parts[0]
+            return part.what if part.axis.partition(" ")[0] in part.what else f"{part.axis} ({part.what})"
+        return " and ".join(self.axes)
+
+
+def components_of(backend: str, texts: Iterable[str]) -> tuple[BlameComponent, ...]:
+    """Return the components of a vendor's pipeline, for the stages that both compiles have."""
+    here = set(texts)
+    names = [*(name for name in TEXTS[backend] if name in here), *ENDS[backend]]
+    table = {row["name"]: BlameComponent(**row) for row in configs.load("blame")["component"]}
+    return tuple(table[name] for name in names)
+
+
+def groups_of(components: Sequence[BlameComponent]) -> tuple[ComponentGroup, ...]:
+    """Return the groups to exchange: each component, each axis, and all before the last axis, each once."""
+    single = [(part,) for part in components]
+    axes = list(dict.fromkeys(part.axis for part in components))
+    whole = [tuple(part for part in components if part.axis == axis) for axis in axes]
+    front = tuple(part for part in components if part.axis != axes[-1])
+    return tuple(ComponentGroup(parts) for parts in dict.fromkeys([*single, *whole, front]))
+
+
+def partitions(components: Sequence[BlameComponent]) -> tuple[tuple[ComponentGroup, ...], ...]:
+    """Return the ways to cut the pipeline into parts, the finest first: steps, axes, all before the last."""
+    every = groups_of(components)
+    axes = list(dict.fromkeys(part.axis for part in components))
+    single = every[: len(components)]
+    whole = tuple(group for axis in axes for group in every if group.parts == _of_axis(axis, components))
+    front = every[-1]
+    return tuple(dict.fromkeys((single, whole, (front, whole[-1]))))
+
+
+def _of_axis(axis: str, components: Sequence[BlameComponent]) -> tuple[BlameComponent, ...]:
+    return tuple(part for part in components if part.axis == axis)

@@ -1,7 +1,4 @@
-"""Pair the compiles of A and B: same kernel, and equal in everything but what the sides vary.
-
-Compare two sides: the metrics that differ in each pair, and the differences in each stage.
-"""
+"""Pair the compiles of two sides, and find the metrics and stages in which those of a pair differ."""
 
 from __future__ import annotations
 
@@ -22,6 +19,8 @@ from tritonsmith.lab.batch import kept
 from tritonsmith.lab.batch.kept import FolderMetrics
 from tritonsmith.lab.metrics import TIME, Measured, Metric, growth
 
+# Stages that are compared as texts; a binary by its disassembly.
+TEXTS = tuple(show_stage.BINARY.get(name, name) for name in metrics.stage_names())
 _ABSENT = "not given"
 
 SideName = Literal["A", "B"]
@@ -99,10 +98,8 @@ def pair(
 ) -> Paired:
     """Find the counterpart of every compile.
 
-    Kernels are the same if their names are; where a side has a name several times, the kernel's file or else
-    the output folder has to have the same name too. What the sides differ in: targets, if they have none in
-    common and as many, and options and constants that have one value on each side. Points are the same if the
-    rest of their ids is; or else, as long ids are cut short, if all other values and options are.
+    Kernels are the same if their names are. Points are the same if their ids are, but for what the two sides
+    vary: targets, if they have none in common and as many, and values that are constant on each side.
 
     Args:
         a: output folders of one side.
@@ -128,6 +125,7 @@ def pair(
 
 def _by_name(manifests: Sequence[Manifest], others: Sequence[Manifest]) -> dict[str, Manifest]:
     """Return output folders by the shortest name that tells their kernels apart, on both sides."""
+    # A side may have several kernels of one name; then the file or the folder has to have the same name, too.
     by_name: dict[str, Manifest] = {}
     for manifest in manifests:
         for name in _names(manifest):
@@ -154,7 +152,8 @@ def _pair_points(
     single: list[Point] = []
     for point in first.points:
         here = [other for other in left.values() if other.target == counterparts.get(point.target)]
-        # The ids tell more than the values, such as the surgery; but a long id is cut short.
+        # The ids tell more than the values, such as the surgery. But a long id is cut short, so that those of
+        # two sides need not be equal where their values are.
         named = [other for other in here if _rest(other, varied) == _rest(point, varied)]
         alike = [other for other in here if _values(other, varied) == _values(point, varied)]
         candidates = named if len(named) == 1 else alike
@@ -262,11 +261,6 @@ def _without_counterpart(side: SideName, kernel: str, manifest: Manifest, why: s
         yield Unpaired(side, kernel, PairMember(manifest, point), why)
 
 
-TEXTS = tuple(
-    show_stage.BINARY.get(name, name) for name in metrics.stage_names()
-)  # binaries are read as disassembly
-
-
 @dataclass(frozen=True)
 class MetricChange:
     """A metric that differs between the sides.
@@ -285,7 +279,7 @@ class MetricChange:
 
     @property
     def delta(self) -> float | None:
-        """B less A; None where there is no such number."""
+        """Return B less A; None where there is no such number."""
         if self.counterpart and isinstance(self.a, (int, float)) and isinstance(self.b, (int, float)):
             return self.b - self.a
         return None
@@ -298,6 +292,7 @@ class MetricChange:
     @property
     def verdict(self) -> str:
         """`better`, `worse`, or empty where neither can be said."""
+        # The reason why a launch fails is a text: only a change from or to a launch is better or worse.
         if self.metric.key == LAUNCH and self.a and self.b and CAN_LAUNCH in (self.a, self.b):
             return "" if self.a == self.b else "worse" if self.a == CAN_LAUNCH else "better"
         if not self.delta or not self.metric.better:
@@ -307,7 +302,7 @@ class MetricChange:
 
 @dataclass(frozen=True)
 class Compared:
-    """A pair and its comparison.
+    """A pair with the differences of its two compiles.
 
     Attributes:
         pair: the two compiles.
@@ -384,7 +379,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two sides.
+    """The comparison of two sides.
 
     Attributes:
         a: what the first is called.

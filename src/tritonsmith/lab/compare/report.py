@@ -52,7 +52,7 @@ def blocks(comparison: Comparison) -> Iterator[Text | Grid]:
 def differences(
     comparison: Comparison, stages: Sequence[str] = ()
 ) -> Iterator[tuple[Compared, str, tuple[str, ...]]]:
-    """Pair, stage and lines of each unified diff that is not empty.
+    """Yield pair, stage and lines of each unified diff that is not empty.
 
     Args:
         comparison: two sides.
@@ -65,7 +65,7 @@ def differences(
                 yield compared, stage, _unified(compared, stage, diff)
 
 
-def lines(violations: Sequence[Violation]) -> Iterator[str]:
+def violation_lines(violations: Sequence[Violation]) -> Iterator[str]:
     """Yield each violation in a line: kernel, point, metric, A, B, limit."""
     for row in violations:
         where, why = f"{row.kernel} {row.point}", explain(row)
@@ -87,7 +87,7 @@ def explain(violation: Violation) -> str:
     return "" if violation.b is not None else violation.reading.figures
 
 
-def verdict(thresholds: Sequence[Threshold], violations: Sequence[Violation]) -> str:
+def check_result(thresholds: Sequence[Threshold], violations: Sequence[Violation]) -> str:
     """Return the result of the check in one line."""
     if violations and not thresholds:
         return "B fails to compile or launch something that A can"
@@ -242,7 +242,7 @@ def _pair(compared: Compared) -> dict[str, Any]:
             "a": change.a,
             "b": change.b,
             "change": change.delta,
-            "percent": None if change.percent == math.inf else change.percent,
+            "percent": None if change.percent == math.inf else change.percent,  # JSON has no infinity
             "verdict": change.verdict or None,
         }
         for change in compared.changes
@@ -314,8 +314,8 @@ def failure(
         return UndecidedError(what, hints=hints)
     if violations:
         return SmithError(
-            verdict(limits, violations),
-            why="\n".join(lines(violations)),
+            check_result(limits, violations),
+            why="\n".join(violation_lines(violations)),
             hints=["--diff shows the differences of the stages", "--json has all values and messages"],
         )
     return None

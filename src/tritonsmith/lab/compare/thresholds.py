@@ -1,8 +1,4 @@
-"""The judge of every comparison: what is worse on the second side, by the terms of `--fail-on`.
-
-`compare --fail-on "registers>+5%,spills>0"` and a rehearsal ask the same of a pair, and differ in what they
-print. A kernel that B cannot compile or launch, and A can, is worse by any terms.
-"""
+"""The judge of every comparison: what is worse on the second side, by the terms of `--fail-on`."""
 
 from __future__ import annotations
 
@@ -51,7 +47,7 @@ class Threshold:
 
 @dataclass(frozen=True)
 class Violation:
-    """One thing that is worse on the second side of a pair, or whose value is unknown.
+    """A value that is worse on the second side of a pair, or that is unknown.
 
     Attributes:
         compared: the pair.
@@ -155,9 +151,9 @@ def parse(fail_on: str | None) -> tuple[Threshold, ...]:
     """Parse `--fail-on`; none if it is not given.
 
     Raises:
-        UsageError: a term makes no sense; so does an empty text, which may be a variable of CI that is not
-            set: no terms would pass everything.
+        UsageError: a term makes no sense, or the text is empty.
     """
+    # An empty text may be a variable of CI that is not set; taken for no terms, it would pass everything.
     return () if fail_on is None else tuple(map(Threshold, terms.parse([fail_on], _FLAG)))
 
 
@@ -171,6 +167,7 @@ def usual() -> tuple[Threshold, ...]:
 
 def judge(compared: Compared, thresholds: Sequence[Threshold]) -> Iterator[Violation]:
     """Yield what is worse on the second side of one pair, and the values that are unknown."""
+    # Without a compile or a launch there is nothing to compare: that is worse by any terms.
     if compared.lost:
         yield Violation(compared, COMPILES, rank=0)
     elif compared.stuck:
@@ -241,6 +238,7 @@ class WorseThanBaseline:
         ]
         if cell.baseline and not pairs:  # the folder is there, without the target that is compared with this
             return product.observation(points, Verdict.SKIP, why=product.UNTESTED)
+        # A value that is unknown breaks no limit, but it does not keep one either: see `Verdict.SKIP` below.
         violations = [row for pair in pairs for row in judge(pair, self._thresholds)]
         worse = [row for row in violations if not row.reading.unknown]
         if worse:

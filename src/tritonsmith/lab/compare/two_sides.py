@@ -1,7 +1,4 @@
-"""`compare A B`: two sides, each a Triton or compiled kernels, and the question whether B is worse.
-
-Kernels that several Tritons compile, and output folders that are compiled already.
-"""
+"""`compare A B`: two sides, each a Triton or compiled kernels, and the question whether B is worse."""
 
 from __future__ import annotations
 
@@ -32,6 +29,8 @@ from tritonsmith.lab.experiment import Rules
 from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.product import Cell, CompiledKernels
 
+TASK = "kernel.compare"
+
 Manifests = tuple[Manifest, ...]
 
 
@@ -50,8 +49,8 @@ class ComparedKernel:
     versions: SpecifierSet = field(default_factory=SpecifierSet)
 
 
-def one(asked: CompileRequest) -> tuple[ComparedKernel, ...]:
-    """Return a single kernel.
+def single_kernel(asked: CompileRequest) -> tuple[ComparedKernel, ...]:
+    """Return the kernel of a file as the only one that is compared.
 
     Raises:
         SmithError: there is no such file, or it has several kernels and none is named.
@@ -60,7 +59,9 @@ def one(asked: CompileRequest) -> tuple[ComparedKernel, ...]:
     return (ComparedKernel(folder_name(name), replace(asked, kernel=name)),)
 
 
-def listed(entries: Sequence[ListedKernel], path: Path, flags: CompileRequest) -> tuple[ComparedKernel, ...]:
+def listed_kernels(
+    entries: Sequence[ListedKernel], path: Path, flags: CompileRequest
+) -> tuple[ComparedKernel, ...]:
     """Return the kernels of a kernels file; targets of flags are for entries that name none.
 
     Raises:
@@ -74,7 +75,7 @@ def listed(entries: Sequence[ListedKernel], path: Path, flags: CompileRequest) -
     )
 
 
-def read(folder: Path) -> Manifests:
+def read_folders(folder: Path) -> Manifests:
     """Read an output folder, or all output folders below a folder.
 
     Raises:
@@ -86,9 +87,6 @@ def read(folder: Path) -> Manifests:
         hints = ["invoke kernel.compile --out DIR creates such folders"]
         raise FactError("this folder has no compiled kernel", where=folder, hints=hints)
     return tuple(map(manifest.read, folders))
-
-
-TASK = "kernel.compare"
 
 
 @dataclass(frozen=True)
@@ -113,13 +111,14 @@ class ComparisonInputs:
 
     @property
     def jobs(self) -> tuple[CompileJob, ...]:
-        """All that is compiled."""
+        """The compiles of both sides."""
         return (*self.jobs_a, *self.jobs_b)
 
     @property
     def cells(self) -> tuple[Cell, ...]:
-        """All that is compiled target by target; those of B have the same kernel of A as their baseline."""
+        """The compiles target by target; those of B have the same kernel of A as their baseline."""
         a, b = self.a.label, self.b.label
+        # Cells of a journal need names of their own.
         names = (a, b) if a != b else (f"{a} (A)", f"{b} (B)")  # a Triton may be compared with itself
         baselines = {job.out.name: job for job in self.jobs_a}
         return (
@@ -191,7 +190,7 @@ def key(sides: ComparisonInputs, limits: Sequence[Threshold]) -> str:
 
 def _folders(sides: ComparisonInputs) -> list[Manifests]:
     """Read the output folders of both sides; nothing for a side that is compiled."""
-    return [read(side.folder) if side.folder else () for side in (sides.a, sides.b)]
+    return [read_folders(side.folder) if side.folder else () for side in (sides.a, sides.b)]
 
 
 def _question(limits: Sequence[Threshold], folders: Sequence[Manifests]) -> object:
@@ -217,9 +216,6 @@ def execute(
 ) -> tuple[Comparison, Journal]:
     """Compile what is missing, read the rest, and compare; the folder is `held`.
 
-    A comparison compiles anew, so that its compile times are of one day; only one that was stopped goes on
-    with what it has.
-
     Args:
         sides: both of them.
         limits: the thresholds of `--fail-on`.
@@ -238,6 +234,7 @@ def execute(
         return matching.compare(*folders, names=names, metrics_of=question.metrics_of), Journal()
     tritons.check([side.version for side in (sides.a, sides.b)])
 
+    # Compiled anew, so that compile times are of one day; only a run that was stopped keeps its results.
     def clear() -> None:
         space.run(_stale(sides), TASK, quiet=True)
 
@@ -274,5 +271,6 @@ def _jobs(side: Triton, kernels: Sequence[ComparedKernel], place: Path) -> Itera
 
 def _stale(sides: ComparisonInputs) -> Plan:
     root = workspace.default().root
+    # A folder that the user named is never removed.
     steps = (Remove((sides.out,), root, phase="remove an earlier comparison"),) if sides.own else ()
     return Plan("compare kernels", steps)

@@ -1,9 +1,4 @@
-"""The study as a table for each target and metric, as JSON and as CSV.
-
-A study as a static folder: a page with a small chart of each number of each kernel, and the data.
-
-A panel for each target and metric: one line for each kernel, over versions of Triton.
-"""
+"""A study as tables, JSON, CSV, a static folder with a page of small charts, and a picture."""
 
 from __future__ import annotations
 
@@ -33,6 +28,19 @@ _NONE = "-"  # that kernel is not for that version
 _FAILED = "x"
 _NOT_COMPILED = "?"  # its file could not be had
 _STUCK = "!"  # compiled, and cannot be launched
+PAGE = "index.html"
+_TEMPLATE = Path(__file__).with_name("study.html")
+_MARK = "Written by kernel.study of tritonsmith"
+_TIME = "compile time, s"
+_WIDTH, _HEIGHT, _EDGE = 200, 46, 6  # of a chart, in pixels
+_DIGITS = 3  # of a number on the page
+# Okabe and Ito's colours, which all kinds of colour vision tell apart (jfly.uni-koeln.de/color), without
+# their yellow, which white swallows.
+_COLOURS = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00", "#CC79A7")
+_STYLES = (("-", "o"), ("--", "s"), (":", "^"), ("-.", "D"), ("-", "v"))
+_PANEL = (4.3, 3.1)  # inches
+_LEGEND = 2.6  # inches, beside the panels
+_GREY = "#888888"
 
 
 @dataclass(frozen=True)
@@ -128,6 +136,7 @@ def as_json(cells: Sequence[StudyCell]) -> dict[str, Any]:
 
 def as_csv(cells: Sequence[StudyCell]) -> str:
     """Return one line for each row; the columns are always the same."""
+    # Of both vendors in each file: whoever joins the files of several studies needs the same columns.
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     keys = [column.key for column in COLUMNS]
@@ -148,14 +157,6 @@ def _cell(cell: StudyCell | None, metric: StudyMetric) -> str:
     if not cell.compiled:
         return _NOT_COMPILED
     return _FAILED if cell.row.error else "" if number is None else f"{number}{mark}"
-
-
-PAGE = "index.html"
-_TEMPLATE = Path(__file__).with_name("study.html")
-_MARK = "Written by kernel.study of tritonsmith"
-_TIME = "compile time, s"
-_WIDTH, _HEIGHT, _EDGE = 200, 46, 6  # of a chart, in pixels
-_DIGITS = 3  # of a number on the page
 
 
 @dataclass(frozen=True)
@@ -231,6 +232,7 @@ def check(folder: Path) -> None:
     page = folder / PAGE
     if page.exists() and _MARK not in untrusted.text_if_any(page):
         hints = ["choose another folder: --site DIR"]
+        # A folder such as docs/ may have an index.html that somebody wrote by hand.
         raise UsageError("this folder has a page that `--site` did not write", where=page, hints=hints)
 
 
@@ -248,7 +250,7 @@ def write_page(cells: Sequence[StudyCell], folder: Path) -> Path:
         names=names,
         changes=list(_changes(cells, names)) if len(names) > 1 else [],
         not_compiled=_not_compiled(cells),
-        targets=list(_targets(cells, names)),
+        targets=list(_kernels_by_target(cells, names)),
         width=_WIDTH,
         height=_HEIGHT,
         bottom=_HEIGHT - _EDGE,
@@ -269,7 +271,7 @@ def _by_kernel(cells: Sequence[StudyCell], target: str) -> Iterator[tuple[str, d
         yield kernel, {cell.triton: cell for cell in here if cell.row.kernel == kernel}
 
 
-def _targets(
+def _kernels_by_target(
     cells: Sequence[StudyCell], names: Sequence[str]
 ) -> Iterator[tuple[str, list[tuple[str, list[Figure]]]]]:
     for target in targets(cells):
@@ -346,6 +348,7 @@ def _point(cell: StudyCell | None, name: str, value: Callable[[StudyCell], float
 
 def _figure(name: str, points: Sequence[ChartPoint], changed: Container[str]) -> Figure:
     """Place the points between zero and the largest value."""
+    # From zero in each chart: on an axis that begins at the least value, noise looks like a cliff.
     most = max((point.value for point in points if point.value is not None), default=0.0) or 1.0
     step = (_WIDTH - 2 * _EDGE) / max(1, len(points) - 1)
     lines: list[list[str]] = [[]]
@@ -366,15 +369,6 @@ def _figure(name: str, points: Sequence[ChartPoint], changed: Container[str]) ->
     return Figure(name, points[-1].text, tuple(" ".join(line) for line in lines if line), tuple(dots))
 
 
-# Okabe and Ito's colours, which all kinds of colour vision tell apart (jfly.uni-koeln.de/color), without
-# their yellow, which white swallows.
-_COLOURS = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00", "#CC79A7")
-_STYLES = (("-", "o"), ("--", "s"), (":", "^"), ("-.", "D"), ("-", "v"))
-_PANEL = (4.3, 3.1)  # inches
-_LEGEND = 2.6  # inches, beside the panels
-_GREY = "#888888"
-
-
 def write_plot(cells: Sequence[StudyCell], path: Path) -> None:
     """Draw a study, and write the picture.
 
@@ -390,6 +384,7 @@ def write_plot(cells: Sequence[StudyCell], path: Path) -> None:
     kernels = list(dict.fromkeys(cell.row.kernel for cell in cells))
     columns = max(len(METRICS[target.partition(":")[0]]) for target in rows)
     size = (columns * _PANEL[0] + _LEGEND, len(rows) * _PANEL[1])
+    # A fixed salt: the ids in an SVG are random otherwise, and each run would change the file.
     with mpl.rc_context({"svg.hashsalt": "tritonsmith", "svg.fonttype": "none", "font.size": 9}):
         figure = Figure(figsize=size, layout="constrained")
         grid = figure.subplots(len(rows), columns, squeeze=False, sharex=True)

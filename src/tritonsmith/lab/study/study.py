@@ -296,6 +296,7 @@ def name_of(triton: Triton) -> str:
 
     Its version or environment, or all words where it has options.
     """
+    # Two Tritons of one version differ in their options, and share no column and no folder.
     known = triton.label if triton.ptxas or triton.options else triton.env or triton.triton or triton.label
     return re.sub(r"[^\w.,=+-]", "_", known)
 

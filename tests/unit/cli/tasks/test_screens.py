@@ -89,22 +89,20 @@ from tritonsmith.lab.bisect import report as bisect_report
 from tritonsmith.lab.bisect.search import ExpectedCost
 from tritonsmith.lab.bisect.session import BisectQuestion, BisectSession
 from tritonsmith.lab.bisect.stages import CandidateCost
-from tritonsmith.lab.blame import blame, verdict
-from tritonsmith.lab.blame.blame import Blamed, BlameRequest
-from tritonsmith.lab.blame.mixtures import AxisRow
-from tritonsmith.lab.blame.verdict import Flip
-from tritonsmith.lab.compare import matching
+from tritonsmith.lab.blame import blame, pipeline
+from tritonsmith.lab.blame.blame import BlameRequest, BlameResult
+from tritonsmith.lab.blame.mixtures import AxisRow, Flip
+from tritonsmith.lab.compare import matching, rehearsal
+from tritonsmith.lab.compare import rehearsal_report as rehearse_report
 from tritonsmith.lab.compare import report as compare
 from tritonsmith.lab.compare.matching import Compared, Comparison
+from tritonsmith.lab.compare.rehearsal import RehearsalResult
 from tritonsmith.lab.compare.two_sides import ComparedKernel
 from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.knockout import KnockedOut, Knockout
 from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.reduce import reduce_ir as reduce
 from tritonsmith.lab.reduce.reduce_ir import Size
-from tritonsmith.lab.rehearse import rehearsal
-from tritonsmith.lab.rehearse import report as rehearse_report
-from tritonsmith.lab.rehearse.rehearsal import RehearsalResult
 from tritonsmith.lab.study import report as study
 from tritonsmith.lab.study.study import StudyCell
 from tritonsmith.lab.triage import program as program_knockout
@@ -256,7 +254,7 @@ def _rehearse(_: World) -> Iterable[Grid]:
         Compared(pair(gone, gone, f"{KERNEL}-3"), {}, {}),
     ]
     comparison = Comparison("3.4.0", "3.9.0", tuple(pairs))
-    verdict = rehearsal.check(comparison, rehearsal.rehearsal_limits(None))
+    verdict = rehearsal.check(comparison, rehearsal.parse_limits(None))
     yield from (
         block
         for block in rehearse_report.blocks(RehearsalResult(comparison, 4, 2), verdict)
@@ -337,12 +335,12 @@ def _blame(world: World) -> Iterable[Grid]:
     asked = CompileRequest(world.folder / "k.py", KERNEL, "", (targets.parse("h100"),))
     kernel = ComparedKernel(KERNEL, asked)
     request = BlameRequest(kernel, sides[0], sides[1], (), None, (), world.folder)
-    groups = verdict.groups(verdict.of("cuda", ("ttir", "ttgir", "llir", "ptx", "cubin")))
+    groups = pipeline.groups_of(pipeline.components_of("cuda", ("ttir", "ttgir", "llir", "ptx", "cubin")))
     figures = {"registers": 255, "spills": 29560, "code": 1234567}
     flips = tuple(Flip(group, figures, "ptxas fatal: " + KERNEL * 3) for group in groups)
     rows = tuple(AxisRow("ptxas", "ptx of 3.6.0", f"ptxas 12.{minor}.86", figures) for minor in (8, 9))
     both = (figures, figures)
-    one = Blamed("cuda-90-32", "cuda:90:32", both, both, flips, (), rows, ())
+    one = BlameResult("cuda-90-32", "cuda:90:32", both, both, flips, (), rows, ())
     return [grid for grid in blame.blocks(request, one) if isinstance(grid, Grid)]
 
 

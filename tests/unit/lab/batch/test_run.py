@@ -21,7 +21,7 @@ from tritonsmith.compiler.request import CompileRequest, Sweep
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, InterruptedRunError, UsageError
 from tritonsmith.lab.batch import kept, run
-from tritonsmith.lab.batch.run import CompileJob
+from tritonsmith.lab.batch.kept import CompileJob
 
 BOTH = targets.parse_all(["a100", "mi300x"])
 

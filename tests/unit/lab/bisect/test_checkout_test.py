@@ -13,8 +13,8 @@ from tests.unit.repositories import Made
 from tritonsmith.compiler import tritons
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import UsageError
-from tritonsmith.lab.bisect import checkout_test
-from tritonsmith.lab.bisect.checkout_test import CheckoutTests, TestFile
+from tritonsmith.lab.bisect import program_tests
+from tritonsmith.lab.bisect.program_tests import CheckoutTests, TestFile
 from tritonsmith.lab.model import Verdict
 
 pytestmark = pytest.mark.unit
@@ -35,9 +35,9 @@ def made(make: Callable[[str], Made]) -> Made:
 def test_a_path_in_the_clone_is_a_test_of_each_commit(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     head = made.git("rev-parse", "HEAD")
     for text in (LIT, str(made.path / LIT)):
-        assert checkout_test.parse(text, made.path, head) == TestFile(LIT, lit=True, of_commit=True)
+        assert program_tests.parse(text, made.path, head) == TestFile(LIT, lit=True, of_commit=True)
     monkeypatch.chdir(made.path / "python")
-    assert checkout_test.parse("test/unit/test_x.py::test_a", made.path, head) == TestFile(
+    assert program_tests.parse("test/unit/test_x.py::test_a", made.path, head) == TestFile(
         PYTEST, "test_a", of_commit=True
     )
 
@@ -48,7 +48,7 @@ def test_a_file_elsewhere_is_the_very_file(
     head = made.git("rev-parse", "HEAD")
     (tmp_path / "mine.mlir").write_text("// RUN: x")
     monkeypatch.chdir(tmp_path)
-    found = checkout_test.parse("mine.mlir", made.path, head)
+    found = program_tests.parse("mine.mlir", made.path, head)
     assert found == TestFile(str(tmp_path / "mine.mlir"), lit=True)
     assert found.needed == ("test",)  # the configuration of the commit's own
 
@@ -56,12 +56,12 @@ def test_a_file_elsewhere_is_the_very_file(
 def test_what_cannot_be_tested_is_refused(made: Made) -> None:
     head = made.git("rev-parse", "HEAD")
     with pytest.raises(UsageError, match="no such file on disk, or at the bad end"):
-        checkout_test.parse("test/none.mlir", made.path, head)
+        program_tests.parse("test/none.mlir", made.path, head)
     with pytest.raises(UsageError, match="only lit tests below test/"):
-        checkout_test.parse("third_party/amd/test/a.mlir", made.path, head)
+        program_tests.parse("third_party/amd/test/a.mlir", made.path, head)
     with pytest.raises(UsageError, match="a lit test cannot run on a release"):
-        checkout_test.parse(str(made.path / LIT), None, "")
-    assert checkout_test.parse(str(made.path / PYTEST), None, "") == TestFile(str(made.path / PYTEST))
+        program_tests.parse(str(made.path / LIT), None, "")
+    assert program_tests.parse(str(made.path / PYTEST), None, "") == TestFile(str(made.path / PYTEST))
 
 
 def spec(label: str) -> Triton:

@@ -21,8 +21,7 @@ from tritonsmith.facts.llvm_history import LlvmHistory
 from tritonsmith.facts.triton_history import TritonCommit
 from tritonsmith.lab import experiment
 from tritonsmith.lab.bisect import llvm_range
-from tritonsmith.lab.bisect.kernels import LlcBuilds
-from tritonsmith.lab.bisect.llvm_range import LLC, OPT, LlvmBisect, LlvmRange
+from tritonsmith.lab.bisect.llvm_range import LLC, OPT, LlcBuilds, LlvmBisect, LlvmRange
 from tritonsmith.lab.bisect.search import LlvmState
 from tritonsmith.lab.bisect.session import BisectQuestion, BisectSession
 from tritonsmith.lab.journal import Journal
@@ -44,7 +43,7 @@ def ranged(made: Made, by_pass: str = "") -> LlvmRange:
     """Between the first commit of a clone and its last one."""
     old, new = (made.git("rev-parse", name) for name in ("first", "HEAD"))
     commits = bumped(old, new)
-    found = llvm_range.of(commits, commits[-1], "nvidia", made.path, by_pass)
+    found = llvm_range.range_of(commits, commits[-1], "nvidia", made.path, by_pass)
     assert found
     return found
 
@@ -62,7 +61,7 @@ def llvm(make: Callable[[str], Made]) -> Made:
 
 def test_without_a_clone_there_is_the_comparison_and_what_to_give() -> None:
     commits = bumped("a" * 40, "b" * 40)
-    found = llvm_range.of(commits, commits[-1], "nvidia", None)
+    found = llvm_range.range_of(commits, commits[-1], "nvidia", None)
     assert found
     url, more = found.lines()
     assert url.endswith(f"https://github.com/llvm/llvm-project/compare/{'a' * 40}...{'b' * 40}")
@@ -72,9 +71,9 @@ def test_without_a_clone_there_is_the_comparison_and_what_to_give() -> None:
 
 def test_a_commit_that_moves_no_pin_has_no_range() -> None:
     commits = bumped("a" * 40, "b" * 40)
-    assert llvm_range.of(commits, commits[1], "nvidia", None) is None
+    assert llvm_range.range_of(commits, commits[1], "nvidia", None) is None
     unpinned = bumped("", "b" * 40)
-    assert llvm_range.of(unpinned, unpinned[-1], "nvidia", None) is None
+    assert llvm_range.range_of(unpinned, unpinned[-1], "nvidia", None) is None
 
 
 def test_a_clone_counts_them_and_names_those_of_the_code_generator(llvm: Made) -> None:
@@ -107,7 +106,7 @@ def test_a_pass_of_triton_does_not(llvm: Made) -> None:
 
 def test_a_clone_without_the_pins_says_which_it_lacks(llvm: Made) -> None:
     commits = bumped("a" * 40, "b" * 40)
-    found = llvm_range.of(commits, commits[-1], "nvidia", llvm.path)
+    found = llvm_range.range_of(commits, commits[-1], "nvidia", llvm.path)
     assert found
     assert "has no aaaaaaaaaaaa" in found.note
     assert f"git fetch https://github.com/llvm/llvm-project {'a' * 40}" in found.note
@@ -116,7 +115,7 @@ def test_a_clone_without_the_pins_says_which_it_lacks(llvm: Made) -> None:
 
 def test_a_folder_that_is_no_clone_has_no_commits(tmp_path: Path) -> None:
     commits = bumped("a" * 40, "b" * 40)
-    found = llvm_range.of(commits, commits[-1], "amd", tmp_path)
+    found = llvm_range.range_of(commits, commits[-1], "amd", tmp_path)
     assert found
     assert found.history is None
     assert "not listed" in found.note

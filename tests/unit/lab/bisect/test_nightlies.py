@@ -37,7 +37,7 @@ def page(tmp_path: Path) -> str:
 
 def test_nightlies_that_fit_this_python_are_found(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("packaging.tags.platform_tags", lambda: iter(["linux_x86_64"]))
-    found = {wheel.label: wheel for wheel in history.read(page)}
+    found = {wheel.label: wheel for wheel in history.read_nightlies(page)}
     assert {label: wheel.commit for label, wheel in found.items()} == {
         "3.5.0+git12345678": "12345678",
         "3.6.0.dev20251103+git0badcafe": "0badcafe",
@@ -48,7 +48,7 @@ def test_nightlies_that_fit_this_python_are_found(page: str, monkeypatch: pytest
 
 
 def test_dates_order_what_names_them(page: str) -> None:
-    found = history.by_date(history.read(page), "3.5.0", "3.6.0")
+    found = history.by_date(history.read_nightlies(page), "3.5.0", "3.6.0")
     assert [wheel.commit for wheel in found] == ["feedf00d", "0badcafe"]
 
 
@@ -66,12 +66,12 @@ def test_history_orders_commits_and_leaves_out_what_it_lacks() -> None:
 
 def test_what_is_no_index_of_nightlies_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--nightlies is not a URL"):
-        history.read("nightly.html")
+        history.read_nightlies("nightly.html")
     with pytest.raises(DownloadError):
-        history.read((tmp_path / "none.html").as_uri())
+        history.read_nightlies((tmp_path / "none.html").as_uri())
     (tmp_path / "empty.html").write_text("<a href='triton-3.5.0-py3-none-any.whl'>")
     with pytest.raises(UsageError, match="no nightly of Triton"):
-        history.read((tmp_path / "empty.html").as_uri())
+        history.read_nightlies((tmp_path / "empty.html").as_uri())
 
 
 def _clone(folder: Path) -> tuple[Path, list[str]]:
@@ -103,7 +103,7 @@ def test_which_nightlies_have_a_commit(tmp_path: Path) -> None:
     }
     assert told == {commit[:8]: said for commit, said in expected.items()}
     assert [one.wheel.commit for one in found if one.time] == [one[:8] for one in (old, middle, new, side)]
-    first = history.first(found)
+    first = history.first_with(found)
     assert first
     assert first.wheel.commit == middle[:8]
     with pytest.raises(FactError, match="no commit deadbeef"):
@@ -114,4 +114,4 @@ def test_without_a_clone_only_a_name_tells() -> None:
     wheels = [Triton(f"3.5.0+git{one * 8}", commit=one * 8) for one in "12"]
     found = history.standings(wheels, "1" * 40, None)
     assert [str(one.standing) for one in found] == ["built from it", "unknown"]
-    assert history.first(history.standings(wheels, "3" * 8, None)) is None
+    assert history.first_with(history.standings(wheels, "3" * 8, None)) is None

@@ -187,7 +187,7 @@ def test_a_fix_is_not_searched_where_the_clone_lacks_its_branch(
     made.made.git("branch", "--force", "release/3.6.x", point)
     made.made.git("tag", "--delete", "v3.6.0")
     known = {point: Observation(Verdict.BAD)}
-    found = history.between("3.6.0", "3.7.0", made.made.path, known)
+    found = history.commit_range("3.6.0", "3.7.0", made.made.path, known)
     assert (found.first, found.last, found.fix) == (point, made.commits["point 3.7"], False)
 
 
@@ -201,11 +201,11 @@ def test_a_release_that_the_clone_lacks_is_an_error(branches: Callable[[str], Br
     made = branches("pick 3.7.1")
     made.made.git("tag", "--delete", "v3.7.0")
     with pytest.raises(FactError, match=r"neither a tag nor a branch of release 3\.7\.0"):
-        history.between("3.7.0", "3.7.1", made.made.path, {})
+        history.commit_range("3.7.0", "3.7.1", made.made.path, {})
     made.made.git("tag", "--delete", "v3.7.1")
     point, tip = made.commits["point 3.7"], made.commits["version 3.7.1"]
     known = {point: Observation(Verdict.GOOD)}
-    found = history.between("3.6.0", "3.7.1", made.made.path, known)
+    found = history.commit_range("3.6.0", "3.7.1", made.made.path, known)
     assert (found.first, found.last, found.picked) == (point, tip, True)  # the end of its branch
 
 
@@ -213,7 +213,7 @@ def test_nightlies_are_tested_in_the_order_of_history(
     branches: Callable[[str], Branches], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = branches("main 2")
-    monkeypatch.setattr(history, "install", lambda _: "")
+    monkeypatch.setattr(history, "install_nightly", lambda _: "")
     names = {name: f"3.6.0+git{made.commits[name][:8]}" for name in ("main 1", "point 3.7", "main 3")}
     links = "".join(f'<a href="triton-{name}-py3-none-any.whl">x</a>' for name in names.values())
     page = tmp_path / "triton" / "index.html"

@@ -13,15 +13,14 @@ from tests.unit.lab.compare.making import manifest, point
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError
 from tritonsmith.lab import experiment, journal
-from tritonsmith.lab.blame import mixtures, verdict
+from tritonsmith.lab.blame import mixtures
 from tritonsmith.lab.blame.llc import Llc
 from tritonsmith.lab.blame.mixtures import MixedFigures, MixtureTests
-from tritonsmith.lab.blame.pipeline import BlameSide, MixedPipeline
-from tritonsmith.lab.blame.verdict import Choice, Figures
+from tritonsmith.lab.blame.pipeline import BlameSide, Choice, Figures, MixedPipeline, components_of, groups_of
 from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Verdict
 
-PARTS = verdict.of("cuda", ("ttir", "ttgir", "llir", "ptx"))
+PARTS = components_of("cuda", ("ttir", "ttgir", "llir", "ptx"))
 ASSEMBLERS = [("12.8.93", Path("/a/ptxas")), ("13.0.88", Path("/b/ptxas"))]
 LLC = Llc(Path("/usr/bin/llc"), "19.1.7")
 
@@ -92,7 +91,7 @@ def run(mixed: Counted, notes: Journal) -> MixedFigures:
 def test_every_group_is_changed_in_both_directions(tmp_path: Path) -> None:
     figures = run(pipeline(tmp_path), Journal())
     assert figures.replayed == ({"spills": 0}, {"spills": 100})
-    assert [flip.group for flip in figures.flips] == list(verdict.groups(PARTS))
+    assert [flip.group for flip in figures.flips] == list(groups_of(PARTS))
     alone = {flip.group.names: (flip.in_a, flip.in_b) for flip in figures.flips}
     assert alone["ttgir",] == ("A cannot make ttgir of this ttir: no such operation", {"spills": 0})
     assert alone["ptxas",] == ({"spills": 0}, {"spills": 100})

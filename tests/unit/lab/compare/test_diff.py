@@ -184,7 +184,7 @@ def test_the_change_of_occupancy_is_that_of_the_exact_values(tmp_path: Path) -> 
 
 def test_violations_are_named(sides: Comparison) -> None:
     judgement = thresholds.check(sides, thresholds.parse("registers>+5%"))
-    assert list(report.lines(judgement.violations)) == [
+    assert list(report.violation_lines(judgement.violations)) == [
         "k cuda-90-32: registers: A 40, B 50; limit registers>+5%",
         "k cuda-80-32: compiles in A but not in B: failed: k.py:3: no such thing",
     ]

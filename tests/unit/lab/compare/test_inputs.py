@@ -14,8 +14,8 @@ from tritonsmith.lab.compare import two_sides
 def test_output_folders_are_found_below_a_folder(tmp_path: Path) -> None:
     written(tmp_path / "two" / "b", [point()])
     written(tmp_path / "two" / "a", [point()])
-    assert [one.folder.name for one in two_sides.read(tmp_path / "two")] == ["a", "b"]
-    assert [one.folder for one in two_sides.read(tmp_path / "two" / "b")] == [tmp_path / "two" / "b"]
+    assert [one.folder.name for one in two_sides.read_folders(tmp_path / "two")] == ["a", "b"]
+    assert [one.folder for one in two_sides.read_folders(tmp_path / "two" / "b")] == [tmp_path / "two" / "b"]
     (tmp_path / "none").mkdir()
     with pytest.raises(FactError, match="no compiled kernel"):
-        two_sides.read(tmp_path / "none")
+        two_sides.read_folders(tmp_path / "none")

@@ -51,11 +51,11 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def listed(path: Path, options: Mapping[str, Any] | None = None) -> tuple[ComparedKernel, ...]:
     """The kernels of a list, with flags."""
     flags = CompileRequest(Path(), "", "", H100, options or {})
-    return two_sides.listed(kernel_list.read(path), path, flags)
+    return two_sides.listed_kernels(kernel_list.read(path), path, flags)
 
 
 def test_both_sides_compile_into_folders_of_one_name(file: Path, tmp_path: Path) -> None:
-    kernels = two_sides.one(CompileRequest(file, "", "*fp32", H100))
+    kernels = two_sides.single_kernel(CompileRequest(file, "", "*fp32", H100))
     sides = Triton("3.4.0", version="3.4.0"), Triton("wheel", env="wheel")
     found = two_sides.prepare(*sides, kernels, tmp_path / "o")
     assert [job.out for job in found.jobs] == [tmp_path / "o" / "a" / "add", tmp_path / "o" / "b" / "add"]
@@ -64,7 +64,7 @@ def test_both_sides_compile_into_folders_of_one_name(file: Path, tmp_path: Path)
 
 
 def test_a_side_that_is_a_folder_compiles_nothing(file: Path, tmp_path: Path) -> None:
-    kernels = two_sides.one(CompileRequest(file, "", "*fp32", H100))
+    kernels = two_sides.single_kernel(CompileRequest(file, "", "*fp32", H100))
     found = two_sides.prepare(Triton("out", folder=tmp_path), Triton("wheel", env="wheel"), kernels, None)
     assert found.jobs_a == ()
     assert len(found.jobs_b) == 1
@@ -106,7 +106,7 @@ def test_a_list_with_nothing_for_a_side(file: Path) -> None:
 
 
 def test_a_file_where_the_folder_goes_is_said_before_anything_is_compiled(file: Path) -> None:
-    kernels = two_sides.one(CompileRequest(file, "", "*fp32", H100))
+    kernels = two_sides.single_kernel(CompileRequest(file, "", "*fp32", H100))
     sides = Triton("3.4.0", version="3.4.0"), Triton("wheel", env="wheel")
     for out in (file, file / "below"):
         with pytest.raises(UsageError, match="the output folder is a file") as caught:
@@ -115,7 +115,7 @@ def test_a_file_where_the_folder_goes_is_said_before_anything_is_compiled(file: 
 
 
 def test_what_contradicts_itself(file: Path, tmp_path: Path) -> None:
-    kernels = two_sides.one(CompileRequest(file, "", "*fp32", H100))
+    kernels = two_sides.single_kernel(CompileRequest(file, "", "*fp32", H100))
     folder, other = Triton("out", folder=tmp_path), Triton("3.4.0", version="3.4.0")
     with pytest.raises(UsageError, match="a kernel cannot be given"):
         two_sides.prepare(folder, folder, kernels, None)
@@ -124,11 +124,11 @@ def test_what_contradicts_itself(file: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"'3\.4\.0' and '3\.4\.0'"):
         two_sides.prepare(other, other, (), None)
     with pytest.raises(SmithError, match="no such file"):
-        two_sides.one(CompileRequest(file.with_name("kk.py"), "", "*fp32", H100))
+        two_sides.single_kernel(CompileRequest(file.with_name("kk.py"), "", "*fp32", H100))
 
 
 def test_only_a_folder_of_the_workspace_is_removed(file: Path, tmp_path: Path) -> None:
-    kernels = two_sides.one(CompileRequest(file, "", "*fp32", H100))
+    kernels = two_sides.single_kernel(CompileRequest(file, "", "*fp32", H100))
     sides = Triton("3.4.0", version="3.4.0"), Triton("3.9.0", version="3.9.0")
     own, users = (two_sides.prepare(*sides, kernels, place) for place in (None, tmp_path / "o"))
     assert f"rm -rf -- {own.out}" in two_sides.plan(own, "wheel").shell()
@@ -144,7 +144,7 @@ def compiled_sides(tmp_path: Path) -> tuple[ComparisonInputs, Path, Path]:
     text = "".join(f'[[kernel]]\nfile = "{name}.py"\nsignature = "*fp32,64"\n' for name in ("one", "two"))
     (tmp_path / "kernels.toml").write_text(text)
     a, b = (tritons.parse(str(python)) for python in (old, new))
-    kernels = two_sides.listed(
+    kernels = two_sides.listed_kernels(
         kernel_list.read(tmp_path / "kernels.toml"), tmp_path / "k.toml", CompileRequest(Path(), "", "", H100)
     )
     return two_sides.prepare(a, b, kernels, tmp_path / "out"), old, new
@@ -220,7 +220,7 @@ def two_vendors(compiled_sides: tuple[ComparisonInputs, Path, Path], tmp_path: P
     """A kernel by two Tritons, for two targets of NVIDIA and two of AMD."""
     _, old, new = compiled_sides
     a, b = tritons.parse(f"{old},cuda:80,cuda:90"), tritons.parse(f"{new},gfx90a,gfx942")
-    kernels = two_sides.one(CompileRequest(tmp_path / "one.py", "", "*fp32,64", H100))
+    kernels = two_sides.single_kernel(CompileRequest(tmp_path / "one.py", "", "*fp32,64", H100))
     return two_sides.prepare(a, b, kernels, tmp_path / "vendors")
 
 
@@ -256,7 +256,7 @@ def test_compiled_kernels_are_a_baseline_that_is_left_as_it_is(
     execute(sides)
     before = {path: path.read_bytes() for path in (tmp_path / "out" / "a").rglob("*") if path.is_file()}
     given = Triton("a", folder=tmp_path / "out" / "a")
-    kernels = two_sides.one(CompileRequest(tmp_path / "one.py", "", "*fp32,64", H100))
+    kernels = two_sides.single_kernel(CompileRequest(tmp_path / "one.py", "", "*fp32,64", H100))
     comparison, journal = execute(two_sides.prepare(given, sides.b, kernels, None))
     assert [pair.pair.kernel for pair in comparison.compared] == ["one"]
     assert len(compiler.compiled(old)) == 2

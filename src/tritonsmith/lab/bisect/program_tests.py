@@ -1,9 +1,4 @@
-"""`--test`: a test of Triton's own, or one like it, run by lit or pytest for each Triton.
-
-Each commit has its own version of a test in the clone; any other file is the same for all.
-
-A user's command, by the interpreter of each Triton, and programs that several Tritons run at once.
-"""
+"""Tests of Tritons by programs: a user's command, or a test of Triton's own, run by lit or pytest."""
 
 from __future__ import annotations
 
@@ -42,6 +37,11 @@ from tritonsmith.lab.bisect.candidates import Observations
 from tritonsmith.lab.model import Observation, Verdict
 
 T = TypeVar("T")
+Failures = dict[str, str]  # name of a test to how it fails
+
+_FOR_PYTEST = ("python/test", "python/conftest.py", "python/pytest.ini", "pytest.ini")
+_CHECK = re.compile(r"^.*?:\d+:\d+: error: (?P<text>\S+: .*)\n(?P<line>.*)$", re.MULTILINE)  # FileCheck's
+_QUOTE = re.compile(r"^# \| ?", re.MULTILINE)  # before each line that a program has printed
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,7 @@ class CommandTests:
         code, log, last = command.run_cold(self.argv, python, self.cwd, scratch)
         seconds = time.monotonic() - began
         figures = f"exit code {code}" + (f": {last}" if last else "")
+        # As for `git bisect run`, a signal or an exit code of 128 and above is no verdict.
         if code < 0 or code >= questions.ABORT:
             raise StepError(f"the command ended the bisect: exit code {code}", where=log, why=last or None)
         why = f"the command skips it: exit code {questions.SKIP}"
@@ -137,23 +138,16 @@ def _install(triton: Triton) -> None:
 
 
 def _tested(test: Callable[[Triton], T], triton: Triton) -> T | SmithError:
-    """One result, or an error that can be sent back."""
+    """Return a result, or an error that can be sent back."""
     try:
         return test(triton)
     except SmithError as error:
         return run.plain(error)
 
 
-Failures = dict[str, str]  # name of a test to how it fails
-
-_FOR_PYTEST = ("python/test", "python/conftest.py", "python/pytest.ini", "pytest.ini")
-_CHECK = re.compile(r"^.*?:\d+:\d+: error: (?P<text>\S+: .*)\n(?P<line>.*)$", re.MULTILINE)  # FileCheck's
-_QUOTE = re.compile(r"^# \| ?", re.MULTILINE)  # before each line that a program has printed
-
-
 @dataclass(frozen=True)
 class TestFile:
-    """A test.
+    """A file of tests, or one test in it.
 
     Attributes:
         path: in the checkout, or absolute.
@@ -178,7 +172,7 @@ class TestFile:
 
 
 def parse(text: str, clone: Path | None, commit: str) -> TestFile:
-    """The test of `FILE` or `FILE::NAME`.
+    """Return the test that `FILE` or `FILE::NAME` names.
 
     Args:
         text: as it was given.
@@ -191,6 +185,7 @@ def parse(text: str, clone: Path | None, commit: str) -> TestFile:
     head, _, name = text.partition("::")
     file = Path(head).expanduser()
     inside = _inside(file, clone) if clone and commit else ""
+    # Each commit has its own version of a test in the clone; any other file is the same for all.
     if clone and inside:
         with git_history.opened(clone) as repository:
             content = git_history.text_at(repository, commit, inside)
@@ -214,7 +209,7 @@ def parse(text: str, clone: Path | None, commit: str) -> TestFile:
 
 
 def _inside(file: Path, clone: Path) -> str:
-    """The path of a file in Triton; empty for one that is elsewhere."""
+    """Return the path of a file in Triton; empty for one that is elsewhere."""
     if file.resolve().is_relative_to(clone.resolve()):
         return file.resolve().relative_to(clone.resolve()).as_posix()
     return "" if file.is_absolute() or file.exists() else file.as_posix()
@@ -241,7 +236,7 @@ class TestRun:
 
 @dataclass
 class CheckoutTests:
-    """Bad where a test fails as it fails at the bad end, and not at the good one.
+    """Tests that are bad where a test fails as at the bad end, and not as at the good one.
 
     Attributes:
         file: the test.
@@ -263,10 +258,11 @@ class CheckoutTests:
     _known: dict[str, TestRun] = field(default_factory=dict)
 
     def outcomes(self, tritons: Sequence[Triton]) -> Observations:
-        """Run pytest for several Tritons at once; lit one by one: commits of one build share its folder."""
+        """Run pytest for several Tritons at once, and lit for one after another."""
+        # Commits of one build share the folder in which lit writes.
         jobs = 1 if self.file.lit else min(self.jobs, len(tritons))
         if jobs > 1 and not self.scheduler:
-            needed_packages()
+            needed_packages()  # if pytest is missing, say so before any process begins
         run, scheduler = partial(_run, self.file, self.scratch), "" if self.file.lit else self.scheduler
         with closing(results(run, tritons, scheduler, jobs)) as runs:
             for triton, mine in runs:
@@ -290,6 +286,7 @@ class CheckoutTests:
         searched = dict(bad.failures.items() - good.failures.items()) or bad.failures
         if searched.items() & mine.failures.items():
             return Observation(Verdict.BAD, mine.figures, seconds=seconds)
+        # The same test with another message: it may be the same fault or another one that hides it.
         if searched.keys() & mine.failures.keys():
             return Observation(Verdict.SKIP, mine.figures, "it fails in another way", seconds)
         return Observation(Verdict.GOOD, mine.figures, seconds=seconds)
@@ -338,7 +335,8 @@ def _by_lit(file: TestFile, python: Path, scratch: Path) -> TestRun:
 
 
 def _alone(file: TestFile, suite: Path, scratch: Path) -> Path:
-    """The path of a test in a suite of its own, with the commit's configuration."""
+    """Return the path of a test in a suite of its own, with the commit's configuration."""
+    # Lit takes the configuration from the folders above a test, and a user's file has none there.
     here = scratch / "suite"
     files.make_folder(here)
     text = (

@@ -14,8 +14,8 @@ from tritonsmith.build.suites import command
 from tritonsmith.compiler import tritons
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import StepError, UsageError
-from tritonsmith.lab.bisect import checkout_test
-from tritonsmith.lab.bisect.checkout_test import CheckoutTests, CommandTests, TestFile
+from tritonsmith.lab.bisect import program_tests
+from tritonsmith.lab.bisect.program_tests import CheckoutTests, CommandTests, TestFile
 from tritonsmith.lab.model import Observation, Verdict
 
 pytestmark = pytest.mark.unit
@@ -85,11 +85,11 @@ def test_each_test_of_a_triton_compiles_anew_and_leaves_no_cache(
 
 def test_a_pythonpath_with_a_triton_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    checkout_test.check()
+    program_tests.check()
     (tmp_path / "triton").mkdir()
     (tmp_path / "triton" / "__init__.py").touch()
     with pytest.raises(UsageError, match="PYTHONPATH contains a Triton"):
-        checkout_test.check()
+        program_tests.check()
 
 
 MEET = """

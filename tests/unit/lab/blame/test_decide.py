@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from tritonsmith.lab.blame import verdict
-from tritonsmith.lab.blame.verdict import BlameComponent, BlameFinding, Figures, Flip
+from tritonsmith.lab.blame import mixtures, pipeline
+from tritonsmith.lab.blame.mixtures import BlameFinding, Flip
+from tritonsmith.lab.blame.pipeline import BlameComponent, Figures
 
-CUDA = verdict.of("cuda", ("ttir", "ttgir", "llir", "ptx", "cubin"))
+CUDA = pipeline.components_of("cuda", ("ttir", "ttgir", "llir", "ptx", "cubin"))
 NONE = frozenset[str]()
 Rule = Callable[[frozenset[str]], int | str]  # the components of B to the spills, or why there are none
 
@@ -34,10 +35,10 @@ def decided(
             figures(rule(frozenset(group.names))),
             figures(rule(names - frozenset(group.names))),
         )
-        for group in verdict.groups(every)
+        for group in pipeline.groups_of(every)
     ]
     really = last if end is None else {"spills": end}
-    return verdict.decide("spills", (first, really), (first, last), flips)
+    return mixtures.decide("spills", (first, really), (first, last), flips)
 
 
 def figures(spills: int | str) -> Figures | str:
@@ -137,25 +138,25 @@ def test_what_a_replay_does_not_repeat_is_not_blamed_on_anyone() -> None:
 
 @pytest.mark.parametrize("ends", [({"spills": None}, {"spills": 4}), ({"spills": 4}, {"spills": None})])
 def test_an_unknown_value_is_not_decided(ends: tuple[Figures, Figures]) -> None:
-    found = verdict.decide("spills", ends, ends, [])
+    found = mixtures.decide("spills", ends, ends, [])
     assert found
     assert not found.decided
 
 
 def test_an_unknown_value_on_both_sides_is_no_equality() -> None:
     ends: Mapping[str, None] = {"spills": None}
-    found = verdict.decide("spills", (ends, ends), (ends, ends), [])
+    found = mixtures.decide("spills", (ends, ends), (ends, ends), [])
     assert found
     assert not found.decided
 
 
 def test_partitions_have_each_component_once() -> None:
-    for backend, stages in verdict.TEXTS.items():
-        every = verdict.of(backend, stages)
-        for parts in verdict.partitions(every):
+    for backend, stages in pipeline.TEXTS.items():
+        every = pipeline.components_of(backend, stages)
+        for parts in pipeline.partitions(every):
             assert [one for group in parts for one in group.parts] == list(every)
 
 
 def test_a_pipeline_without_ttir_has_no_such_component() -> None:
-    every = verdict.of("cuda", ("ttgir", "llir", "ptx", "cubin"))
+    every = pipeline.components_of("cuda", ("ttgir", "llir", "ptx", "cubin"))
     assert [part.name for part in every] == ["ttgir", "llir", "ptx", "flags", "ptxas"]

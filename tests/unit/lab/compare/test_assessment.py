@@ -12,11 +12,11 @@ from tests.unit.lab.compare.test_thresholds import AMD, NVIDIA, pair
 from tritonsmith.compiler.manifest import Status
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import FactError, UsageError
+from tritonsmith.lab.compare import rehearsal
 from tritonsmith.lab.compare.matching import Compared, Comparison
+from tritonsmith.lab.compare.rehearsal import Assessment
 from tritonsmith.lab.compare.thresholds import COMPILES, LAUNCHES
 from tritonsmith.lab.metrics import Measured
-from tritonsmith.lab.rehearse import rehearsal
-from tritonsmith.lab.rehearse.rehearsal import Assessment
 
 
 def one(kernel: str, a: Measured, b: Measured, target: str = "cuda:90:32") -> Compared:
@@ -30,7 +30,7 @@ def other(kernel: str, a: Status, b: Status) -> Compared:
 
 
 def verdict(*compared: Compared, fail_on: str | None = None) -> Assessment:
-    return rehearsal.check(Comparison("3.6.0", "3.9.0", compared), rehearsal.rehearsal_limits(fail_on))
+    return rehearsal.check(Comparison("3.6.0", "3.9.0", compared), rehearsal.parse_limits(fail_on))
 
 
 SAME = one("same", NVIDIA, NVIDIA)
@@ -112,7 +112,7 @@ def test_terms_of_the_user_take_the_place_of_the_usual() -> None:
     (found,) = verdict(worse, fail_on="registers>+0").findings
     assert (found.finding, found.limit, found.a, found.b) == ("breaks a limit", "registers>+0", 100, 101)
     with pytest.raises(UsageError, match="no metric 'register'"):
-        rehearsal.rehearsal_limits("register>+0")
+        rehearsal.parse_limits("register>+0")
     made = verdict(SAME, fail_on="matrix core<=-100%")
     assert made.unchecked == ("matrix core",)
     assert made.words == "not sure: no kernel has matrix core"

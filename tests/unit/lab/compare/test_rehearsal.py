@@ -21,9 +21,9 @@ from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, LockedError, UsageError
 from tritonsmith.lab.batch import kept
 from tritonsmith.lab.batch.run import BatchOptions
+from tritonsmith.lab.compare import rehearsal
+from tritonsmith.lab.compare.rehearsal import RehearsalResult, UpgradeRehearsal
 from tritonsmith.lab.experiment import Rules
-from tritonsmith.lab.rehearse import rehearsal
-from tritonsmith.lab.rehearse.rehearsal import RehearsalResult, UpgradeRehearsal
 
 LIST = """
 [[kernel]]
@@ -76,7 +76,7 @@ def prepared(listed: Path, pythons: tuple[Path, Path]) -> Prepare:
 
 def run(wanted: UpgradeRehearsal) -> RehearsalResult:
     options = BatchOptions(count=2, env="", resume=True, silent=True)
-    result, _ = rehearsal.execute(wanted, rehearsal.rehearsal_limits(None), options, Rules())
+    result, _ = rehearsal.execute(wanted, rehearsal.parse_limits(None), options, Rules())
     return result
 
 

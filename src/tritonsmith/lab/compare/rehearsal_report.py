@@ -11,16 +11,14 @@ from typing import Any
 from rich.text import Text
 
 from tritonsmith.compiler.resources.measure import Value
-from tritonsmith.core.envs import workspace
-from tritonsmith.core.errors import SmithError, UsageError
-from tritonsmith.core.plan import files
+from tritonsmith.core.errors import UsageError
 from tritonsmith.core.text import counted
-from tritonsmith.core.ui import html_page, tables
+from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
 from tritonsmith.lab import metrics
+from tritonsmith.lab import report as pages
 from tritonsmith.lab.compare.matching import Compared, MetricChange
-from tritonsmith.lab.compare.thresholds import Threshold, Violation
-from tritonsmith.lab.rehearse.rehearsal import (
+from tritonsmith.lab.compare.rehearsal import (
     Assessment,
     RehearsalResult,
     UpgradeRehearsal,
@@ -29,6 +27,7 @@ from tritonsmith.lab.rehearse.rehearsal import (
     explain,
     spelled,
 )
+from tritonsmith.lab.compare.thresholds import Threshold, Violation
 
 _TEMPLATE = Path(__file__).with_name("rehearsal.html")
 _SUFFIX = ".html"
@@ -39,25 +38,25 @@ _OF_MESSAGE = 160  # characters of a compiler's message
 _FEW = 12  # findings whose commands are shown
 
 
-def blocks(result: RehearsalResult, answer: Assessment) -> Iterator[Text | Grid]:
+def blocks(result: RehearsalResult, assessment: Assessment) -> Iterator[Text | Grid]:
     """Yield what was compiled, the findings, and what remains unknown."""
     yield Text(
-        f"{result.comparison.a} -> {result.comparison.b}: {counted(answer.kernels, 'kernel')} by both, "
-        f"{counted(answer.points, 'compile')} each; per kernel and Triton: "
+        f"{result.comparison.a} -> {result.comparison.b}: {counted(assessment.kernels, 'kernel')} by both, "
+        f"{counted(assessment.points, 'compile')} each; per kernel and Triton: "
         f"{result.compiled} compiled now, {result.kept} kept"
     )
-    if answer.findings:
-        rows = [[row.kernel, row.target, row.finding, _short(explain(row))] for row in answer.findings]
+    if assessment.findings:
+        rows = [[row.kernel, row.target, row.finding, _short(explain(row))] for row in assessment.findings]
         yield tables.plain("findings, the worst first", ["kernel", "target", "finding", "what"], rows)
-    if answer.regressions:
-        rows = [[row.kernel, row.point, row.change] for row in answer.regressions]
+    if assessment.regressions:
+        rows = [[row.kernel, row.point, row.change] for row in assessment.regressions]
         yield tables.plain("worse, but within the limits", ["kernel", "point", "change"], rows)
-    if answer.neither:
-        rows = [[kernel, point, _short(message)] for kernel, point, message in answer.neither]
+    if assessment.neither:
+        rows = [[kernel, point, _short(message)] for kernel, point, message in assessment.neither]
         yield tables.plain("compile by neither", ["kernel", "point", "message"], rows)
     for lead, names in (
-        ("unknown values", [f"{kernel} {point}: {metric}" for kernel, point, metric in answer.unknown]),
-        ("newly compile", [f"{kernel} {point}" for kernel, point in answer.fixed]),
+        ("unknown values", [f"{kernel} {point}: {metric}" for kernel, point, metric in assessment.unknown]),
+        ("newly compile", [f"{kernel} {point}" for kernel, point in assessment.fixed]),
         ("excluded by the list for one of the Tritons", list(result.skipped)),
         ("whose code depends on stand-ins for missing modules (see the notes)", list(result.assumed)),
     ):
@@ -77,15 +76,15 @@ def as_json(
     rehearsal: UpgradeRehearsal,
     result: RehearsalResult,
     limits: Sequence[Threshold],
-    answer: Assessment,
+    assessment: Assessment,
 ) -> dict[str, Any]:
     """Return everything except the texts of the stages."""
     return {
         "schema": 1,
         "from": result.comparison.a,
         "to": result.comparison.b,
-        "verdict": answer.words,
-        "sure": not answer.doubts,
+        "verdict": assessment.words,
+        "sure": not assessment.doubts,
         "limits": [{"term": row.term.text, "finding": row.finding} for row in limits],
         "findings": [
             {
@@ -100,14 +99,14 @@ def as_json(
                 "search": culprit_command(row, rehearsal.file, rehearsal.a, rehearsal.b),
                 "differences": differences_command(row),
             }
-            for row in answer.findings
+            for row in assessment.findings
         ],
         "regressions": [
-            {"kernel": row.kernel, "point": row.point, "change": row.change} for row in answer.regressions
+            {"kernel": row.kernel, "point": row.point, "change": row.change} for row in assessment.regressions
         ],
-        "neither": [{"kernel": k, "point": p, "why": why} for k, p, why in answer.neither],
-        "unknown": [{"kernel": k, "point": p, "metric": metric} for k, p, metric in answer.unknown],
-        "fixed": [{"kernel": k, "point": p} for k, p in answer.fixed],
+        "neither": [{"kernel": k, "point": p, "why": why} for k, p, why in assessment.neither],
+        "unknown": [{"kernel": k, "point": p, "metric": metric} for k, p, metric in assessment.unknown],
+        "fixed": [{"kernel": k, "point": p} for k, p in assessment.fixed],
         "skipped": list(result.skipped),
         "assumed": list(result.assumed),
         "compiled": result.compiled,
@@ -177,7 +176,7 @@ def write_page(
     rehearsal: UpgradeRehearsal,
     result: RehearsalResult,
     limits: Sequence[Threshold],
-    answer: Assessment,
+    assessment: Assessment,
     path: Path,
 ) -> None:
     """Write the page.
@@ -185,7 +184,6 @@ def write_page(
     Raises:
         SmithError: the file cannot be written.
     """
-    workspace.default().claim()
     names = [*metrics.summary(), *_MORE]
     rows = [
         (pair.pair.kernel, pair.pair.point, [_number(pair, name) for name in names])
@@ -193,28 +191,29 @@ def write_page(
         if pair.measured
     ]
     changed = [row for row in rows if any(cell and cell.changed for cell in row[2])]
-    content = html_page.render(
+    pages.write_page(
         _TEMPLATE,
+        path,
         f"Triton {result.comparison.a} to {result.comparison.b}",
         counted=counted,
-        state="findings" if answer.findings else "unsure" if answer.doubts or answer.regressions else "clear",
-        answer=answer,
+        state="findings"
+        if assessment.findings
+        else "unsure"
+        if assessment.doubts or assessment.regressions
+        else "clear",
+        assessment=assessment,
         file=rehearsal.file,
-        findings=list(_findings(rehearsal, answer)),
+        findings=list(_findings(rehearsal, assessment)),
         names=names,
         changed=changed,
         unchanged=[row for row in rows if row not in changed],
         limits=limits,
         result=result,
     )
-    try:
-        files.write_atomically(path, content)
-    except OSError as error:
-        raise SmithError("cannot write the page", where=path, why=error.strerror) from error
 
 
-def _findings(rehearsal: UpgradeRehearsal, answer: Assessment) -> Iterator[dict[str, str]]:
-    for finding in answer.findings:
+def _findings(rehearsal: UpgradeRehearsal, assessment: Assessment) -> Iterator[dict[str, str]]:
+    for finding in assessment.findings:
         yield {
             "kernel": finding.kernel,
             "target": finding.target,
@@ -228,6 +227,7 @@ def _findings(rehearsal: UpgradeRehearsal, answer: Assessment) -> Iterator[dict[
 
 def _number(pair: Compared, name: str) -> NumberCell | None:
     """Return a metric of a pair; None if the second side's vendor has none."""
+    # By the names of the second side: the page is about the upgrade.
     backend = pair.backends[1]
     known, b = metrics.value_of(name, pair.b, backend)
     if not known:
