@@ -26,7 +26,7 @@ _GENERATED = "Python that the tool wrote from a tree that was parsed"
 _KNOWN = {
     "atlas/tablegen.py": _ANSWER,
     "lab/bisect/report.py": _RESULT,
-    "lab/bisect/kernels.py": _RESULT,
+    "lab/bisect/llvm_range.py": _RESULT,
     "build/cmake.py": _PACKAGE,
     "build/debug_library/abi_check.py": _RESULT,
     "build/debug_library/relink.py": _OWN,
