@@ -77,14 +77,14 @@ def test_a_commit_and_what_the_table_says_of_it(commit: str, history: History) -
 
 @pytest.mark.parametrize("commit", sorted(ON_MAIN))
 def test_every_pin_is_decided_if_the_clone_has_it(commit: str, history: History) -> None:
-    for one in releases_with.find(commit, source()).holdings:
+    for one in releases_with.find_releases(commit, source()).holdings:
         decided = one.standing.holds is not None
         assert decided is bool(one.pin and history.has(one.pin)), one
 
 
 def test_who_holds_the_pin_of_2_1(history: History) -> None:
     commit = "e6216047b8b0aef1fe8da6ca8667a3ad0a016411"
-    found = {(one.release, one.where): one for one in releases_with.find(commit, source()).holdings}
+    found = {(one.release, one.where): one for one in releases_with.find_releases(commit, source()).holdings}
     assert found["2.1.2", "cuda"].standing.relation == "at"
     newer = [
         one
@@ -99,7 +99,7 @@ def test_who_holds_the_pin_of_2_1(history: History) -> None:
 def test_a_cherry_pick_on_a_release_branch_is_found(history: History) -> None:
     if not history.has(PICKED) or not history.has(FIX):
         pytest.skip(f"{source()} lacks release/3.7.x")
-    found = {(one.release, one.where): one for one in releases_with.find(FIX, source()).holdings}
+    found = {(one.release, one.where): one for one in releases_with.find_releases(FIX, source()).holdings}
     for release in ("2.12.1", "2.13.0"):
         assert found[release, "cuda"].standing.relation == "cherry-picked"
         assert found[release, "cuda"].standing.why.startswith(f"as {PICKED[:10]}")

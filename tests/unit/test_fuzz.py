@@ -432,7 +432,7 @@ def test_reports_and_histories_of_the_doctor(tmp_path: Path) -> None:
             read = saved_report.read(report)
             text = saved_report.resolve(read, subject).env_file(read)
             assert set(tomllib.loads(text)) == {"triton", "python"}
-            snapshot.changes_table(snapshot.between(read.setup, setup), read.title, "now").as_json()
+            snapshot.changes_table(snapshot.changes_between(read.setup, setup), read.title, "now").as_json()
 
         refused(look, number=number)
         refused(history.answer_since, "last-good", subject, setup, number=number)

@@ -1,11 +1,9 @@
-"""The answer to "what is this": one shape for all kinds of things.
-
-Look up names of other versions, and removed ones: `configs/triton-names.toml`, from upstream's history.
-"""
+"""The answer to "what is this": one shape for all kinds of things, with their names in other versions."""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -19,7 +17,7 @@ from tritonsmith.atlas.source_files import Definition, Place, line_of
 from tritonsmith.core import configs, untrusted
 
 _CONFIG = "triton-names"
-_SURE = 0.85  # of the text stayed; below that another thing may have come instead
+_SURE = 0.85  # share of the text that stayed; below it, another thing may have taken its place
 _MARKS = {"#": "attribute", "!": "type"}
 
 
@@ -31,8 +29,8 @@ class Renaming:
         kind: `pass`, `op`, `type`, `attribute` or `dialect`.
         before: the older name.
         after: the newer one.
-        date: of the commit.
-        commit: of triton-lang/triton.
+        date: the date of the commit.
+        commit: the commit of triton-lang/triton.
         alike: the share of its text that stayed, where its record got another name, too.
         members: the members of a dialect at that time.
     """
@@ -52,9 +50,9 @@ class Removal:
 
     Attributes:
         kind: `pass`, `op`, `type`, `attribute` or `dialect`.
-        name: as MLIR prints it.
-        date: of the commit.
-        commit: of triton-lang/triton.
+        name: the name as MLIR prints it.
+        date: the date of the commit.
+        commit: the commit of triton-lang/triton.
         title: the first line of its message, with its pull request.
         release: the first release line without it; empty if there is none yet.
     """
@@ -88,24 +86,26 @@ def _members(row: Renaming) -> Iterator[Renaming]:
         yield Renaming(_MARKS.get(mark, "op"), before, after, row.date, row.commit)
 
 
-def of(kind: str, name: str) -> tuple[str, ...]:
+def other_names(kind: str, name: str) -> tuple[str, ...]:
     """Return other names of a thing, in words, oldest first."""
+    # A name may have been given to another thing later, so the chain is followed in the order of time:
+    # backwards for older names, forwards for newer ones.
     rows = [renaming for renaming in renamings() if renaming.kind == kind]
     older: list[str] = []
     known = name
     for renaming in reversed(rows):
         if renaming.after == known and renaming.before != name:
-            older.insert(0, f"{renaming.before} until {_source(renaming)}")
+            older.insert(0, f"{renaming.before} until {_commit_in_words(renaming)}")
             known = renaming.before
     newer, known = [], name
     for renaming in rows:
         if renaming.before == known and renaming.after != name:
-            newer.append(f"{renaming.after} since {_source(renaming)}")
+            newer.append(f"{renaming.after} since {_commit_in_words(renaming)}")
             known = renaming.after
     return (*older, *newer)
 
 
-def _source(renaming: Renaming) -> str:
+def _commit_in_words(renaming: Renaming) -> str:
     unsure = (
         f", if it is the same: {renaming.alike:.0%} of its definition stayed"
         if renaming.alike < _SURE
@@ -114,8 +114,10 @@ def _source(renaming: Renaming) -> str:
     return f"{renaming.date} ({renaming.commit}{unsure})"
 
 
-def names(thing: str) -> tuple[str, ...]:
+def names_over_time(thing: str) -> tuple[str, ...]:
     """Return all names, of any time, of the things that had or will have this name."""
+    # Both directions, transitively: the user may have the oldest or the newest of several names, and
+    # the checkout any of them.
     known = {thing}
     while more := {
         other
@@ -192,47 +194,49 @@ def explain(index: Index, entry: Entry) -> AtlasFacts:
         answer = _function(index, entry.what)
     else:
         answer = _OTHERS[entry.kind](index, entry)
-    answer.others = of(entry.kind, entry.name)
+    answer.others = other_names(entry.kind, entry.name)
     answer.changes = _changes(index, answer)
     return answer
 
 
 def _definition(index: Index, text: Definition) -> AtlasFacts:
-    one, why = index.exact(text)
-    answer = AtlasFacts(one.kind, one.name, one.summary, one.description)
-    answer.facts |= {"record": one.record, "C++ class": one.cpp}
-    answer.places["defined"] = (Place(one.file, one.line, one.record),)
+    # TableGen knows inherited fields and defaults; the text is what there is without an LLVM.
+    exact, why = index.exact(text)
+    answer = AtlasFacts(exact.kind, exact.name, exact.summary, exact.description)
+    answer.facts |= {"record": exact.record, "C++ class": exact.cpp}
+    answer.places["defined"] = (Place(exact.file, exact.line, exact.record),)
     if why:
         answer.notes.append(why)
     if text not in index.definitions:
+        # The sources of MLIR's C++ are not in the tree: only the calls of it are.
         answer.notes.append(f"MLIR's own: files are relative to {index.llvm}")
-        _calls(index, answer, one)
+        _calls(index, answer, exact)
         return answer
-    if one.kind == "pass":
-        _pass(index, answer, one)
+    if exact.kind == "pass":
+        _pass(index, answer, exact)
     else:
-        if one.dialect:
-            answer.facts["dialect"] = one.dialect
-        if one.has:
-            answer.facts["C++ adds"] = ", ".join(one.has)
-        if one.traits:
-            answer.facts["traits"] = ", ".join(one.traits)
+        if exact.dialect:
+            answer.facts["dialect"] = exact.dialect
+        if exact.has:
+            answer.facts["C++ adds"] = ", ".join(exact.has)
+        if exact.traits:
+            answer.facts["traits"] = ", ".join(exact.traits)
         answer.tables |= {
             name: [(operand, type_, "") for operand, type_ in rows]
-            for name, rows in (("arguments", one.arguments), ("results", one.results))
+            for name, rows in (("arguments", exact.arguments), ("results", exact.results))
             if rows
         }
-    if one.kind in ("op", "type", "attribute"):
-        _class(index, answer, one)
-    if one.kind == "dialect":
-        of = [other for other in index.definitions if other.dialect == one.record]
-        answer.tables["contains"] = [(other.name, other.kind, other.summary) for other in of]
+    if exact.kind in ("op", "type", "attribute"):
+        _class(index, answer, exact)
+    if exact.kind == "dialect":
+        members = [other for other in index.definitions if other.dialect == exact.record]
+        answer.tables["contains"] = [(other.name, other.kind, other.summary) for other in members]
     return answer
 
 
 def _pass(index: Index, answer: AtlasFacts, definition: Definition) -> None:
     implementation = mentions.implementation(index.tree, definition.record, definition.constructor)
-    answer.places["implemented"] = ()
+    answer.places["implemented"] = ()  # an empty section tells that nothing was found
     if implementation:
         answer.places["implemented"] = (Place(implementation.file, implementation.line, "runOnOperation"),)
         answer.facts["found by"] = implementation.found_by
@@ -250,14 +254,15 @@ def _pass(index: Index, answer: AtlasFacts, definition: Definition) -> None:
 def _calls(index: Index, answer: AtlasFacts, definition: Definition) -> None:
     if definition.kind != "pass":
         return
-    bound = mentions.of_pass(index.bindings, definition)
+    bound = mentions.bindings_of_pass(index.bindings, definition)
     answer.places["bound"] = tuple(binding.place for binding in bound)
     answer.places["called"] = tuple(
         call.in_words
         for binding in bound
-        for call in pipeline.of_binding(index.calls, binding, index.bindings)
+        for call in pipeline.calls_of_binding(index.calls, binding, index.bindings)
     )
     answer.places["called in C++"] = mentions.callers(index.tree, definition)
+    # A wheel has the backends' Python, but not the C++ that binds passes to names.
     if not index.has_sources and (calls := _called_by_name(index, definition)):
         answer.places.pop("called")
         answer.places["called, perhaps"] = calls
@@ -284,6 +289,8 @@ def _class(index: Index, answer: AtlasFacts, definition: Definition) -> None:
         builders = index.builders(definition.cpp)
         answer.places["built"] = tuple(binding.place for binding in builders)
         names = {binding.name for binding in builders}
+        # `builds` has the nearest builder first: a function that makes this op directly comes before
+        # one that makes it on the way to something else.
         from_ = [fn for fn in index.functions.values() if names.intersection(fn.builds)]
         answer.places["language"] = tuple(
             Place(fn.place.file, fn.place.line, fn.name)
@@ -293,7 +300,8 @@ def _class(index: Index, answer: AtlasFacts, definition: Definition) -> None:
         )
         word = definition.name
     else:
-        word = definition.name[1:]  # a test may give it an alias
+        # Without the mark: a test may give it an alias, "#blocked = #ttg.blocked<...>".
+        word = definition.name[1:]
     answer.places["tests"] = mentions.tests_of_word(index.tree, word, _LIT)
 
 
@@ -381,6 +389,8 @@ def _reads(index: Index, name: str) -> tuple[Place, ...]:
             continue
         for node in ast.walk(parsed):
             if isinstance(node, ast.Attribute) and node.attr == name and isinstance(node.ctx, ast.Load):
+                # By the object's name: no type says that it holds options, and `name` alone is a common
+                # attribute.
                 of = ast.unparse(node.value)
                 if of.rpartition(".")[2] in ("opt", "options", "opts", "metadata"):
                     places.append(Place(file, node.lineno, ast.unparse(node)))
@@ -388,8 +398,6 @@ def _reads(index: Index, name: str) -> tuple[Place, ...]:
 
 
 def _mentions(index: Index, name: str) -> tuple[Place, ...]:
-    import re  # noqa: PLC0415
-
     sign = re.compile(rf"\b{name}\b")
     return tuple(
         Place(file, line_of(text, match.start()))
@@ -399,7 +407,7 @@ def _mentions(index: Index, name: str) -> tuple[Place, ...]:
     )
 
 
-def _called(index: Index, entry: Entry) -> AtlasFacts:
+def _undefined_pass(index: Index, entry: Entry) -> AtlasFacts:
     """Return the answer for a pass that no file of the tree defines."""
     of_mlir = next((row for row in mlir_passes() if row.name == entry.name), None)
     module, _, short = (of_mlir.binding if of_mlir else entry.name).rpartition(".")
@@ -411,7 +419,7 @@ def _called(index: Index, entry: Entry) -> AtlasFacts:
     makers = (
         candidate
         for candidate in index.foreign
-        if candidate.kind == "pass" and mentions.of_pass(tuple(bound), candidate)
+        if candidate.kind == "pass" and mentions.bindings_of_pass(tuple(bound), candidate)
     )
     theirs = next(makers, None)
     answer = _definition(index, theirs) if theirs else AtlasFacts("pass", entry.name)
@@ -518,6 +526,7 @@ def _heading(file: str, text: str) -> str:
         for line in text.splitlines()[:60]
         if line.startswith(("//", "/*", " *"))
     ]
+    # MLIR's files begin with a banner and the licence; NVIDIA's and AMD's with the licence alone.
     good = [line for line in lines if line and "opyright" not in line and "icense" not in line]
     return good[0] if good and len(good) < len(lines) + 1 and " " in good[0] else ""
 
@@ -527,6 +536,7 @@ def _changes(index: Index, answer: AtlasFacts) -> tuple[mentions.LastChange, ...
     changes: list[mentions.LastChange] = []
     for section in ("defined", "implemented", "declared", "read", "printed"):
         for place in answer.places.get(section, ())[:1]:
+            # A pass changes anywhere in its file; a definition, in its own lines.
             end = 0 if section == "implemented" else _end(index, place)
             change = mentions.last_change(index.tree.root, place, end)
             if change and all(change.commit != other.commit for other in changes):
@@ -557,7 +567,7 @@ def places_of(entry: Entry) -> tuple[Place, ...]:
 
 
 _OTHERS: Mapping[str, Callable[[Index, Entry], AtlasFacts]] = {
-    "pass": _called,
+    "pass": _undefined_pass,
     "variable": _variable,
     "option": _switches,
     "cmake": _switches,

@@ -1,9 +1,7 @@
-"""`explain`: find the meaning of a word, and put the answer together.
+"""`explain`: find the meaning of a word, put the answer together, and show it.
 
 Besides words it explains a checkout's folders, the stages, and the way from a launch to the driver
 (`configs/source-map.toml`).
-
-Show an answer on the screen.
 """
 
 from __future__ import annotations
@@ -56,7 +54,9 @@ def explain(index: Index, thing: str, kind: str = "") -> AtlasFacts:
     """
     if kind and kind not in KINDS:
         raise UsageError(f"unknown kind {kind!r}", hints=did_you_mean(kind, KINDS))
-    meanings = (_mapped, _entry, _file, _renamed, _symbol, _removed, _printed)
+    # From the surest to the vaguest, and from fast to slow: a symbol is searched for in all of C++, and
+    # a message fits almost anything. A name that upstream removed may live on as a class.
+    meanings = (_mapped, _entry, _file, _renamed, _symbol, _upstream_removed, _printed)
     answers = (meaning(index, thing, kind) for meaning in meanings)
     answered = next((meant for meant in answers if meant), None)
     if answered is None:
@@ -88,7 +88,7 @@ def _file(index: Index, thing: str, kind: str) -> AtlasFacts | None:
 
 
 def _renamed(index: Index, thing: str, kind: str) -> AtlasFacts | None:
-    for other in answer.names(thing):
+    for other in answer.names_over_time(thing):
         if len(same := index.find(other, kind)) == 1:
             chosen = answer.explain(index, same[0])
             chosen.notes.insert(0, f"{thing} is called {other} in this checkout")
@@ -127,11 +127,12 @@ def listing(index: Index, what: str) -> list[AtlasFacts]:
             section = "called" if entry.kind == "pass" else "read"
             listed.places[section] = answer.places_of(entry)
         rows.append(listed)
-    return sorted(rows, key=lambda one: one.name)
+    return sorted(rows, key=lambda listed: listed.name)
 
 
 def _noted(index: Index, answer: AtlasFacts) -> AtlasFacts:
     if not index.has_sources:
+        # Nothing was found because nothing was there to search: an empty section would mislead.
         answer.notes.append(
             "no sources: this comes from the Python files of an installed Triton; "
             "C++ needs a checkout (--source)"
@@ -142,7 +143,7 @@ def _noted(index: Index, answer: AtlasFacts) -> AtlasFacts:
     return answer
 
 
-def _removed(index: Index, thing: str, kind: str) -> AtlasFacts | None:
+def _upstream_removed(index: Index, thing: str, kind: str) -> AtlasFacts | None:
     """Return upstream's history of a removed name; None if it was not removed."""
     row = answer.removed(thing, kind)
     if row is None:
@@ -150,7 +151,7 @@ def _removed(index: Index, thing: str, kind: str) -> AtlasFacts | None:
     since = f" in {row.release}" if row.release else ""
     answered = AtlasFacts(row.kind, row.name, f"removed{since}")
     answered.facts["removed by"] = f"{row.date} {row.commit} {row.title}"
-    answered.others = answer.of(row.kind, row.name)
+    answered.others = answer.other_names(row.kind, row.name)
     answered.notes.append(f"not in {index.tree.root}: this is upstream's history (triton-lang/triton)")
     return answered
 
@@ -186,7 +187,7 @@ def _unknown(index: Index, thing: str, kind: str) -> SmithError:
     near = index.near(thing)
     hints = [f"did you mean {name!r}?" for name in near]
     why = None
-    if known := answer.names(thing):
+    if known := answer.names_over_time(thing):
         why = f"other versions of Triton call it {', '.join(known)}; this checkout has none of these names"
     elif row := known_variable(thing):
         why = f"other versions of Triton read it ({row.span}): {row.what}; no source here does"
@@ -202,13 +203,11 @@ def _unknown(index: Index, thing: str, kind: str) -> SmithError:
     )
 
 
-# ----------------------------------------------------------------------- maps
-
 _CONFIG = "source-map"
 _SHOWN = ("ttir", "ttgir", "llir", "ptx", "sass", "amdgcn", "gcnasm")  # texts that `kernel.show` prints
 
 
-def tree(index: Index) -> AtlasFacts:
+def folder_map(index: Index) -> AtlasFacts:
     """Return the folders that a checkout has, in the order of a compile, with their contents."""
     answer = AtlasFacts("map", "tree", "the folders, in the order in which a kernel goes through them")
     rows: dict[str, str] = configs.load(_CONFIG)["folders"]
@@ -228,7 +227,7 @@ def _count(sources: SourceFiles, folder: str) -> str:
     return counted(sum(1 for _ in sources.below(folder)), "file")
 
 
-def launcher(index: Index) -> AtlasFacts:
+def launch_map(index: Index) -> AtlasFacts:
     """Return the steps of a launch."""
     answer = AtlasFacts("map", "launcher", "from kernel[grid](...) to the driver")
     for step in configs.load(_CONFIG)["launch"]:
@@ -253,6 +252,7 @@ def stage(index: Index, name: str) -> AtlasFacts:
     answer.facts |= {"backend": row["of"] or "all", "format": row["format"]}
     if row["tool"]:
         answer.facts["read by"] = row["tool"]
+    # `stages["ttgir"] = lambda src, metadata: self.make_ttgir(...)` in each backend's add_stages.
     assigned = re.compile(rf"^[ \t]*stages\[[\"']{name}[\"']\]\s*=\s*(?P<call>.*)", re.MULTILINE)
     makers: dict[str, set[str]] = {}
     listed, defined = [], []
@@ -279,6 +279,7 @@ def stage(index: Index, name: str) -> AtlasFacts:
 def _places(sources: SourceFiles, patterns: list[str], sign: re.Pattern[str]) -> tuple[Place, ...]:
     """Return matches in the first pattern of files that has the sign; later patterns are for old versions."""
     for pattern in patterns:
+        # An installed Triton has the same files without the folders around the package.
         for top in (
             pattern,
             pattern.replace("third_party/*/backend", "backends/*"),
@@ -288,25 +289,26 @@ def _places(sources: SourceFiles, patterns: list[str], sign: re.Pattern[str]) ->
             for file in sources.names:
                 if fnmatchcase(file, top) and (match := sign.search(sources.text(file))):
                     text = sources.text(file)
-                    places.append(Place(file, line_of(text, match.start("here")), _first(text, match)))
+                    places.append(Place(file, line_of(text, match.start("here")), _call_text(text, match)))
             if places:
                 return tuple(places)
     return ()
 
 
-def _first(text: str, match: re.Match[str]) -> str:
+def _call_text(text: str, match: re.Match[str]) -> str:
     """Return the line, with those that belong to the call."""
+    # The launcher parses its arguments in one call over many lines of generated C.
     end = text.find("\n", match.start("here")) if "ParseTuple" not in match["here"] else match.end("here")
     return " ".join(text[match.start("here") : end].replace("\\", "").split())
 
 
-_MAPS = {"tree": tree, "launcher": launcher}
+_MAPS = {"tree": folder_map, "launcher": launch_map}
 
 
 _MOST = 6  # places of a section, rows of a table; --json has all
 _LINES = 12  # of a description
 _WIDTH = 96
-# A section, and what an empty one says.
+# The text of a section that was searched for in vain.
 _EMPTY = {
     "implemented": "no C++ file was found that implements it",
     "bound": "no binding to Python",
@@ -325,6 +327,7 @@ _ORDER = (
 
 def blocks(answer: AtlasFacts, *, everything: bool = False) -> Iterator[Text | Grid]:
     """Yield the page: summary, places, users."""
+    # A map is a list to be read through; of places, the first few answer most questions.
     most = 10_000 if everything or answer.kind == "map" else _MOST
     title = Text(f"{answer.kind} ", "dim") + Text(answer.name, "bold")
     yield title + Text(f": {answer.summary}" if answer.summary else "")
@@ -342,7 +345,7 @@ def blocks(answer: AtlasFacts, *, everything: bool = False) -> Iterator[Text | G
                 [item, type_, _one_line(about)]
                 for item, type_, about in (rows if answer.kind == "map" else rows[: most * 3])
             ]
-            used = [at for at in range(3) if any(row[at] for row in shown)]
+            used = [at for at in range(3) if any(row[at] for row in shown)]  # no empty columns
             columns = ["name", heads, "what"]
             yield tables.plain(
                 name, [columns[at] for at in used], [[row[at] for at in used] for row in shown]
@@ -371,11 +374,12 @@ def table(rows: Sequence[AtlasFacts], what: str, root: object) -> Grid:
 
 def _description(text: str, *, everything: bool) -> Iterator[str]:
     paragraphs = text.strip().split("\n\n")
-    lines = [
-        line
-        for one in paragraphs
-        for line in ([*one.splitlines(), ""] if _verbatim(one) else [*textwrap.wrap(one, _WIDTH), ""])
-    ][:-1]
+    lines: list[str] = []
+    for paragraph in paragraphs:
+        # Code, lists and tables in Triton's descriptions lose their meaning if their lines are joined.
+        lines += paragraph.splitlines() if _verbatim(paragraph) else textwrap.wrap(paragraph, _WIDTH)
+        lines.append("")
+    lines.pop()
     shown = lines if everything else lines[:_LINES]
     yield from (f"  {line}".rstrip() for line in shown)
     if len(shown) < len(lines):
@@ -403,10 +407,10 @@ def _section(name: str, places: Iterable[Place], most: int) -> Iterator[str]:
     if len(name) > 13:  # noqa: PLR2004 - the column: a step of a launch
         yield f"  {name}"
         head = ""
-    for one in listed[:most]:
-        yield f"  {head:<13} {one}  {_one_line(one.what)}".rstrip()
+    for place in listed[:most]:
+        yield f"  {head:<13} {place}  {_one_line(place.what)}".rstrip()
         head = ""
-        yield from (f"  {'':<15} if {_one_line(test)}" for test in one.when)
+        yield from (f"  {'':<15} if {_one_line(test)}" for test in place.when)
     if (more := len(listed) - most) > 0:
         yield f"  {'':<13} and {counted(more, 'more place')}: --all"
 

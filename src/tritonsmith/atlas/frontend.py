@@ -1,4 +1,4 @@
-"""Parse functions of the language: their text, and the ops that they build."""
+"""Parse the functions of Triton's language: their text, and the ops that they build."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class LanguageFunction:
     Attributes:
         name: `tl.dot`.
         place: the place of its definition.
-        signature: as written, without the compiler's own parameters.
+        signature: the signature as written, without the compiler's own parameters.
         about: its docstring.
         semantic: the functions of `semantic.py` that it calls.
         builds: the builder's functions that these call, nearest first.
@@ -59,6 +59,7 @@ class FrontEnd:
         semantic = self._functions_of(f"{top}/semantic.py") | self._functions_of(f"{top}/_semantic.py")
         modules: dict[str, dict[str, _Function]] = {}
         exports = list(_exports(self._parsed(f"{top}/__init__.py")))
+        # tl.math is a module, whose functions __init__.py does not name.
         exports += [
             ("math", name) for name in self._functions_of(f"{top}/math.py") if not name.startswith("_")
         ]
@@ -71,7 +72,7 @@ class FrontEnd:
             if name in functions:
                 yield (
                     f"{prefix}.{name}",
-                    _function(
+                    _language_function(
                         f"{prefix}.{name}", file, functions[name], semantic, f"{top}/semantic.py", known
                     ),
                 )
@@ -91,7 +92,7 @@ class FrontEnd:
         return definitions
 
 
-def ops_of(
+def builders_of(
     function: LanguageFunction, builders: Mapping[str, tuple[PythonBinding, ...]]
 ) -> tuple[PythonBinding, ...]:
     """Return the builder's functions in C++ that a function of the language ends in."""
@@ -105,7 +106,7 @@ def _exports(module: ast.Module) -> Iterator[tuple[str, str]]:
                 yield node.module, name.name
 
 
-def _function(
+def _language_function(
     name: str,
     file: str,
     node: _Function,
@@ -114,10 +115,10 @@ def _function(
     known: set[str],
 ) -> LanguageFunction:
     called = _called(node)
-    first = [
-        one for one in dict.fromkeys(callee for of, callee in called if "semantic" in of) if one in semantic
-    ]
-    builds = [f"create_{node.name}"]  # which counts if there is such a function
+    # Old versions call semantic.add(..., builder), newer ones _semantic.add(...).
+    in_semantic = dict.fromkeys(callee for owner, callee in called if "semantic" in owner)
+    first = [callee for callee in in_semantic if callee in semantic]
+    builds = [f"create_{node.name}"]  # it counts if it is called below
     builds += [callee for of, callee in called if "builder" in of and callee.startswith("create_")]
     # Level by level through the functions that are called, so that the nearest builders come first.
     nearest, visited = list(first), set(first)
@@ -131,6 +132,7 @@ def _function(
         ]
         visited |= {*nearest}
     own = builds[0]
+    # Users never pass these; the compiler does.
     arguments = ast.unparse(node.args).replace("_semantic=None", "").replace("_builder=None", "")
     return LanguageFunction(
         name,

@@ -1,4 +1,4 @@
-"""Index everything of a tree that has a name, and the meanings of a word."""
+"""The index of everything in a tree that has a name, and the meanings of a word."""
 
 from __future__ import annotations
 
@@ -46,9 +46,11 @@ class Index:
 
     Args:
         tree: the files of a checkout, or of an installed Triton.
-        llvm: an LLVM whose TableGen may be asked, and whose own passes and ops count; None if there is none.
+        llvm: an LLVM whose TableGen may be used, and whose own passes and ops count; None if there is none.
     """
 
+    # Everything is read on first use: most questions need one kind of thing, and all kinds together
+    # take seconds.
     def __init__(self, tree: SourceFiles, llvm: Path | None = None) -> None:
         self.tree = tree
         self.llvm = llvm
@@ -92,7 +94,7 @@ class Index:
     def variables(self) -> Mapping[str, tuple[Place, ...]]:
         """The environment variables that the tree reads."""
         read = pipeline.variables(self.tree)
-        for name, places in pipeline.composed(self.tree).items():
+        for name, places in pipeline.composed_variables(self.tree).items():
             read[name] = (*read.get(name, ()), *places)
         return read
 
@@ -128,16 +130,14 @@ class Index:
         return tuple(entries)
 
     def _passes_of_others(self) -> list[Entry]:
-        """Return passes that a pipeline calls or libtriton binds and no file defines: MLIR's, or a wheel's.
-
-        Backends import `passes` under several names, which are not several passes.
-        """
+        """Return passes that a pipeline calls or libtriton binds and no file defines: MLIR's, a wheel's."""
         ours = {
             binding.name for item in self.definitions if item.kind == "pass" for binding in self._bound(item)
         }
         known = {row.binding: row for row in mlir_passes()}
         by_name: dict[str, list[PassCall]] = {}
         for call in self.calls:
+            # Backends import `passes` under several names, which are not several passes.
             path = _PASSES.sub("", call.name)
             if path in known or call.name.rpartition(".")[2] not in ours:
                 by_name.setdefault(path, []).append(call)
@@ -151,6 +151,7 @@ class Index:
         MLIR's own passes, ops and types count where nothing of the tree has that name.
         """
         listed = [entry for entry in self.entries if kind in ("", entry.kind)]
+        # Exact before short before case-insensitive: `ttg.dot` is one thing, `dot` may be several.
         for fits in (
             lambda entry: entry.name == thing,
             lambda entry: thing in entry.aliases,
@@ -165,6 +166,7 @@ class Index:
         """Return names that are spelled similarly, or contain the word."""
         names = {name: entry.name for entry in self.entries for name in (entry.name, *entry.aliases)}
         close = get_close_matches(thing, names, n=most, cutoff=0.6)
+        # The shortest first: it has the least besides the word.
         holding = sorted((name for name in names if thing.lower() in name.lower()), key=len)
         return tuple(dict.fromkeys(names[entry] for entry in (*close, *holding)))[:most]
 
@@ -178,12 +180,12 @@ class Index:
             else SourceFiles(self.llvm, ("include/mlir", "mlir/include"))
         )
         try:
-            exact = tablegen.read(tree, definition.file, self.llvm)
+            exact = tablegen.read_exact(tree, definition.file, self.llvm)
         except tablegen.TableGenError as error:
             return definition, f"read as text: llvm-tblgen of {self.llvm} refuses {definition.file}: {error}"
         answer = next((same for same in exact if same.record == definition.record), None)
         return (
-            (tablegen.agree(answer, definition), "")
+            (tablegen.merge_text(answer, definition), "")
             if answer
             else (definition, "read as text: llvm-tblgen does not list it")
         )
@@ -195,7 +197,7 @@ class Index:
         )
 
     def _bound(self, definition: Definition) -> tuple[PythonBinding, ...]:
-        return mentions.of_pass(self.bindings, definition) if definition.kind == "pass" else ()
+        return mentions.bindings_of_pass(self.bindings, definition) if definition.kind == "pass" else ()
 
 
 @dataclass(frozen=True)
@@ -243,7 +245,7 @@ def lowered(index: Index, function: LanguageFunction) -> tuple[PythonBinding, ..
     by_name: dict[str, tuple[PythonBinding, ...]] = {}
     for binding in index.bindings:
         by_name[binding.name] = (*by_name.get(binding.name, ()), binding)
-    return frontend.ops_of(function, by_name)
+    return frontend.builders_of(function, by_name)
 
 
 def _of_definition(definition: Definition, bound: Iterable[PythonBinding]) -> Entry:
@@ -260,15 +262,12 @@ def _of_definition(definition: Definition, bound: Iterable[PythonBinding]) -> En
 
 
 def _without_doubles(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
-    """Drop a DEBUG_TYPE with the name of its pass, and the call of a pass with its name: no second meaning.
-
-    Where the sources of libtriton are missing, as in a wheel, only the name tells that the call adds the
-    pass.
-    """
+    """Drop a DEBUG_TYPE or a call with the name of its pass: it is no second meaning."""
     others = {entry.name for entry in entries if entry.kind != "debug-type"}
     kept = tuple(entry for entry in entries if entry.kind != "debug-type" or entry.name not in others)
     read = {entry.name for entry in kept if entry.kind == "variable"}  # its answer names CMake's option, too
     kept = tuple(entry for entry in kept if entry.kind != "cmake" or entry.name not in read)
     defined = tuple(entry for entry in kept if isinstance(entry.what, Definition))
+    # In a wheel, which lacks libtriton's sources, only the name tells that the call adds the pass.
     pair = len(kept) == 2 and len(defined) == 1 and {entry.kind for entry in kept} == {"pass"}  # noqa: PLR2004
     return defined if pair else kept

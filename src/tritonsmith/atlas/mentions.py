@@ -1,9 +1,4 @@
-"""Search the sources: tests that use a thing, the line that prints an error, the last change of a place.
-
-The line that prints an error is found by the longest piece of its text that sources have literally.
-
-Search C++: the file of a pass, methods and patterns of an op, bindings to Python, DEBUG_TYPEs.
-"""
+"""Search the sources for a thing: its C++, bindings and tests, the line that prints it, its last change."""
 
 from __future__ import annotations
 
@@ -25,8 +20,8 @@ class LastChange:
 
     Attributes:
         commit: its first digits.
-        date: ISO 8601.
-        author: the name.
+        date: its date, ISO 8601.
+        author: the author's name.
         subject: the first line of its message.
         place: the place in question.
     """
@@ -75,7 +70,7 @@ def _tests(
             places.append(
                 (number, Place(file, line_of(text, first.start(1)), f"{number} times" if number > 1 else ""))
             )
-    return tuple(place for _, place in sorted(places, key=lambda one: (-one[0], one[1].file)))
+    return tuple(place for _, place in sorted(places, key=lambda pair: (-pair[0], pair[1].file)))
 
 
 def last_change(root: Path, place: Place, end: int = 0) -> LastChange | None:
@@ -93,10 +88,10 @@ def last_change(root: Path, place: Place, end: int = 0) -> LastChange | None:
     return LastChange(commit, date, author, subject, place)
 
 
-# ---------------------------------------------- the line that prints an error
-
+# Adjacent literals are one text, in C++ and in Python.
 _LITERAL = re.compile(r'"(?:\\.|[^"\\\n])*"(?:\s*f?r?"(?:\\.|[^"\\\n])*")*')
-_PYTHON = re.compile(r"'(?:\\.|[^'\\\n])*'")
+_SINGLE_QUOTED = re.compile(r"'(?:\\.|[^'\\\n])*'")
+# Values are printed in their place: an f-string's, printf's. What stays are the pieces between them.
 _HOLES = re.compile(r"\{[^{}]*\}|%[-\w.]+|\\n|\\t")
 _ESCAPES = re.compile(r"\\(.)")
 _SHORTEST = 10  # characters: "expected" alone finds everything
@@ -116,7 +111,7 @@ class Message:
 
 
 def find_message(tree: SourceFiles, text: str, most: int = 8) -> tuple[Message, ...]:
-    """Return the literals with the longest common piece with a text; empty if that piece is too short."""
+    """Return the literals that share the longest piece with a text; empty if that piece is too short."""
     words = " ".join(text.split())
     best: list[Message] = []
     length = _SHORTEST - 1
@@ -126,6 +121,7 @@ def find_message(tree: SourceFiles, text: str, most: int = 8) -> tuple[Message, 
             continue
         source = tree.text(file)
         for piece, at in _pieces(source, python=file.endswith(".py")):
+            # Either way round: the user may quote a part of a message, or more than one literal prints.
             if piece in words:
                 shared = len(piece)
             elif words in piece:
@@ -146,7 +142,7 @@ def _pieces(source: str, *, python: bool) -> Iterator[tuple[str, int]]:
     """Yield the parts of literals between their holes, as they are printed."""
     matches = [*_LITERAL.finditer(source)]
     if python:
-        matches += _PYTHON.finditer(source)
+        matches += _SINGLE_QUOTED.finditer(source)
     for match in matches:
         # Docstrings are printed by no error.
         if len(match[0]) < _SHORTEST or match[0].startswith(("'''", '"""')):
@@ -159,6 +155,7 @@ def _pieces(source: str, *, python: bool) -> Iterator[tuple[str, int]]:
 
 
 _DEBUG_TYPE = re.compile(r'^#define\s+DEBUG_TYPE\s+"([^"]+)"', re.MULTILINE)
+# Regular expressions, not a parser of C++: a checkout has no compile commands, and hundreds of files.
 _RUN = re.compile(r"\bvoid\s+(?:\w+::)?runOnOperation\(\)[^;{]*\{")
 _ANY_PATTERN = re.compile(
     r"\b(?:struct|class)\s+(\w+)\s*(?:final\s*)?:[^;{()]*?\b\w*(?:Pattern|Rewrite)\w*\b[^;{]*\{", re.DOTALL
@@ -177,7 +174,7 @@ class Implementation:
     """The C++ of a pass.
 
     Attributes:
-        file: relative to the tree.
+        file: the file, relative to the tree.
         found_by: the evidence for that file.
         line: the line of `runOnOperation`; 0 if it is not there.
         debug_type: the DEBUG_TYPE of the file; empty if it has none.
@@ -262,6 +259,7 @@ def patterns_in(tree: SourceFiles, file: str) -> tuple[Place, ...]:
 
 def methods(tree: SourceFiles, definition: Definition) -> tuple[Place, ...]:
     """Return functions of an op, type or attribute in C++, in the folder that belongs to its file."""
+    # At the beginning of a line and without ; and =: a definition, not a call.
     begin = re.compile(rf"^[^\s#/][^\n;=]*?\b{definition.cpp}::(~?\w+)\s*\(", re.MULTILINE)
     lib = (
         definition.file.replace("include/triton/", "lib/", 1)
@@ -306,6 +304,7 @@ def _bindings(file: str, text: str) -> Iterator[PythonBinding]:
         return
     inits = [*_INIT.finditer(text)]
     for match in _BOUND.finditer(text):
+        # init_triton_passes_ttgpuir: the function around tells the module in Python.
         around = next((init[1] for init in reversed(inits) if init.start() < match.start()), "")
         words = tuple(word for word in around.split("_") if word and word not in _NO_PASSES)
         body = text[match.start() : _closing(text, match.end())]
@@ -329,7 +328,7 @@ def _function(text: str, name: str) -> str:
     return match[0] if match else ""
 
 
-def of_pass(known: tuple[PythonBinding, ...], definition: Definition) -> tuple[PythonBinding, ...]:
+def bindings_of_pass(known: tuple[PythonBinding, ...], definition: Definition) -> tuple[PythonBinding, ...]:
     """Return bindings that add a pass, by the function that makes it."""
     return tuple(binding for binding in known if any(map(binding.names, makers(definition))))
 

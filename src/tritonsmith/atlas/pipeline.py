@@ -1,6 +1,6 @@
-"""Find the backends' calls of passes, and their conditions: `compiler.py` is parsed and never run.
+"""Read a tree's calls of passes with their conditions, and its switches: variables and options.
 
-Find the switches set from outside: environment variables, options of a backend, options of CMake.
+Python files are parsed and never run.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ class PassCall:
     """A call of a pass in a pipeline.
 
     Attributes:
-        name: as it is called: `passes.ttgpuir.add_coalesce`.
-        arguments: as written, without the pass manager.
+        name: the name as it is called: `passes.ttgpuir.add_coalesce`.
+        arguments: the arguments as written, without the pass manager.
         backend: `nvidia`, `amd`; empty where the file is of none.
         stage: the function: `make_ttgir`.
         place: the line, with the conditions around it.
@@ -61,10 +61,11 @@ def calls_in(text: str, file: str) -> Iterator[PassCall]:
     yield from _Visitor(file).visit_all(parsed)
 
 
-def of_binding(
+def calls_of_binding(
     known: tuple[PassCall, ...], binding: PythonBinding, rivals: tuple[PythonBinding, ...]
 ) -> tuple[PassCall, ...]:
     """Return calls of a binding; where several have its name, those whose path has most of its words."""
+    # Several backends have a pass of one name: the path `amd.passes.ttgpuir` tells whose it is.
     same = [rival for rival in rivals if rival.name == binding.name]
     return tuple(
         call
@@ -110,6 +111,7 @@ class _Visitor:
             other = node.orelse if isinstance(node.orelse, list) else [node.orelse]
             for statement in body:
                 yield from self._visit(statement, stage, (*when, test))
+            # An elif is an If in orelse: its condition is added to the negated ones before it.
             for statement in other:
                 yield from self._visit(statement, stage, (*when, f"not ({test})"))
             return
@@ -150,6 +152,7 @@ _READ = re.compile(
     r"\b(?:getBoolEnv|getStrEnv|isEnvValueBool|getenv|getenv_bool|env_\w+|environ(?:\.get|\.pop)?|check_env_flag"
     r"|get_env_with_keys|DEFINE_ENV)\s*[\(\[]\s*\[?\s*[\"']([A-Z][A-Z0-9_-]{2,})[\"']"
 )
+# f"TRITON_{binary.upper()}_PATH" of knobs.py: a search for TRITON_PTXAS_PATH would find nothing.
 _COMPOSED = re.compile(
     r"""\bf(?P<quote>["'])(?P<before>[A-Z][A-Z0-9_]*_)\{(?P<hole>[^{}\n]*)\}(?P<after>[A-Z0-9_]*)(?P=quote)"""
 )
@@ -162,15 +165,15 @@ _CODE = (".py", ".cpp", ".cc", ".h", ".hpp", ".c")
 
 @dataclass(frozen=True)
 class Switch:
-    """One of these switches.
+    """An environment variable, an option of a backend, or an option of CMake.
 
     Attributes:
-        name: of the variable or option.
+        name: the name of the variable or option.
         about: its description; may be empty.
-        type: as written; may be empty.
-        default: as written; may be empty.
+        type: the type as written; may be empty.
+        default: the default as written; may be empty.
         owner: the class of a backend's options, with its backend; else empty.
-        places: where it is read or declared.
+        places: the places that read or declare it.
     """
 
     name: str
@@ -193,7 +196,7 @@ def variables(tree: SourceFiles) -> dict[str, tuple[Place, ...]]:
     return {name: tuple(places) for name, places in sorted(places_of.items())}
 
 
-def composed(tree: SourceFiles) -> dict[str, tuple[Place, ...]]:
+def composed_variables(tree: SourceFiles) -> dict[str, tuple[Place, ...]]:
     """Return variables whose names Python composes, by the literals in calls of the code around.
 
     `f"TRITON_{binary.upper()}_PATH"` in a class or a function that is called with "ptxas" reads
@@ -212,7 +215,7 @@ def composed(tree: SourceFiles) -> dict[str, tuple[Place, ...]]:
 
 @dataclass(frozen=True)
 class _Maker:
-    """A code that composes a name: the class or function around, the text with its hole, and its place."""
+    """Code that composes a name: the class or function around it, the text with its hole, and its place."""
 
     called: str
     before: str
@@ -260,7 +263,7 @@ def _fields(file: str, text: str) -> Iterator[Switch]:
         for field in node.body:
             if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
                 default = ast.unparse(field.value) if field.value else ""
-                about = _comment(lines, field.lineno, field.end_lineno or field.lineno)
+                about = _field_comment(lines, field.lineno, field.end_lineno or field.lineno)
                 owner = f"{node.name} of {backend_of(file) or file}"
                 yield Switch(
                     field.target.id,
@@ -272,7 +275,7 @@ def _fields(file: str, text: str) -> Iterator[Switch]:
                 )
 
 
-def _comment(lines: list[str], first: int, last: int) -> str:
+def _field_comment(lines: list[str], first: int, last: int) -> str:
     """Return the comment above a field, or at its end."""
     above: list[str] = []
     for line in reversed(lines[: first - 1]):

@@ -1,7 +1,4 @@
-"""Find and read the files of a checkout, of LLVM's sources or of an installed Triton; name places in them.
-
-The definitions of TableGen files: a pass, op, type, attribute, dialect, interface, enum or pattern.
-"""
+"""The files of a checkout, of LLVM's sources or of an installed Triton; places and definitions in them."""
 
 from __future__ import annotations
 
@@ -15,7 +12,8 @@ from typing import Any
 from tritonsmith.core import untrusted
 from tritonsmith.core.errors import FactError
 
-# Where code is: of Triton; of MLIR in LLVM's sources and in an installed one; of an installed Triton.
+# Folders with code: of Triton; of MLIR in LLVM's sources and in an installed one; of an installed
+# Triton. Others, such as .git or a virtual environment in the checkout, would take seconds to walk.
 _TOPS = (
     "bin", "examples", "include", "lib", "python", "test", "third_party", "unittest",
     "mlir/include", "mlir/lib", "include/mlir",
@@ -60,6 +58,7 @@ class SourceFiles:
 
     def text(self, name: str) -> str:
         """Return the text of a file; invalid bytes are replaced, and a file that cannot be read is empty."""
+        # Each question reads most files several times; all texts of a checkout are some 20 MiB.
         if name not in self._texts:
             try:
                 self._texts[name] = untrusted.read_text(self.root / name, _LIMIT)
@@ -80,8 +79,8 @@ class Place:
     """A place in the sources.
 
     Attributes:
-        file: relative to the tree.
-        line: from 1; 0 for the whole file.
+        file: the file, relative to the tree.
+        line: the line, from 1; 0 for the whole file.
         what: the thing there: a function, a pattern, a call; may be empty.
         when: conditions under which it is reached, outermost first.
     """
@@ -106,7 +105,7 @@ class PassOption:
     Attributes:
         name: its name on a command line: `num-stages`.
         type: its type in C++; empty for a statistic.
-        default: as it is written; may be empty.
+        default: the default as written; may be empty.
         about: its description.
     """
 
@@ -125,11 +124,11 @@ class Definition:
         name: `tritongpu-coalesce`, `ttg.convert_layout`, `#ttg.blocked`, `!ttg.memdesc`, `ttg`.
         record: its name in TableGen: `TTG_ConvertLayoutOp`.
         cpp: the class in C++, without namespaces; may be empty.
-        file: relative to the tree.
+        file: the file, relative to the tree.
         line: the first line of the record.
         end: the last line of the record.
         summary: one line; may be empty.
-        description: may be empty.
+        description: the full text; may be empty.
         dialect: the record of its dialect; empty for a pass.
         constructor: the function that a pass names as its constructor, without namespaces.
         arguments: operands and attributes of an op, parameters of a type: `$src` with its type.
@@ -137,8 +136,8 @@ class Definition:
         options: the options of a pass.
         statistics: the statistics of a pass.
         has: the methods that C++ adds to an op: `canonicalizer`, `canonicalize method`, `folder`, `verifier`.
-        traits: as written.
-        by: `tablegen` or `text`.
+        traits: the traits as written.
+        by: its reader: `tablegen` or `text`.
     """
 
     kind: str
@@ -170,7 +169,7 @@ class Definition:
         return asdict(self)
 
 
-# What a record says that it is made by C++, and the words for that.
+# Flags of a record that promise C++, and the words for them.
 HAS = {
     "hasCanonicalizer": "canonicalizer",
     "hasCanonicalizeMethod": "canonicalize method",

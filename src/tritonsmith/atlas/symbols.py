@@ -1,7 +1,4 @@
-"""Find definitions in C++ and Python that no table lists: classes, patterns, traits, functions, macros.
-
-A checkout has too many of them to index, so a name is searched for when nothing else is called that.
-"""
+"""Find definitions in C++ and Python that no table lists: classes, patterns, traits, functions, macros."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ _NAME = re.compile(r"(?:~?\w+(?:::|\.))*~?\w+")
 _CLASS = r"(?:class|struct|union|enum(?:\s+class)?)"
 _PATTERN = re.compile(r"\b\w*(?:Pattern|Rewrite)\w*\b")
 _TRAIT = re.compile(r"\b(?:\w*Trait|TraitBase)\b")
-# What may stand before a name and a parenthesis although no type of a declaration does.
+# A word that may stand before a name and a parenthesis although it is not the type of a declaration.
 _STATEMENT = re.compile(r"(?:return|else|case|throw|new|delete|goto|co_return|using|typedef|namespace)\b")
 _TAIL = re.compile(
     r"(?:\s*(?:const|noexcept|override|final|&&?)\b)*\s*(?:->[^;{]{1,200})?\s*(?P<end>[{;]|=\s*(?:0|default)\s*;)"
@@ -29,6 +26,7 @@ _TAIL = re.compile(
 _BEFORE = re.compile(r"(?:[\w:<>,&*\[\]]+\s+)*[\w:<>,]*[\w>][\s&*]+(?P<scope>(?:\w+::)*)")
 _COMMENT = re.compile(r"(?://+!?|\*+|/\*+)\s?")
 _NO_CODE = re.compile(r"^[ \t]*(?://|#).*\n", re.MULTILINE)
+# Limits, because a quadratic search in a file of a megabyte would take minutes.
 _LONGEST = 4000  # characters of a parameter list
 _LONGEST_HEAD = 400  # characters of a declaration before its name
 
@@ -43,7 +41,7 @@ class Symbol:
         head: its first lines without the body.
         about: the comment above it, or its docstring.
         place: the place of its first line.
-        body: whether this is the definition, not a declaration.
+        body: this is the definition, not a declaration.
     """
 
     kind: str
@@ -59,10 +57,12 @@ def explain(index: Index, name: str, kind: str = "") -> AtlasFacts | None:
 
     Args:
         index: the names of a tree.
-        name: with or without its class.
-        kind: of symbol; empty for any.
+        name: the name, with or without its class.
+        kind: the kind of symbol; empty for any.
     """
-    symbols = tuple(symbol for symbol in find(index.tree, name) if kind in ("", symbol.kind))
+    # A checkout has too many of these to index, so they are searched for when nothing else has that
+    # name.
+    symbols = tuple(symbol for symbol in find_symbols(index.tree, name) if kind in ("", symbol.kind))
     if not symbols:
         return None
     # The comment is mostly in the header, beside a declaration, and the body elsewhere.
@@ -97,7 +97,7 @@ def _names(head: str, symbol: str) -> bool:
     return re.search(rf"<[^>]*\b{re.escape(symbol)}\b", head) is not None
 
 
-def find(tree: SourceFiles, name: str) -> tuple[Symbol, ...]:
+def find_symbols(tree: SourceFiles, name: str) -> tuple[Symbol, ...]:
     """Return all definitions of a name, with or without its class; declarations after them."""
     if not _NAME.fullmatch(name):
         return ()
@@ -105,13 +105,14 @@ def find(tree: SourceFiles, name: str) -> tuple[Symbol, ...]:
     scope = name[: -len(short)].rstrip(":.")
     symbols: list[Symbol] = []
     for file in tree.names:
+        # A plain search first, which leaves a handful of files to the regular expressions.
         if is_test(file) or short not in (text := tree.text(file)):
             continue
         if file.endswith(CPP):
             symbols += _cpp(file, text, short, scope.rpartition("::")[2])
         elif file.endswith(".py"):
             symbols += _python(file, text, short, scope)
-    return tuple(sorted(symbols, key=lambda one: not one.body))
+    return tuple(sorted(symbols, key=lambda symbol: not symbol.body))
 
 
 def mentions(tree: SourceFiles, name: str) -> tuple[Place, ...]:

@@ -1,9 +1,6 @@
-"""Read TableGen files without TableGen: classes, their parameters, and `let`.
+"""Read definitions from TableGen files: as text, or exactly, by `llvm-tblgen --dump-json` of an LLVM at hand.
 
-Only names are evaluated: a parameter stands for its argument, everything else is text. Triton's files need no
-more: in all versions from 2.0 on they have neither `defm` nor `foreach`.
-
-Ask TableGen itself for a definition: `llvm-tblgen --dump-json` of an LLVM at hand.
+As text, only names are evaluated: a parameter stands for its argument, everything else is text.
 """
 
 from __future__ import annotations
@@ -85,6 +82,8 @@ def read_td(tree: SourceFiles) -> tuple[Definition, ...]:
     return tuple(_RecordReader(records).definitions())
 
 
+# Triton's files need no more than classes, parameters and `let`: in all versions from 2.0 on they have
+# neither `defm` nor `foreach`.
 class _RecordReader:
     """The records of a tree, each followed up to MLIR's classes."""
 
@@ -133,8 +132,8 @@ class _RecordReader:
         if kind == "pass":
             return replace(
                 definition,
-                options=tuple(_td_options(lets.get("options", ""))),
-                statistics=tuple(_td_options(lets.get("statistics", ""))),
+                options=tuple(_options_in_text(lets.get("options", ""))),
+                statistics=tuple(_options_in_text(lets.get("statistics", ""))),
             )
         lists = {"op": ("arguments", "results"), "type": ("parameters", ""), "attribute": ("parameters", "")}
         first, second = lists.get(kind, ("", ""))
@@ -185,7 +184,7 @@ def _common(path: str, other: str) -> int:
 
 def _records(file: str, text: str) -> Iterator[_Record]:
     # Blanks in place of strings, code and comments: brackets in those do not count, and offsets stay.
-    hidden = _HIDDEN.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
+    hidden = _HIDDEN.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
     begins, last = [*_BEGIN.finditer(hidden)], 0
     for begin, after in zip_longest(begins, begins[1:]):
         if begin.start() < last:  # no record is in another one
@@ -194,7 +193,7 @@ def _records(file: str, text: str) -> Iterator[_Record]:
         if stop is None:
             continue
         last = _closing(hidden, stop) if hidden[stop] == "{" else stop
-        # comments would be taken for arguments
+        # Comments would be taken for arguments.
         head = _uncommented(text[begin.end() : stop])
         parameters, parents = _header(head)
         lets = dict(_lets(text, hidden, stop, last)) if last > stop else {}
@@ -211,7 +210,7 @@ def _records(file: str, text: str) -> Iterator[_Record]:
 
 
 def _uncommented(text: str) -> str:
-    return _HIDDEN.sub(lambda found: " " if found[0].startswith(("//", "/*")) else found[0], text)
+    return _HIDDEN.sub(lambda match: " " if match[0].startswith(("//", "/*")) else match[0], text)
 
 
 def _end_of_header(hidden: str, at: int, end: int) -> int | None:
@@ -269,7 +268,7 @@ def _value(raw: str, bound: dict[str, str], *, keep: bool = False) -> str:
     Args:
         raw: the expression.
         bound: parameters and their values.
-        keep: whether strings stay quoted, to be passed on.
+        keep: strings stay quoted, to be passed on.
     """
     if _WORD.fullmatch(raw) and raw in bound:
         return bound[raw] if keep else _plain(bound[raw])
@@ -303,7 +302,7 @@ def _constructor(text: str) -> str:
     return match[0].rpartition("::")[2] if match else ""
 
 
-def _td_options(text: str) -> Iterator[PassOption]:
+def _options_in_text(text: str) -> Iterator[PassOption]:
     """Yield the options in `[Option<"numStages", "num-stages", "int32_t", "3", "about">, Statistic<...>]`."""
     for option in split_outside_brackets(text.strip().removeprefix("[").removesuffix("]"), ","):
         kind, _, rest = option.partition("<")
@@ -337,8 +336,9 @@ def _traits(arguments: tuple[str, ...]) -> Iterator[str]:
             )
 
 
-_PATIENCE = 60.0  # seconds; the largest file of Triton's takes one
-_KINDS = {  # class of MLIR to kind, the first that fits
+_TIMEOUT = 60.0  # seconds; Triton's largest file takes one
+# MLIR's class to kind, the first that fits.
+_KINDS = {
     "PassBase": "pass",
     "Dialect": "dialect",
     "Op": "op",
@@ -370,7 +370,7 @@ def includes(llvm: Path) -> tuple[Path, ...]:
     return existing if any((top / "mlir" / "IR" / "OpBase.td").is_file() for top in existing) else ()
 
 
-def read(tree: SourceFiles, file: str, llvm: Path) -> tuple[Definition, ...]:
+def read_exact(tree: SourceFiles, file: str, llvm: Path) -> tuple[Definition, ...]:
     """Return the definitions in one `.td` file of a tree.
 
     Raises:
@@ -380,15 +380,16 @@ def read(tree: SourceFiles, file: str, llvm: Path) -> tuple[Definition, ...]:
     lines = _lines_of(tree, file)
     kinds: Mapping[str, list[str]] = records["!instanceof"]
     definitions: dict[str, Definition] = {}
-    for of, kind in _KINDS.items():
-        for name in kinds.get(of, ()):
+    for superclass, kind in _KINDS.items():
+        for name in kinds.get(superclass, ()):
             if name in lines and name not in definitions:
-                definitions[name] = _definition(records, name, kind, file, lines[name])
-    return tuple(sorted(definitions.values(), key=lambda one: one.line))
+                definitions[name] = _definition_of_record(records, name, kind, file, lines[name])
+    return tuple(sorted(definitions.values(), key=lambda definition: definition.line))
 
 
-def agree(definition: Definition, by_text: Definition) -> Definition:
+def merge_text(definition: Definition, by_text: Definition) -> Definition:
     """Merge TableGen's answer with facts of the text: the last line, types and traits as written."""
+    # TableGen's JSON has anonymous records for types, and traits after all `!listconcat`s: unreadable.
     written = dict(by_text.arguments) | dict(by_text.results)
     return replace(
         definition,
@@ -407,7 +408,7 @@ def _dump(tree: SourceFiles, file: str, llvm: Path) -> dict[str, Any]:
     folders = [*includes(llvm), *_folders(tree), tree.root / Path(file).parent]
     words = [f"-I{folder}" for folder in dict.fromkeys(folders)]
     answer = process.query(
-        (str(tool), "--dump-json", *words, str(tree.root / file)), change={}, timeout=_PATIENCE
+        (str(tool), "--dump-json", *words, str(tree.root / file)), change={}, timeout=_TIMEOUT
     )
     if answer is None or answer.code:
         lines = answer.err.splitlines() if answer else ["it did not finish in time"]
@@ -426,7 +427,8 @@ def _folders(tree: SourceFiles) -> tuple[Path, ...]:
 
 
 def _lines_of(tree: SourceFiles, file: str) -> dict[str, int]:
-    """Return the lines of records that this very file defines: TableGen's `!locs` name no folder."""
+    """Return the lines of the records that this very file defines."""
+    # TableGen's `!locs` name no folder, and its answer holds the records of all included files, too.
     text = tree.text(file)
     return {
         match[1]: text.count("\n", 0, match.start(1)) + 1
@@ -434,9 +436,11 @@ def _lines_of(tree: SourceFiles, file: str) -> dict[str, int]:
     }
 
 
-def _definition(records: Mapping[str, Any], name: str, kind: str, file: str, line: int) -> Definition:
+def _definition_of_record(
+    records: Mapping[str, Any], name: str, kind: str, file: str, line: int
+) -> Definition:
     record = records[name]
-    dialect = _named(record.get("dialect") or record.get("opDialect"))
+    dialect = _def_name(record.get("dialect") or record.get("opDialect"))
     prefix = str(records[dialect]["name"]) if dialect in records else ""
     own = str(
         (record.get("argument") if kind == "pass" else "")
@@ -467,8 +471,8 @@ def _definition(records: Mapping[str, Any], name: str, kind: str, file: str, lin
         if plain
         else (),
         results=_dag(record.get("results")) if kind == "op" else (),
-        options=tuple(_options(records, record.get("options"))) if kind == "pass" else (),
-        statistics=tuple(_options(records, record.get("statistics"))) if kind == "pass" else (),
+        options=tuple(_options_in_records(records, record.get("options"))) if kind == "pass" else (),
+        statistics=tuple(_options_in_records(records, record.get("statistics"))) if kind == "pass" else (),
         has=tuple(words for key, words in HAS.items() if record.get(key) == 1),
         by="tablegen",
     )
@@ -478,18 +482,18 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _named(value: Any) -> str:
+def _def_name(value: Any) -> str:
     return str(value.get("def", "")) if isinstance(value, dict) else ""
 
 
 def _dag(value: Any) -> tuple[tuple[str, str], ...]:
     pairs: Iterable[Any] = value.get("args", ()) if isinstance(value, dict) else ()
-    return tuple((str(name), _named(argument) or _text(argument)) for argument, name in pairs if name)
+    return tuple((str(name), _def_name(argument) or _text(argument)) for argument, name in pairs if name)
 
 
-def _options(records: Mapping[str, Any], listed: Any) -> Iterable[PassOption]:
+def _options_in_records(records: Mapping[str, Any], listed: Any) -> Iterable[PassOption]:
     for item in listed or ():
-        row = records[_named(item)]
+        row = records[_def_name(item)]
         if "argument" not in row:
             yield PassOption(str(row["name"]), "", "", str(row["description"]))
         elif "ListOption" in row["!superclasses"]:

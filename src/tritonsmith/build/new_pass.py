@@ -344,7 +344,7 @@ class _Design:
     def _anchor(self, passes: list[Definition]) -> tuple[PythonBinding, str]:
         """Return the last binding in the file that has most of them, and the new pass's call in Python."""
         known = mentions.bindings(self._tree)
-        bound = [binding for definition in passes for binding in mentions.of_pass(known, definition)]
+        bound = [binding for definition in passes for binding in mentions.bindings_of_pass(known, definition)]
         if not bound:
             raise FactError("no pass of this family is bound to Python", where=self._tree.root)
         # A family's passes may be bound in several files, as with common passes: the

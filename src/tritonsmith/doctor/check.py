@@ -1,4 +1,4 @@
-"""A check of the doctor, the facts that it may use, and its findings."""
+"""The doctor's checks, their findings, and the facts that they may use."""
 
 from __future__ import annotations
 
@@ -125,12 +125,9 @@ def _table(finding: Finding) -> dict[str, Any]:
     return {**head, **fields, "docs": finding.docs, "fixable": bool(finding.fix)}
 
 
-# The facts that checks use, each read once, on first use.
-
-
 @dataclass
 class DoctorContext:
-    """An environment on a machine.
+    """An environment on a machine, as the facts that checks use; each is read once, on first use.
 
     Attributes:
         settings: the env.
@@ -316,7 +313,7 @@ class Check:
 
     Attributes:
         id: `group.name`; also the head of its section in docs/doctor.md.
-        title: what the check covers, in a few words.
+        title: the subject of the check, in a few words.
         look: yields findings, without the check's id; at least one, or it raises `NotApplicableError`.
         deep: the check runs programs, and only with `--deep`.
     """

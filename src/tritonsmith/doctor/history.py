@@ -210,24 +210,24 @@ class SetupComparison:
         }
 
 
-def check_since(asked: str) -> None:
+def check_since(since: str) -> None:
     """Refuse an invalid `--since` before any check runs.
 
     Raises:
         UsageError: the text is neither `last-good`, nor a date, nor a file.
     """
-    if asked != LAST_GOOD and not _is_file(asked) and _date(asked) is None:
-        raise UsageError(f"--since cannot be {asked!r}: no such file, and not a date", hints=_FORMS)
+    if since != LAST_GOOD and not _is_file(since) and _date(since) is None:
+        raise UsageError(f"--since cannot be {since!r}: no such file, and not a date", hints=_FORMS)
 
 
-def answer_since(asked: str, subject: DoctorContext, now: Snapshot) -> SetupComparison:
+def answer_since(since: str, subject: DoctorContext, now: Snapshot) -> SetupComparison:
     """Compare the current setup with an earlier one.
 
     Raises:
         SmithError: the history has no such setup, or the file is not a report.
     """
-    if asked != LAST_GOOD and _is_file(asked):
-        report = saved_report.read(Path(asked).expanduser())
+    if since != LAST_GOOD and _is_file(since):
+        report = saved_report.read(Path(since).expanduser())
         return _answer(report.title, report.setup, now, report.remarks)
     entries = read(subject.env.history)
     if not entries:
@@ -240,7 +240,7 @@ def answer_since(asked: str, subject: DoctorContext, now: Snapshot) -> SetupComp
                 "to compare with another machine: --since FILE, which `invoke doctor --json` printed there",
             ],
         )
-    return _of_good(subject, entries, now) if asked == LAST_GOOD else _of_date(asked, entries, now)
+    return _of_good(subject, entries, now) if since == LAST_GOOD else _of_date(since, entries, now)
 
 
 def _of_good(subject: DoctorContext, entries: tuple[HistoryEntry, ...], now: Snapshot) -> SetupComparison:
@@ -254,8 +254,8 @@ def _of_good(subject: DoctorContext, entries: tuple[HistoryEntry, ...], now: Sna
     return _answer(f"last good, {good.title}", dict(good.setup), now, _others(entries, good, now))
 
 
-def _of_date(asked: str, entries: tuple[HistoryEntry, ...], now: Snapshot) -> SetupComparison:
-    moment = _date(asked)
+def _of_date(since: str, entries: tuple[HistoryEntry, ...], now: Snapshot) -> SetupComparison:
+    moment = _date(since)
     assert moment is not None  # noqa: S101 - see `check`
     entry = at(entries, moment)
     remarks = _others(entries, entry, now)
@@ -274,15 +274,17 @@ def _others(entries: tuple[HistoryEntry, ...], used: HistoryEntry, now: Snapshot
 
 
 def _answer(title: str, then: Snapshot, now: Snapshot, remarks: tuple[str, ...]) -> SetupComparison:
-    return SetupComparison(title, snapshot.between(then, now), (*remarks, *snapshot.not_compared(then, now)))
+    return SetupComparison(
+        title, snapshot.changes_between(then, now), (*remarks, *snapshot.not_compared(then, now))
+    )
 
 
-def _is_file(asked: str) -> bool:
-    return Path(asked).expanduser().is_file()
+def _is_file(since: str) -> bool:
+    return Path(since).expanduser().is_file()
 
 
-def _date(asked: str) -> datetime | None:
+def _date(since: str) -> datetime | None:
     try:
-        return datetime.fromisoformat(asked).astimezone()
+        return datetime.fromisoformat(since).astimezone()
     except (ValueError, OverflowError):
         return None

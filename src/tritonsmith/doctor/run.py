@@ -113,8 +113,8 @@ def subject(env: str = "", python: str = "") -> DoctorContext:
     if path and not path.is_file():
         raise UsageError("no such interpreter", where=path, hints=["--python /path/to/bin/python"])
     space = workspace.default()
-    asked = str(settings.find(env)) if env.endswith(".toml") else ""
-    return DoctorContext(settings.load(env or last_used(space)), space, python=path, asked=asked)
+    env_file = str(settings.find(env)) if env.endswith(".toml") else ""
+    return DoctorContext(settings.load(env or last_used(space)), space, python=path, asked=env_file)
 
 
 def last_used(space: workspace.Workspace) -> str:

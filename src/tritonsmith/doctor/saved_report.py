@@ -219,7 +219,7 @@ def _torch(version: str, *, exact: bool) -> Iterator[str]:
 def _machine(report: SavedReport, here: DoctorContext) -> Iterator[str]:
     """Yield differences that no package installer changes, and variables, which belong to the shell."""
     facts, now = configs.load("doctor-setup")["fact"], snapshot.read(here)
-    for change in snapshot.between(report.setup, now):
+    for change in snapshot.changes_between(report.setup, now):
         if facts.get(change.what, {}).get("part") == "machine":
             yield f"{change.title}: {change.then or 'none'} there, {change.now or 'none'} here"
         elif change.what.startswith(VARIABLE):

@@ -1,8 +1,6 @@
-"""The versions and variables of an environment and its machine, for comparing two times or machines.
+"""Snapshots of an environment and its machine, without personal data, and the changes between two of them.
 
 `configs/doctor-setup.toml` lists the facts. A snapshot has every fact; an empty text means none.
-
-Removes personal data from a text: names, home, hosts, folders, passwords.
 """
 
 from __future__ import annotations
@@ -18,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from tritonsmith.core import configs, redact
-from tritonsmith.core import redact as ui_redact
 from tritonsmith.core.text import version_key
 from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
@@ -33,7 +30,7 @@ _START = r"(?:(?<![\w~$./<>*…-])|(?<=-[FIL])|(?<=file://))/(?!/)"
 _PATH = re.compile(_START + r"[^\s'\"`,;:|()<>]+")
 # A quoted path is one path, whatever it contains: shlex.quote quotes paths with a space.
 _QUOTED = re.compile(r"(?<=(['\"`]))/[^'\"`\n]+(?=\1)")
-_BETWEEN = re.compile(r"(:|;|, )(?=/(?!/))")  # between the paths of a list
+_BETWEEN = re.compile(r"(:|;|, )(?=/(?!/))")  # separators of the paths of a list
 _HOMES = (Path("/home"), Path("/Users"))
 _SOMEONES = re.compile(r"((?<![\w.])/(?:home|Users)/)[^/\s:;,'\"]+")
 _SHORT = 3  # letters; shorter names occur in other words
@@ -53,6 +50,7 @@ class Redactor:
 
     def __call__(self, text: str) -> str:
         """Redact a text."""
+        # Secrets first, then whole paths: what is left of them could otherwise look harmless.
         text = _QUOTED.sub(lambda match: self.path(match[0]), redact.hidden(text))
         for folder, label in self.folders:
             text = re.sub(rf"{re.escape(folder)}(?![\w.-])", label, text)
@@ -92,6 +90,7 @@ def redactor(folders: Mapping[Path, str]) -> Redactor:
     """Return the redactor for this machine and user, with more folders (the workspace) and placeholders."""
     home, node = _home(), platform.node()
     places = {home: "~", **folders}
+    # Messages name a folder as it was given or with links followed, and macOS's /tmp is a link.
     known = {str(form): label for folder, label in places.items() for form in (folder, folder.resolve())}
     # The longest first: the workspace is mostly below the home folder.
     listed = sorted(known.items(), key=lambda item: -len(item[0]))
@@ -224,7 +223,7 @@ def _variables(subject: DoctorContext) -> Snapshot:
     # Of variables that Triton does not know only the presence is recorded: their values may be anything.
     ours = {*variables.about_triton(subject.environ), *(known & set(subject.environ))}
     return {
-        f"{VARIABLE}{name}": ui_redact.variable(name, subject.environ[name]) or EMPTY
+        f"{VARIABLE}{name}": redact.variable(name, subject.environ[name]) or EMPTY
         if name in known or variables.find(name)
         else SET
         for name in sorted(ours)
@@ -240,8 +239,6 @@ def _short(value: str) -> str:
     return f"{value[:most]}… ({len(value)} characters, {mark})"
 
 
-# The differences between two snapshots, and their possible consequences.
-
 _NONE = "none"
 _ABOUT_CACHES = "part of the cache's key: kernels compile again"
 
@@ -251,11 +248,11 @@ class SetupChange:
     """A fact that differs.
 
     Attributes:
-        what: name of the fact: `driver`, or `$TRITON_HOME`.
+        what: the name of the fact: `driver`, or `$TRITON_HOME`.
         title: the name in words.
-        then: value in the first snapshot; empty for none.
-        now: value in the second snapshot.
-        means: possible consequence of the change; empty if unknown.
+        then: its value in the first snapshot; empty for none.
+        now: its value in the second snapshot.
+        means: a possible consequence of the change; empty if unknown.
     """
 
     what: str
@@ -265,11 +262,8 @@ class SetupChange:
     means: str = ""
 
 
-def between(then: Snapshot, now: Snapshot) -> tuple[SetupChange, ...]:
-    """Return the facts that differ, in the order of `configs/doctor-setup.toml`, variables last.
-
-    A fact in only one of them comes from another version of this tool: see `not_compared`.
-    """
+def changes_between(then: Snapshot, now: Snapshot) -> tuple[SetupChange, ...]:
+    """Return the facts that differ, in the order of `configs/doctor-setup.toml`, variables last."""
     facts = configs.load("doctor-setup")["fact"]
     rest = sorted((then.keys() | now.keys()) - facts.keys())
     # A fact in only one of them comes from another version of this tool, and says nothing about the
@@ -287,15 +281,15 @@ def not_compared(then: Snapshot, now: Snapshot) -> tuple[str, ...]:
 def _change(name: str, then: Snapshot, now: Snapshot) -> SetupChange:
     before, after = then.get(name, ""), now.get(name, "")
     if name.startswith(VARIABLE):
-        return SetupChange(name, name, before, after, _of_variable(name.removeprefix(VARIABLE)))
+        return SetupChange(name, name, before, after, _variable_meaning(name.removeprefix(VARIABLE)))
     row = configs.load("doctor-setup")["fact"].get(name, {"title": name})
     meaning = row.get("gone", "") if before and not after else row.get("means", "")
     return SetupChange(
-        name, row["title"], before, after, "; ".join((*_above(name, now), meaning)).strip("; ")
+        name, row["title"], before, after, "; ".join((*_newer_than_meanings(name, now), meaning)).strip("; ")
     )
 
 
-def _above(name: str, now: Snapshot) -> Iterator[str]:
+def _newer_than_meanings(name: str, now: Snapshot) -> Iterator[str]:
     """Yield the consequences if a fact has a newer major version than another, whichever of them changed."""
     for rule in configs.load("doctor-setup")["above"]:
         than = now.get(rule["than"], "")
@@ -310,18 +304,18 @@ def _major(version: str) -> int:
     return (version_key(version) or (0,))[0]
 
 
-def _of_variable(name: str) -> str:
+def _variable_meaning(name: str) -> str:
     row, others = variables.find(name), configs.load("doctor-setup")["variables"]
     if row is None:
         return str(others["means"] if name in others["names"] else others["unknown"])
     return "; ".join((row.what, *([_ABOUT_CACHES] if row.cache == "invalidates" else ())))
 
 
-def changes_table(found: tuple[SetupChange, ...], then: str, now: str) -> Grid:
+def changes_table(changes: tuple[SetupChange, ...], then: str, now: str) -> Grid:
     """Return a table of the changes, with the names of both sides as heads."""
     rows = [
         [change.title, _shown(change.then, change), _shown(change.now, change), change.means]
-        for change in found
+        for change in changes
     ]
     return tables.plain("", ["what", then, now, "can mean"], rows)
 
@@ -330,9 +324,9 @@ def _shown(value: str, change: SetupChange) -> str:
     return value or ("not set" if change.what.startswith(VARIABLE) else _NONE)
 
 
-def changes_as_json(found: tuple[SetupChange, ...]) -> list[dict[str, Any]]:
+def changes_as_json(changes: tuple[SetupChange, ...]) -> list[dict[str, Any]]:
     """Return the changes as JSON data."""
     return [
         {"what": change.what, "then": change.then, "now": change.now, "means": change.means}
-        for change in found
+        for change in changes
     ]

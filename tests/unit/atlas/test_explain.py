@@ -213,7 +213,7 @@ def test_the_tree_counts_every_file_of_a_folder(tmp_path: Path) -> None:
     for name in ("cmake/llvm-hash.txt", "cmake/json-version.txt", "docs/index.rst", "docs/build/index.html"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text("a\n")
-    rows = command.tree(command.index_of(root, [])).tables["folders"]
+    rows = command.folder_map(command.index_of(root, [])).tables["folders"]
     assert {folder: size for folder, size, _ in rows if folder in ("cmake", "docs")} == {
         "cmake": "2 files",
         "docs": "1 file",

@@ -12,17 +12,17 @@ from tritonsmith.core.errors import SmithError
 
 
 def test_a_dialect_takes_what_it_had_along_and_nothing_that_came_later() -> None:
-    assert answer.of("op", "ttg.convert_layout") == (
+    assert answer.other_names("op", "ttg.convert_layout") == (
         "triton_gpu.convert_layout until 2024-11-27 (6d3ed0b911)",
     )
-    assert answer.of("op", "triton_gpu.convert_layout") == (
+    assert answer.other_names("op", "triton_gpu.convert_layout") == (
         "ttg.convert_layout since 2024-11-27 (6d3ed0b911)",
     )
-    assert answer.of("op", "ttg.warp_specialize") == ()
+    assert answer.other_names("op", "ttg.warp_specialize") == ()
 
 
 def test_a_chain_of_names_oldest_first() -> None:
-    assert answer.of("attribute", "#ttg.nvidia_mma") == (
+    assert answer.other_names("attribute", "#ttg.nvidia_mma") == (
         "#triton_gpu.mma until 2023-12-11 (539fbe5049)",
         "#triton_gpu.nvidia_mma until 2024-11-27 (6d3ed0b911)",
     )
@@ -30,11 +30,11 @@ def test_a_chain_of_names_oldest_first() -> None:
 
 def test_a_name_that_came_back_is_no_other_name_of_itself() -> None:
     name = "insert-instruction-sched-hints"
-    assert not any(text.startswith(f"{name} ") for text in answer.of("pass", name))
+    assert not any(text.startswith(f"{name} ") for text in answer.other_names("pass", name))
 
 
 def test_what_stayed_less_than_most_of_it_is_said() -> None:
-    (text,) = answer.of("pass", "triton-nvidia-optimize-tmem-subtiling")
+    (text,) = answer.other_names("pass", "triton-nvidia-optimize-tmem-subtiling")
     assert "if it is the same: 80% of its definition stayed" in text
 
 

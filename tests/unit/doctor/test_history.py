@@ -135,33 +135,37 @@ def test_another_run_that_writes_is_no_trouble(subject: DoctorContext) -> None:
 
 def test_a_ptxas_above_the_driver(subject: DoctorContext) -> None:
     then = {"ptxas": "12.8", "driver": "570.1", "driver-cuda": "12.8", "torch-cuda": "12.8"}
-    (one,) = snapshot.between(then, {**then, "ptxas": "13.4"})
+    (one,) = snapshot.changes_between(then, {**then, "ptxas": "13.4"})
     assert one.title == "ptxas"
     assert one.means.startswith("newer than the driver's CUDA 12.8")
-    (two,) = snapshot.between({**then, "ptxas": "13.4", "driver-cuda": "13.0"}, {**then, "ptxas": "13.4"})
+    (two,) = snapshot.changes_between(
+        {**then, "ptxas": "13.4", "driver-cuda": "13.0"}, {**then, "ptxas": "13.4"}
+    )
     assert (two.what, two.means.partition(":")[0]) == ("driver-cuda", "ptxas 13.4")
-    (three,) = snapshot.between(then, {**then, "ptxas": "12.9"})
+    (three,) = snapshot.changes_between(then, {**then, "ptxas": "12.9"})
     assert "does not load" not in three.means
     assert subject.named == "dev"
 
 
 def test_a_version_without_digits_is_not_above_another() -> None:
-    found = snapshot.between({"ptxas": "12.8", "driver-cuda": "12.8"}, {"ptxas": "²", "driver-cuda": "12.8"})
+    found = snapshot.changes_between(
+        {"ptxas": "12.8", "driver-cuda": "12.8"}, {"ptxas": "²", "driver-cuda": "12.8"}
+    )
     assert "newer than" not in found[0].means
 
 
 def test_facts_of_another_version_of_the_tool_are_no_difference() -> None:
     then, now = {"triton": "3.4.0", "phase-of-the-moon": "full"}, {"triton": "3.4.0", "ptxas": "12.8"}
-    assert snapshot.between(then, now) == ()
+    assert snapshot.changes_between(then, now) == ()
     assert snapshot.not_compared(then, now) == (
         "only one side knows, so not compared: phase-of-the-moon, ptxas",
     )
-    assert snapshot.between({"x": "1"}, {"x": "2"})[0].title == "x"
+    assert snapshot.changes_between({"x": "1"}, {"x": "2"})[0].title == "x"
 
 
 def test_variables_and_gone_facts() -> None:
     then = {"gpu": "H200", "$TRITON_ALWAYS_COMPILE": "1", "$TRITON_FOO": "(set)", "$CC": "gcc"}
-    found = {one.what: one.means for one in snapshot.between(then, {"gpu": ""})}
+    found = {one.what: one.means for one in snapshot.changes_between(then, {"gpu": ""})}
     assert "Xid 79" in found["gpu"]
     assert found["$TRITON_ALWAYS_COMPILE"] == "compiles in spite of what is stored"
     assert "no Triton knows" in found["$TRITON_FOO"]

@@ -143,7 +143,7 @@ def clear_cache(
     clear.execute(prepared)
     # Programs may go on while their cache is cleared, and compile again what they need.
     console.out().print(f"cleared {list_.total_text(prepared.doomed)}", markup=False)
-    if there := clear.stayed(prepared):
+    if there := clear.still_there(prepared):
         console.note(
             f"still there, or back again: {list_.total_text(there)}; a program is compiling them now"
         )

@@ -150,7 +150,7 @@ def _print_live(
     wanted_ref = ref or (f"v{version}" if version else "main")
     where, space = repository or read_upstream.default_repository(), workspace.default()
     if dry_run:
-        output.plan(read_upstream.fetch(where, wanted_ref, space))
+        output.plan(read_upstream.plan_fetch(where, wanted_ref, space))
         return
     reading = read_upstream.read(where, wanted_ref, space, read_upstream.clone_of(source))
     if json:
@@ -163,14 +163,14 @@ def _print_live(
 
 def _update(pytorch: str, repository: str, source: Path | None, *, json: bool, dry_run: bool) -> None:
     """Update the table from the tags of the releases."""
-    file = read_upstream.target()
+    file = read_upstream.table_file()
     where, space = repository or read_upstream.default_repository(), workspace.default()
     versions = split(pytorch) or tuple(row.version for row in pytorch_pins.releases())
     versions = tuple(_version(version) for version in versions)
     # The pins of a clone on this disk can be read in a dry run; those of a URL would have to be fetched.
     if dry_run and read_upstream.is_url(where):
         for version in versions:
-            output.plan(read_upstream.fetch(where, f"v{version}", space))
+            output.plan(read_upstream.plan_fetch(where, f"v{version}", space))
         console.note(f"the changes to {file} depend on the downloaded files")
         return
     clone = read_upstream.clone_of(source)
@@ -189,7 +189,7 @@ def _update(pytorch: str, repository: str, source: Path | None, *, json: bool, d
 
 def _print_installed(env: str, python: Path | None, *, json: bool) -> None:
     """Print whether the torch and the Triton of an interpreter belong together."""
-    installed = install.read(python or install.python_of(env or "dev"))
+    installed = install.read_installed(python or install.python_of(env or "dev"))
     if json:
         console.out().print_json(data=report.installed_json(installed))
     else:
@@ -198,7 +198,7 @@ def _print_installed(env: str, python: Path | None, *, json: bool) -> None:
 
 def _print_holders(commit: str, clone: Path, *, json: bool) -> None:
     """Print the PyTorch releases whose Triton has a commit."""
-    holders = releases_with.find(commit, clone)
+    holders = releases_with.find_releases(commit, clone)
     if json:
         console.out().print_json(data=report.holders_json(holders))
     else:

@@ -1,7 +1,4 @@
-"""Clear caches: choose caches and entries, and keep what is in use.
-
-Filters for cache entries: by kernel, target, age, Triton version, and rank among entries of a kernel.
-"""
+"""Clear caches: choose caches and entries, and keep what is in use."""
 
 from __future__ import annotations
 
@@ -36,11 +33,11 @@ class Filters:
     """The filters that an entry must pass; empty means all entries.
 
     Attributes:
-        kernel: glob that the kernel's name must match.
-        target: backend, architecture, and threads per warp if they matter: `("cuda", "90")`.
-        older_than: minimum seconds since the last change.
-        stale: made by a Triton that is no longer installed.
-        keep_newest: keep this many of the newest entries of each kernel in each cache.
+        kernel: a glob that the kernel's name must match.
+        target: the backend, architecture, and threads per warp if they matter: `("cuda", "90")`.
+        older_than: the minimum of seconds since the last change.
+        stale: a Triton that is no longer installed made the entry.
+        keep_newest: the number of the newest entries to keep, for each kernel in each cache.
     """
 
     kernel: str = ""
@@ -68,7 +65,7 @@ def parse_filters(
     Raises:
         UsageError: there is no such target, or the text is not an age.
     """
-    return Filters(kernel, target(target_name), age(oldest), stale=stale, keep_newest=keep_newest)
+    return Filters(kernel, parse_target(target_name), parse_age(oldest), stale=stale, keep_newest=keep_newest)
 
 
 def installed_for(filters: Filters) -> tuple[InstalledTriton, ...]:
@@ -94,7 +91,7 @@ class Chosen:
     undecided: int = 0
 
 
-def age(text: str) -> float | None:
+def parse_age(text: str) -> float | None:
     """Parse seconds from `90s`, `30m`, `12h`, `7d` or `2w`; None for an empty text.
 
     Raises:
@@ -109,7 +106,7 @@ def age(text: str) -> float | None:
     return int(match[1]) * _SECONDS[match[2]]
 
 
-def target(text: str) -> tuple[str, ...]:
+def parse_target(text: str) -> tuple[str, ...]:
     """Parse backend, architecture and optional threads per warp from `cuda:90` or a GPU's name (`h100`).
 
     Raises:
@@ -128,12 +125,11 @@ def choose(
 ) -> Chosen:
     """Select the entries that pass all filters at a time (seconds since 1970).
 
-    Metadata are read last, and only if a filter needs them.
-
     Raises:
         FactError: `stale` is set, but no installed Triton was found: all entries would be stale.
     """
     left = list(entries)
+    # First of all: the newest entries of a kernel, not the newest of those that other filters leave.
     if filters.keep_newest is not None:
         kept = _newest(left, filters.keep_newest)
         left = [entry for entry in left if id(entry) not in kept]
@@ -176,18 +172,14 @@ def _stale(entries: Iterable[CacheEntry], installed: tuple[InstalledTriton, ...]
     return Chosen(stale, sum(verdict == "unknown" for _, verdict in verdicts))
 
 
-# The judgement whether the Triton that made an entry is still installed.
-
 Staleness = Literal["stale", "current", "unknown"]
 
 
 def staleness(entry: CacheEntry, installed: tuple[InstalledTriton, ...]) -> Staleness:
-    """Judge by the version in the metadata, or, if there is none, by the form of the name.
-
-    Another build of the same version looks the same: entries that a rebuild orphaned are `current`.
-    """
+    """Judge by the version in the metadata, or, if there is none, by the form of the name."""
+    # Another build of the same version looks the same: entries that a rebuild orphaned are `current`.
     if version := triton_cache.read_metadata(entry).version:
-        return "current" if any(_same(version, triton.version) for triton in installed) else "stale"
+        return "current" if any(_same_release(version, triton.version) for triton in installed) else "stale"
     era = triton_cache.era_of(entry)
     if era is None:
         return "unknown"
@@ -201,11 +193,9 @@ def _may_spell(triton: InstalledTriton, era: Era) -> bool:
     return ahead or era.holds(triton.version)
 
 
-def _same(one: str, other: str) -> bool:
-    return one.partition("+")[0] == other.partition("+")[0]
+def _same_release(version: str, other: str) -> bool:
+    return version.partition("+")[0] == other.partition("+")[0]  # a local build has +git1234
 
-
-# Entries that a compile may still need. Triton takes no lock, so processes and times decide.
 
 Living = tuple[TritonProcess, ...] | None
 _SHOWN = 60  # characters of a command line
@@ -213,6 +203,7 @@ _SHOWN = 60  # characters of a command line
 
 def reason_to_keep(entry: CacheEntry, living: Living, now: float) -> str:
     """Return why an entry must be kept at a time (seconds since 1970); empty if it may be deleted."""
+    # Triton takes no lock, so processes and times decide what a compile may still need.
     limits = configs.load("triton-cache")["in-use"]
     # Negative after the clock was set back: then the entry counts as new.
     age = now - entry.changed / _NANOSECONDS
@@ -278,11 +269,11 @@ class PreparedClear:
     """A prepared clearing.
 
     Attributes:
-        plan: one step per cache.
-        doomed: entries to delete.
-        in_use: entries that are kept because they are in use, with the reason.
+        plan: the plan, with one step per cache.
+        doomed: the entries to delete.
+        in_use: the entries that are kept because they are in use, with the reason.
         contents: the contents of the caches.
-        undecided: entries that `--stale` cannot judge, which are kept.
+        undecided: the number of entries that `--stale` cannot judge, which are kept.
     """
 
     plan: Plan
@@ -312,7 +303,7 @@ def named(path: str) -> Root:
 
 def prepare(
     roots: Iterable[Root],
-    wanted: Filters,
+    filters: Filters,
     *,
     living: Living,
     installed: tuple[InstalledTriton, ...] = (),
@@ -322,7 +313,7 @@ def prepare(
 
     Args:
         roots: caches to clear.
-        wanted: filters for their entries.
+        filters: the filters for their entries.
         living: processes that have Triton loaded; None if unknown.
         installed: the Tritons that are installed.
         now: seconds since 1970; the clock's by default.
@@ -332,11 +323,13 @@ def prepare(
         FactError: the filters cannot be evaluated.
     """
     roots = tuple(roots)
+    # All roots are checked before any is read: a typo must not cost the time of a scan.
     for root in roots:
         check_root(root.real)
     now = time.time() if now is None else now
     contents = tuple(triton_cache.scan(root) for root in roots)
-    chosen = choose((e for content in contents for e in content.entries), wanted, installed, now)
+    entries = (entry for content in contents for entry in content.entries)
+    chosen = choose(entries, filters, installed, now)
     reasons = [(entry, reason_to_keep(entry, living, now)) for entry in chosen.entries]
     doomed = tuple(entry for entry, why in reasons if not why)
     steps = tuple(step for content in contents if (step := _step(content, doomed, grace_time(living))))
@@ -369,6 +362,6 @@ def execute(prepared: PreparedClear) -> None:
     space.run(prepared.plan, "clear-cache")
 
 
-def stayed(prepared: PreparedClear) -> tuple[CacheEntry, ...]:
+def still_there(prepared: PreparedClear) -> tuple[CacheEntry, ...]:
     """Return entries of the plan that still exist after it ran, because they changed meanwhile."""
     return tuple(entry for entry in prepared.doomed if os.path.lexists(entry.path))

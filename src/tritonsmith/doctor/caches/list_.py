@@ -64,7 +64,7 @@ class CacheListing:
 
 
 def make(
-    roots: Iterable[Root], wanted: Filters, *, limit: int, installed: tuple[InstalledTriton, ...], now: float
+    roots: Iterable[Root], filters: Filters, *, limit: int, installed: tuple[InstalledTriton, ...], now: float
 ) -> CacheListing:
     """List caches at a time (seconds since 1970), with `limit` rows at most, or all of them for 0.
 
@@ -74,7 +74,8 @@ def make(
         FactError: the filters cannot be evaluated.
     """
     contents = tuple(triton_cache.scan(root) for root in roots)
-    chosen = clear.choose((e for content in contents for e in content.entries), wanted, installed, now)
+    every = (entry for content in contents for entry in content.entries)
+    chosen = clear.choose(every, filters, installed, now)
     # Cut before metadata are read: a cache of 100,000 entries is listed as fast as one of 100.
     newest = sorted(chosen.entries, key=lambda entry: -entry.changed)[: limit or None]
     rows = tuple(
@@ -243,16 +244,16 @@ def files(folder: Path) -> list[EntryFile]:
 _SHOWN = 5  # names in a sentence
 
 
-def total_text(found: Iterable[CacheEntry]) -> str:
+def total_text(chosen_entries: Iterable[CacheEntry]) -> str:
     """Return a sum in words: `12 entries, 3.4 MiB`."""
-    sizes = [entry.bytes for entry in found]
+    sizes = [entry.bytes for entry in chosen_entries]
     return f"{entry_count(len(sizes))}, {byte_size(sum(sizes))}"
 
 
-def kernels_text(found: Sequence[CacheEntry], limit: int) -> list[list[str]]:
+def kernels_text(chosen_entries: Sequence[CacheEntry], limit: int) -> list[list[str]]:
     """Return rows of cache, kernel, entries and size, the largest first; one more row sums up the rest."""
     groups: dict[tuple[str, str], list[int]] = {}
-    for entry in found:
+    for entry in chosen_entries:
         name = entry.kernel or f"({entry.kind})"
         groups.setdefault((entry.root.label, name), []).append(entry.bytes)
     largest = sorted(groups.items(), key=lambda group: -sum(group[1]))

@@ -1,6 +1,6 @@
-"""Install the Triton that a PyTorch requires into an environment, or name the commit to build instead.
+"""Read and judge the torch and Triton of an interpreter, and install the Triton that a torch requires.
 
-The torch and Triton of an interpreter, and whether they agree; neither is imported.
+Neither is imported.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tritonsmith.facts.python_env import PythonEnv
 from tritonsmith.facts.pytorch_pins import PinMatch, PyTorchRelease, Torch
 from tritonsmith.wheels import venv
 
-__all__ = ["InstalledTorch", "Owner", "Torch", "judge", "read", "release_of"]
+__all__ = ["InstalledTorch", "Owner", "Torch", "judge", "read_installed", "release_of"]
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,10 @@ class Owner:
     """A distribution that owns `triton/`.
 
     Attributes:
-        name: name of the distribution.
+        name: the name of the distribution.
         version: its version, with the local part.
-        commit: digits of Triton's commit, from the version or pip's record; else empty.
-        known_by: source of the commit, if it is not in the version.
+        commit: the digits of Triton's commit, from the version or pip's record; else empty.
+        known_by: the source of the commit, if it is not in the version.
         llvm: the LLVM in its libtriton.so, as a commit or version; empty if there is a torch.
     """
 
@@ -57,9 +57,9 @@ class InstalledTorch:
     Attributes:
         python: the interpreter.
         torch: its torch; None for none.
-        owners: distributions that own `triton/`; several overwrite each other's files.
-        release: row of the table; None for a torch that is not a release.
-        agrees: whether Triton matches this torch; None if undecided.
+        owners: the distributions that own `triton/`; several overwrite each other's files.
+        release: the row of the table; None for a torch that is not a release.
+        agrees: Triton matches this torch; None if undecided.
         reasons: the reasons, each a sentence.
     """
 
@@ -71,7 +71,7 @@ class InstalledTorch:
     reasons: tuple[str, ...]
 
 
-def read(python: Path) -> InstalledTorch:
+def read_installed(python: Path) -> InstalledTorch:
     """Read an interpreter's torch and Triton.
 
     Raises:
@@ -116,7 +116,7 @@ def python_of(env: str) -> Path:
 
 def _without_torch(python: Path, packages: PythonEnv) -> InstalledTorch:
     """Read the Triton of an interpreter without a torch, from its wheel's metadata and library."""
-    owners = tuple(map(_described, package_owners.owners(packages.distributions)))
+    owners = tuple(map(_owner, package_owners.owners(packages.distributions)))
     if not owners:
         raise FactError(
             "no torch in this Python, and no Triton",
@@ -129,7 +129,7 @@ def _without_torch(python: Path, packages: PythonEnv) -> InstalledTorch:
     return InstalledTorch(python, None, owners, None, None, ("no torch here requires a Triton",))
 
 
-def _described(distribution: Distribution) -> Owner:
+def _owner(distribution: Distribution) -> Owner:
     """Return a distribution with Triton's commit and LLVM, as far as they are known."""
     version = distribution.version
     commit, known_by = package_owners.commit_in(version), ""
@@ -165,14 +165,14 @@ def judge(
     torch: Torch, owners: tuple[Owner, ...], release: PyTorchRelease | None
 ) -> tuple[bool | None, tuple[str, ...]]:
     """Decide whether the owners of `triton/` match a torch and its row of the table, if any, and why."""
-    judgements = tuple(_judged(torch, owners, release))
+    judgements = tuple(_judgements(torch, owners, release))
     verdicts = {agrees for agrees, _ in judgements}
     # One contradiction decides; a doubt only prevents a yes.
     doubtful = None if None in verdicts else True
     return (False if False in verdicts else doubtful), tuple(reason for _, reason in judgements)
 
 
-def _judged(
+def _judgements(
     torch: Torch, owners: tuple[Owner, ...], release: PyTorchRelease | None
 ) -> Iterator[tuple[bool | None, str]]:
     if len(owners) > 1:
@@ -254,7 +254,7 @@ def release_of(text: str, folder: EnvDir) -> PinMatch:
     ref = "nightly"
     if not text:
         try:
-            torch = read(folder.python).torch
+            torch = read_installed(folder.python).torch
         except FactError:
             torch = None
         if torch is None:
@@ -270,7 +270,7 @@ def release_of(text: str, folder: EnvDir) -> PinMatch:
             why="an unreleased torch needs the Triton that its own PyTorch commit pins",
             hints=[
                 f"to see that commit: {command('pins', live=True, ref=ref)}",
-                *_commands("COMMIT", "Triton"),
+                *_build_commands("COMMIT", "Triton"),
             ],
         )
     return pytorch_pins.find(text)
@@ -313,7 +313,7 @@ def prepare(
         else {}
     )
     replaces = tuple(
-        f"{name} {versions.get(name, '')}".strip() + _leads(editable.get(name)) for name in owners
+        f"{name} {versions.get(name, '')}".strip() + _editable_suffix(editable.get(name)) for name in owners
     )
     if owners == (_NAME,) and not editable and _satisfied(requirement, versions[_NAME]):
         return PreparedInstall(Plan(f"{env.name} has {_plain(requirement)} already"), _plain(requirement), ())
@@ -366,7 +366,7 @@ def execute(prepared: PreparedInstall, release: PyTorchRelease, session: Session
             hints=[
                 f"check that pip can reach its index: pip download --no-deps '{prepared.requirement}'",
                 "an old Triton has no wheel for a new Python: set [python] interpreter in the env file",
-                *_build(release, "cuda"),
+                *_build_hints(release, "cuda"),
             ],
         ) from failure
     session.leave_receipt(
@@ -403,11 +403,11 @@ def _no_wheel(release: PyTorchRelease, channel: str, why: str) -> FactError:
     return FactError(
         f"no Triton wheel to install for PyTorch {release.version}, {title}",
         why=why,
-        hints=_build(release, channel),
+        hints=_build_hints(release, channel),
     )
 
 
-def _build(release: PyTorchRelease, channel: str) -> list[str]:
+def _build_hints(release: PyTorchRelease, channel: str) -> list[str]:
     """Return commands that build the pinned commit, as far as it is known."""
     own, pin = release.own_pins[channel], release.pin(channel)
     if own is None or pin is None:
@@ -415,29 +415,29 @@ def _build(release: PyTorchRelease, channel: str) -> list[str]:
     if pin.commit:
         place = "cuda" if own.same_file else channel
         (file,) = (file for file in pytorch_pins.pin_files() if file.channel == place)
-        return _commands(pin.commit, file.repository)
+        return _build_commands(pin.commit, file.repository)
     ask = command("pins", live=True, pytorch=release.version)
     hints = [f"its pin is unknown; to read PyTorch's own pin file: {ask}"]
     if pin.candidates:
         hints.append(f"unconfirmed candidates: {', '.join(pin.candidates)}")
-    return [*hints, *_commands("COMMIT", "Triton")]
+    return [*hints, *_build_commands("COMMIT", "Triton")]
 
 
-def _commands(commit: str, repository: str) -> list[str]:
+def _build_commands(commit: str, repository: str) -> list[str]:
     return [
         f"build the pinned commit, in a clone of {repository}: git checkout {commit}",
         "then: invoke setup-mlir, invoke build-triton, invoke install-triton",
     ]
 
 
-def _leads(editable: Editable | None) -> str:
+def _editable_suffix(editable: Editable | None) -> str:
     """Return a suffix with the source tree of an editable install; empty for other installs."""
     target = (editable.project or editable.package) if editable else None
     return f", editable: {target or 'unknown source tree'}" if editable else ""
 
 
 def _satisfied(requirement: Requirement, version: str) -> bool:
-    """Report whether a published wheel of that version will do; `+git...` marks a private build."""
+    """Report whether a published wheel of that version will do."""
     try:
         parsed = Version(version)
         # `+git...` marks a private build: its version satisfies the requirement and

@@ -1,7 +1,4 @@
-"""Read the pins of any PyTorch commit from its repository: a local clone, or a URL.
-
-Update `configs/pytorch-pins.toml` from PyTorch's own pin files, keeping comments.
-"""
+"""Read the pins of any PyTorch commit from its repository, and update `configs/pytorch-pins.toml` by them."""
 
 from __future__ import annotations
 
@@ -40,11 +37,11 @@ class LivePin:
     Attributes:
         channel: `cuda`, `rocm`, `xpu`, `cpu` or `windows`.
         title: the channel's display name.
-        commit: commit of Triton.
-        version: version of Triton; empty if no file has it.
+        commit: the commit of Triton.
+        version: the version of Triton; empty if no file has it.
         file: the file that names the commit.
-        same_as: channel whose file applies if this one has none; empty otherwise.
-        llvm: LLVM commit that Triton pins at that commit; empty if unknown.
+        same_as: the channel whose file applies if this one has none; empty otherwise.
+        llvm: the LLVM commit that Triton pins at that commit; empty if unknown.
         llvm_from: its source: the Triton clone or the table.
     """
 
@@ -63,11 +60,11 @@ class Reading:
     """The pins of one commit of PyTorch.
 
     Attributes:
-        repository: URL or path that was read.
-        ref: tag, branch or commit as given.
-        commit: commit of PyTorch.
+        repository: the URL or path that was read.
+        ref: the tag, branch or commit as given.
+        commit: the commit of PyTorch.
         committed: its date, ISO 8601.
-        pins: one per channel that has a pin there.
+        pins: one pin per channel that has one there.
     """
 
     repository: str
@@ -91,7 +88,7 @@ def is_url(repository: str) -> bool:
     return "://" in repository or repository.startswith("git@")
 
 
-def fetch(repository: str, ref: str, space: Workspace) -> Plan:
+def plan_fetch(repository: str, ref: str, space: Workspace) -> Plan:
     """Plan to fetch a tag, branch or full commit of a URL without file contents; no steps for a path."""
     if not is_url(repository):
         return Plan(f"read {ref} of {repository}, read-only")
@@ -137,7 +134,7 @@ def _fetched(url: str, ref: str, space: Workspace) -> Iterator[Repo]:
     # FETCH_HEAD is one name for all runs.
     with locks.hold(space.root / "pins.lock", purpose=f"pins --live --ref {ref}"):
         try:
-            space.run(fetch(url, ref, space), "pins")
+            space.run(plan_fetch(url, ref, space), "pins")
         except StepError as error:
             raise _unreachable(url, ref, error) from error
         with git_history.opened(_folder(url, space)) as clone:
@@ -159,11 +156,11 @@ def _unreachable(url: str, ref: str, error: StepError) -> SmithError:
     )
 
 
-def _read(clone: Repo, repository: str, asked: str, ref: str, triton: Path | None) -> Reading:
+def _read(clone: Repo, repository: str, name: str, ref: str, triton: Path | None) -> Reading:
     commit = git_history.resolve(clone, ref)
     if not commit:
         raise FactError(
-            f"this repository has no tag, branch or commit {asked!r}",
+            f"this repository has no tag, branch or commit {name!r}",
             where=repository,
             hints=["fetch it: git fetch origin --tags", "or read upstream's repository: omit --repository"],
         )
@@ -178,7 +175,7 @@ def _read(clone: Repo, repository: str, asked: str, ref: str, triton: Path | Non
     if "cuda" not in pins:
         raise _no_pin(repository, commit)
     committed = clone.commit(commit).committed_datetime.isoformat()
-    return Reading(repository, asked, commit, committed, _with_llvm(pins.values(), triton))
+    return Reading(repository, name, commit, committed, _with_llvm(pins.values(), triton))
 
 
 def _own_pin(clone: Repo, commit: str, file: PinFile) -> LivePin | None:
@@ -217,7 +214,7 @@ def _no_pin(repository: str, commit: str) -> FactError:
 
 
 def _with_llvm(pins: Iterable[LivePin], triton: Path | None) -> tuple[LivePin, ...]:
-    """Add the LLVM to each pin; the clone takes precedence, because it has Triton's own pin."""
+    """Add the LLVM to each pin."""
     if triton is None:
         return tuple(_from_table(pin) for pin in pins)
     with git_history.opened(triton) as clone:
@@ -257,7 +254,7 @@ class Revision:
     changes: tuple[str, ...]
 
 
-def target() -> Path:
+def table_file() -> Path:
     """Return the table's file, in the running checkout of this tool.
 
     Raises:
@@ -277,7 +274,7 @@ def target() -> Path:
     return folder / f"{pytorch_pins.CONFIG}.toml"
 
 
-def plan(file: Path, revision: Revision) -> Plan:
+def plan_table(file: Path, revision: Revision) -> Plan:
     """Plan to write the table."""
     steps = (Write(file, revision.text, phase=TABLE_PHASE),) if revision.changes else ()
     return Plan(f"write {file}", steps, notes=revision.changes)
@@ -296,7 +293,7 @@ def revise(text: str, version: str, reading: Reading) -> Revision:
     changes = [
         f"{version} {pytorch_pins.titles()[channel]}: {change}"
         for channel in CHANNELS
-        if (pin := reading.pin(channel)) and (change := _put(row, channel, pin, reading))
+        if (pin := reading.pin(channel)) and (change := _put_pin(row, channel, pin, reading))
     ]
     return Revision(_spaced(tomlkit.dumps(document)) if changes else text, tuple(changes))
 
@@ -324,7 +321,7 @@ def _table(values: dict[str, Any]) -> Table:
     return table
 
 
-def _put(row: Any, channel: str, pin: LivePin, reading: Reading) -> str:
+def _put_pin(row: Any, channel: str, pin: LivePin, reading: Reading) -> str:
     """Change one channel of a row; return a description of the change, or nothing."""
     before = row.get(channel)
     old = dict(before.unwrap()) if before is not None else {}
@@ -354,7 +351,7 @@ def _put(row: Any, channel: str, pin: LivePin, reading: Reading) -> str:
         row.remove(WHEEL)
         row.add(channel, table)
         row.add(WHEEL, wheel)
-    return f"{_told(old)} -> {_told(new)}"
+    return f"{_in_words(old)} -> {_in_words(new)}"
 
 
 def _put_llvm(new: dict[str, Any], old: dict[str, Any], pin: LivePin) -> None:
@@ -374,7 +371,7 @@ def _same_pin(old: dict[str, Any], new: dict[str, Any]) -> bool:
     return all(old.get(key) == new.get(key) for key in ("commit", "same-file"))
 
 
-def _told(channel: dict[str, Any]) -> str:
+def _in_words(channel: dict[str, Any]) -> str:
     text = "the same file as CUDA" if channel.get("same-file") else str(channel.get("commit", ""))[:_SHORT]
     return f"{text} ({channel['grade']})" if text and "grade" in channel else text or UNKNOWN
 
@@ -386,7 +383,7 @@ def readings(
 
     Args:
         versions: releases of PyTorch.
-        repository: URL or path, as for `live.read`.
+        repository: a URL or path, as for `read`.
         space: the workspace.
         triton: a clone of Triton, for the LLVM at each commit; None for none.
 
@@ -401,6 +398,7 @@ def readings(
     for version in versions:
         try:
             by_version[version] = read(repository, f"v{version}", space, triton)
+        # One tag may not exist yet; if already the first cannot be read, none can.
         except SmithError:
             if not by_version:
                 raise
@@ -408,10 +406,10 @@ def readings(
     return by_version, tuple(missing)
 
 
-def revise_all(text: str, found: Mapping[str, Reading]) -> Revision:
+def revise_all(text: str, by_version: Mapping[str, Reading]) -> Revision:
     """Update the table from the tags of several releases."""
     changes: list[str] = []
-    for version, reading in found.items():
+    for version, reading in by_version.items():
         revision = revise(text, version, reading)
         text = revision.text
         changes += revision.changes
@@ -429,10 +427,10 @@ def prepare_update(
     Raises:
         SmithError: the first tag could not be read, so the repository is at fault.
     """
-    file = target()
+    file = table_file()
     by_version, missing = readings(versions, repository, space, triton)
     revision = revise_all(untrusted.read_bytes(file).decode(), by_version)
-    return plan(file, revision), revision.changes, missing
+    return plan_table(file, revision), revision.changes, missing
 
 
 def version_of(text: str) -> tuple[str, str]:

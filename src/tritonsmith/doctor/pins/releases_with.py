@@ -1,7 +1,4 @@
-"""The PyTorch releases that have a Triton commit, determined by the history of a clone.
-
-The commits of a release branch since its branch point on main, and their counterparts on main.
-"""
+"""Answer from a clone's history which PyTorch has a Triton commit, and what a release branch has picked."""
 
 from __future__ import annotations
 
@@ -14,9 +11,6 @@ from typing import TYPE_CHECKING, Literal
 from tritonsmith.core.errors import FactError
 from tritonsmith.facts import git_history, pytorch_pins
 from tritonsmith.facts.pytorch_pins import Pin
-
-if TYPE_CHECKING:
-    from git import Repo
 
 if TYPE_CHECKING:
     from git import Repo
@@ -64,9 +58,9 @@ class Holding:
     """One pin of one release.
 
     Attributes:
-        release: version of PyTorch.
+        release: the version of PyTorch.
         where: `cuda`, `rocm`, `xpu` for its pin files, `wheel` for the published wheel.
-        pin: commit of Triton; empty if unknown.
+        pin: the commit of Triton; empty if unknown.
         standing: the pin's position.
     """
 
@@ -81,8 +75,8 @@ class Holders:
     """The pins of all releases, compared with a commit.
 
     Attributes:
-        commit: commit of Triton, 40 digits.
-        subject: first line of its message.
+        commit: the commit of Triton, 40 digits.
+        subject: the first line of its message.
         committed: its date, ISO 8601.
         holdings: every pin of every release.
     """
@@ -93,7 +87,7 @@ class Holders:
     holdings: tuple[Holding, ...]
 
 
-def find(name: str, source: Path) -> Holders:
+def find_releases(name: str, source: Path) -> Holders:
     """Check every pin of the table for a commit in a clone of Triton with its history.
 
     Args:
@@ -108,7 +102,7 @@ def find(name: str, source: Path) -> Holders:
         main = git_history.first_branch(clone, *git_history.MAINS)[1]
         commit = _commit(name, clone, main)
         if not commit:
-            raise _lacks(name, source)
+            raise _lacking(name, source)
         rows = [
             (release, where, pin)
             for release in pytorch_pins.releases()
@@ -116,7 +110,7 @@ def find(name: str, source: Path) -> Holders:
             if pin is not None and not pin.same_file
         ]
         named = {name for _, _, pin in rows for name in (pin.commit, *pin.candidates) if name}
-        comparison = _Asked(clone, commit, main, named)
+        comparison = _Comparison(clone, commit, main, named)
         holdings = tuple(
             Holding(release.version, where, pin.commit, comparison.standing(pin))
             for release, where, pin in rows
@@ -145,7 +139,7 @@ def _commit(name: str, clone: Repo, main: str) -> str:
     return git_history.resolve(clone, name)
 
 
-def _lacks(name: str, source: Path) -> FactError:
+def _lacking(name: str, source: Path) -> FactError:
     what, fetch = "commit", "git fetch origin, or git fetch origin COMMIT with all 40 digits"
     if _RELEASE.fullmatch(name):
         what, fetch = "release", "git fetch origin --tags, with the branches release/*"
@@ -155,7 +149,7 @@ def _lacks(name: str, source: Path) -> FactError:
     return FactError(f"this clone has no {what} {name!r}", where=source, hints=hints)
 
 
-class _Asked:
+class _Comparison:
     """A commit, main and every pin as one graph, with a cache of results, as releases share pins."""
 
     def __init__(self, clone: Repo, commit: str, main: str, pins: Iterable[str]) -> None:
@@ -395,12 +389,10 @@ def _is_sure_revert(subject: str) -> bool:
     return bool(reverting) and "partial" not in subject.lower()
 
 
-def undecided(found: Holders) -> tuple[Holding, ...]:
+def undecided(holders: Holders) -> tuple[Holding, ...]:
     """Return the pins that are undecided."""
-    return tuple(holding for holding in found.holdings if holding.standing.holds is None)
+    return tuple(holding for holding in holders.holdings if holding.standing.holds is None)
 
-
-# Commits that make the same change as another one, or its reverse, whatever their messages are.
 
 # `-R` swaps the path prefixes, which would make it a different change.
 _DIFF = ("-p", "--root", "--no-prefix", "--no-renames", "--no-ext-diff", "--no-textconv")
@@ -415,8 +407,8 @@ def _same_changes(
     files, at any position. Merges and empty commits have no change.
 
     Args:
-        repository: repository with the commit.
-        commit: 40 digits; not part of the result.
+        repository: the repository with the commit.
+        commit: the commit, 40 digits; not part of the result.
         tips: commits; those missing in the repository are ignored.
     """
     files = str(repository.git.diff_tree("-r", "--root", "--no-commit-id", "--name-only", "-z", commit))
@@ -428,11 +420,11 @@ def _same_changes(
     span = ("--ignore-missing", "--full-history", "--no-merges", *sorted(tips), *parents, "--", *names)
     others = repository.git.rev_list(*span, as_process=True)
     # Piped from process to process: the diffs of years of commits are not held in memory.
-    known = _ids(
+    known = _patch_ids(
         repository, repository.git.diff_tree("--stdin", *_DIFF, istream=others.stdout, as_process=True)
     )
     own, back = (
-        set(_ids(repository, repository.git.diff_tree(*way, *_DIFF, commit, as_process=True)).values())
+        set(_patch_ids(repository, repository.git.diff_tree(*way, *_DIFF, commit, as_process=True)).values())
         for way in ((), ("-R",))
     )
     same, reverse = (
@@ -442,16 +434,14 @@ def _same_changes(
     return same, reverse
 
 
-def _ids(repository: Repo, diffs: object) -> dict[str, str]:
+def _patch_ids(repository: Repo, diffs: object) -> dict[str, str]:
     """Map each commit to the patch id of its change."""
     output = repository.git.patch_id("--stable", istream=diffs.stdout)  # type: ignore[attr-defined]
     return {commit: id_ for id_, commit in (line.split() for line in str(output).splitlines())}
 
 
 How = Literal["names it", "same pull request", "same change", ""]
-
-_PICK_FIELD, _PICK_RECORD = "\x1f", "\x1e"  # these never occur in messages
-_FORMAT = f"--format=%H{_PICK_FIELD}%aI{_PICK_FIELD}%s{_PICK_FIELD}%b{_PICK_RECORD}"
+_FORMAT = f"--format=%H{_FIELD}%aI{_FIELD}%s{_FIELD}%b{_RECORD}"
 
 
 @dataclass(frozen=True)
@@ -459,9 +449,9 @@ class Pick:
     """A commit of a release branch.
 
     Attributes:
-        commit: 40 hex digits.
-        date: author date, ISO 8601.
-        subject: first line of its message.
+        commit: the commit, 40 hex digits.
+        date: the author's date, ISO 8601.
+        subject: the first line of its message.
         original: the picked commit of main; empty if it is unknown, or if there is none.
         how: the evidence for it; `same change` alone shows only that main has such a commit.
     """
@@ -480,7 +470,7 @@ class Picks:
     Attributes:
         branch: its name in the clone.
         tip: its last commit.
-        main: name in the clone of the branch that it was cut from.
+        main: the name in the clone of the branch that it was cut from.
         point: the last common commit.
         picks: its commits since then, oldest first.
     """
@@ -526,6 +516,8 @@ def find_picks(name: str, source: Path) -> Picks:
 def _picks(clone: Repo, point: str, tip: str, main: str) -> list[Pick]:
     on_main = _log(clone, f"{point}..{main}")
     by_pull = _by_pull(on_main)
+    # `git cherry` compares patch ids, and marks with - what main has, too. It does not say as which
+    # commit.
     cherry = (line.split(maxsplit=1) for line in clone.git.cherry(main, tip, point).splitlines())
     same = {commit for sign, commit in cherry if sign == "-"}
     hashes = [commit for commit, *_ in on_main]
@@ -562,6 +554,4 @@ def _by_pull(commits: list[list[str]]) -> dict[tuple[str, int], str]:
 def _log(clone: Repo, *span: str) -> list[list[str]]:
     """Return commit, date, subject and body of each commit."""
     output = str(clone.git.log("--no-show-signature", _FORMAT, *span))
-    return [
-        record.lstrip("\n").split(_PICK_FIELD, 3) for record in output.split(_PICK_RECORD) if record.strip()
-    ]
+    return [record.lstrip("\n").split(_FIELD, 3) for record in output.split(_RECORD) if record.strip()]

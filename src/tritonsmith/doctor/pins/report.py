@@ -209,26 +209,26 @@ def _against(reading: Reading, release: PyTorchRelease) -> Iterator[str]:
         yield f"  {pin.title:<8} {verdict}"
 
 
-def installed(found: InstalledTorch) -> Iterator[str]:
+def installed(interpreter: InstalledTorch) -> Iterator[str]:
     """Yield a torch, its Triton, and whether they belong together."""
-    torch, release = found.torch, found.release
-    yield f"{found.python}"
+    torch, release = interpreter.torch, interpreter.release
+    yield f"{interpreter.python}"
     yield f"  torch   {torch.version}, git {torch.git_version or UNKNOWN}" if torch else "  torch   none"
-    for owner in found.owners:
+    for owner in interpreter.owners:
         yield f"  Triton  {owner.name} {owner.version}"
         if not torch:
             yield f"  commit  {owner.commit or UNKNOWN}{f' ({owner.known_by})' if owner.known_by else ''}"
             yield f"  LLVM    {owner.llvm or UNKNOWN}"
     if torch is None:
         yield ""
-        ref = found.owners[0].commit or found.owners[0].version
+        ref = interpreter.owners[0].commit or interpreter.owners[0].version
         yield f"PyTorch releases that have it: {command('pins', triton=ref)}, in a clone of Triton"
         return
-    if not found.owners:
+    if not interpreter.owners:
         yield "  Triton  none"
-    verdict = {True: "yes", False: "NO", None: "undecided"}[found.agrees]
+    verdict = {True: "yes", False: "NO", None: "undecided"}[interpreter.agrees]
     yield f"  agrees  {verdict}"
-    yield from (f"          {reason}" for reason in found.reasons)
+    yield from (f"          {reason}" for reason in interpreter.reasons)
     yield ""
     if release is None:
         ref = torch.git_version or "COMMIT"
@@ -237,21 +237,23 @@ def installed(found: InstalledTorch) -> Iterator[str]:
         yield from detail(release)
 
 
-def holders(found: Holders) -> Iterator[str]:
+def holders(answer: Holders) -> Iterator[str]:
     """Yield a summary: the releases that have the commit."""
-    yield f"{found.commit} ({found.committed[:10]})"
-    yield found.subject
+    yield f"{answer.commit} ({answer.committed[:10]})"
+    yield answer.subject
     yield ""
     for where, title in (("cuda", "Pins for CUDA"), (WHEEL, "Published wheels")):
         held = [
-            holding.release for holding in found.holdings if holding.where == where and holding.standing.holds
+            holding.release
+            for holding in answer.holdings
+            if holding.where == where and holding.standing.holds
         ]
         yield f"{title} that have it: {', '.join(held) or 'none'}"
 
 
-def holdings(found: Holders) -> Grid:
+def holdings(answer: Holders) -> Grid:
     """Return a table with one line per release and one column per kind of pin."""
-    by_place = {(holding.release, holding.where): holding for holding in found.holdings}
+    by_place = {(holding.release, holding.where): holding for holding in answer.holdings}
     rows = []
     for release in pytorch_pins.releases():
         cells = [_cell(release, where, by_place.get((release.version, where))) for where in _COLUMNS]
@@ -267,10 +269,10 @@ def _cell(release: PyTorchRelease, where: str, holding: Holding | None) -> str:
     return f"{_short(holding.pin)} {relation}" if holding.pin else relation
 
 
-def open_questions(found: Holders) -> Iterator[str]:
+def open_questions(answer: Holders) -> Iterator[str]:
     """Yield the undecided pins, with reasons."""
     titles = {**pytorch_pins.titles(), WHEEL: "wheel"}
-    rows = undecided(found)
+    rows = undecided(answer)
     if rows:
         yield f"Undecided ({len(rows)}):"
     yield from (
@@ -279,7 +281,7 @@ def open_questions(found: Holders) -> Iterator[str]:
     if any(holding.pin for holding in rows):
         yield "  A clone of triton-lang/triton with its release branches has more pins: git fetch origin"
     for relation, title in (("cherry-picked", "Cherry-picked:"), ("reverted", "Reverted:")):
-        matching = [holding for holding in found.holdings if holding.standing.relation == relation]
+        matching = [holding for holding in answer.holdings if holding.standing.relation == relation]
         if matching:
             yield title
         yield from (
@@ -288,16 +290,16 @@ def open_questions(found: Holders) -> Iterator[str]:
         )
 
 
-def picked(found: Picks) -> Iterator[str]:
+def picked(branch: Picks) -> Iterator[str]:
     """Yield a summary: the branch, its branch point, and how many commits of main are in it."""
-    yield f"{found.branch}, at {_short(found.tip)}"
-    yield f"cut from {found.main} at {found.point}"
-    alone = len(found.only_here)
-    yield f"{len(found.picks)} commits since, {len(found.picks) - alone} of them known on main, {alone} not"
+    yield f"{branch.branch}, at {_short(branch.tip)}"
+    yield f"cut from {branch.main} at {branch.point}"
+    alone = len(branch.only_here)
+    yield f"{len(branch.picks)} commits since, {len(branch.picks) - alone} of them known on main, {alone} not"
     yield ""
 
 
-def picks(found: Picks) -> Grid:
+def picks(branch: Picks) -> Grid:
     """Return a table with one line per commit, oldest first."""
     rows = [
         (
@@ -306,16 +308,16 @@ def picks(found: Picks) -> Grid:
             pick.subject,
             f"{_short(pick.original) if pick.original else ''} {pick.how}".strip() or "-",
         )
-        for pick in found.picks
+        for pick in branch.picks
     ]
     return tables.plain("", ["commit", "date", "subject", "on main"], rows)
 
 
-def packages(found: Iterable[PackageRelease]) -> Grid:
+def packages(releases: Iterable[PackageRelease]) -> Grid:
     """Return a table of a package's releases: the torch, that torch's Triton, and the included kernels."""
     by_version = {release.version: release for release in pytorch_pins.releases()}
     rows = []
-    for package in found:
+    for package in releases:
         torch = by_version.get(package.torch)
         triton = (torch.cuda.version if torch else "") or UNKNOWN
         commit, llvm = (torch.wheel.commit, torch.wheel.llvm) if torch else ("", "")
@@ -359,26 +361,26 @@ def update_json(file: Path, changes: Iterable[str], missing: Iterable[str]) -> d
     return {**_head("update"), "file": str(file), "changes": list(changes), "missing": list(missing)}
 
 
-def installed_json(found: InstalledTorch) -> dict[str, Any]:
+def installed_json(interpreter: InstalledTorch) -> dict[str, Any]:
     """Return a torch and its Triton."""
     return {
         **_head("installed"),
-        "python": str(found.python),
-        "torch": _nulls(asdict(found.torch)) if found.torch else None,
-        "triton": [_nulls(asdict(owner)) for owner in found.owners],
-        "agrees": found.agrees,
-        "reasons": list(found.reasons),
-        "release": release_table(found.release) if found.release else None,
+        "python": str(interpreter.python),
+        "torch": _nulls(asdict(interpreter.torch)) if interpreter.torch else None,
+        "triton": [_nulls(asdict(owner)) for owner in interpreter.owners],
+        "agrees": interpreter.agrees,
+        "reasons": list(interpreter.reasons),
+        "release": release_table(interpreter.release) if interpreter.release else None,
     }
 
 
-def holders_json(found: Holders) -> dict[str, Any]:
+def holders_json(answer: Holders) -> dict[str, Any]:
     """Return the releases that have a commit."""
     return {
         **_head("holders"),
-        "commit": found.commit,
-        "subject": found.subject,
-        "committed": found.committed,
+        "commit": answer.commit,
+        "subject": answer.subject,
+        "committed": answer.committed,
         "pins": [
             {
                 "release": holding.release,
@@ -388,26 +390,26 @@ def holders_json(found: Holders) -> dict[str, Any]:
                 "holds": holding.standing.holds,
                 "why": holding.standing.why,
             }
-            for holding in found.holdings
+            for holding in answer.holdings
         ],
     }
 
 
-def picks_json(found: Picks) -> dict[str, Any]:
+def picks_json(branch: Picks) -> dict[str, Any]:
     """Return a release branch, and its commits since its branch point."""
     return {
         **_head("picks"),
-        "branch": found.branch,
-        "tip": found.tip,
-        "main": found.main,
-        "branch_point": found.point,
-        "picks": [{name: value or None for name, value in asdict(pick).items()} for pick in found.picks],
+        "branch": branch.branch,
+        "tip": branch.tip,
+        "main": branch.main,
+        "branch_point": branch.point,
+        "picks": [{name: value or None for name, value in asdict(pick).items()} for pick in branch.picks],
     }
 
 
-def packages_json(found: Iterable[PackageRelease]) -> dict[str, Any]:
+def packages_json(releases: Iterable[PackageRelease]) -> dict[str, Any]:
     """Return the releases of a package, and the torch that each requires."""
-    return {**_head("packages"), "releases": [asdict(package) for package in found]}
+    return {**_head("packages"), "releases": [asdict(package) for package in releases]}
 
 
 def release_table(release: PyTorchRelease) -> dict[str, Any]:

@@ -569,7 +569,7 @@ def _setups(_: World) -> list[Grid]:
     }
     checks = [{"id": "variables.contradictory", "then": "not applicable", "now": "not run"}]
     return [
-        snapshot.changes_table(snapshot.between(then, now), "last good, 2026-11-20 14:30", "now"),
+        snapshot.changes_table(snapshot.changes_between(then, now), "last good, 2026-11-20 14:30", "now"),
         saved_report.table(checks, "laptop.json 2026-11-20", "cluster.json 2026-11-21"),
     ]
 

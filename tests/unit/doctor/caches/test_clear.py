@@ -35,7 +35,7 @@ def test_everything_that_is_an_entry_goes_and_nothing_else(root: Path) -> None:
     clear.execute(prepared)
     assert sorted(path.name for path in root.iterdir()) == ["notes.txt", "project"]
     assert len(prepared.doomed) == 6
-    assert clear.stayed(prepared) == ()
+    assert clear.still_there(prepared) == ()
     (sentence,) = list_.strangers_text(prepared.contents[0])
     assert "skipped: 2" in sentence
     assert "notes.txt" in sentence
@@ -100,7 +100,7 @@ def test_what_is_compiled_again_meanwhile_is_told(root: Path) -> None:
     prepared = prepare(root)
     made.age(path, 1)  # somebody has written to it
     clear.execute(prepared)
-    assert [entry.path for entry in clear.stayed(prepared)] == [str(path)]
+    assert [entry.path for entry in clear.still_there(prepared)] == [str(path)]
 
 
 ROOTS = (

@@ -36,13 +36,13 @@ def names(chosen: Chosen) -> set[str]:
     [("", None), ("90s", 90), ("30m", 1800), ("12h", 43200), ("7d", 604800), ("2w", 1209600)],
 )
 def test_ages(text: str, seconds: float | None) -> None:
-    assert clear.age(text) == seconds
+    assert clear.parse_age(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["7", "d", "7 d", "-1d", "1.5h", "7y", "7dd", "seven"])
 def test_ages_that_are_none(text: str) -> None:
     with pytest.raises(UsageError, match="is not an age") as caught:
-        clear.age(text)
+        clear.parse_age(text)
     assert caught.value.hints
 
 
@@ -59,15 +59,15 @@ def test_ages_that_are_none(text: str) -> None:
     ],
 )
 def test_targets(text: str, target: tuple[str, ...]) -> None:
-    assert clear.target(text) == target
+    assert clear.parse_target(text) == target
 
 
 @pytest.mark.parametrize("text", ["cuda", "h10", "cuda:", ":90", "a:b:c:d"])
 def test_targets_that_are_none(text: str) -> None:
     with pytest.raises(UsageError, match="is not a target"):
-        clear.target(text)
+        clear.parse_target(text)
     with pytest.raises(UsageError, match="did you mean 'h100'"):
-        clear.target("h10")
+        clear.parse_target("h10")
 
 
 def test_no_filter_chooses_all(root: Path) -> None:
@@ -96,7 +96,7 @@ def test_by_target(root: Path, text: str, count: int) -> None:
     made.kernel(root)
     made.kernel(root, target=("hip", "gfx942", 64))
     made.launcher(root)
-    assert len(choose(root, target=clear.target(text)).entries) == count
+    assert len(choose(root, target=clear.parse_target(text)).entries) == count
 
 
 def test_by_age(root: Path) -> None:

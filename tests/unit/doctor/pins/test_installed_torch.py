@@ -70,7 +70,7 @@ def put_triton(site: Path, version: str, name: str = "triton") -> None:
 def test_a_release_and_its_wheel(site: Path) -> None:
     put_torch(site, "2.13.0", "filelock", REQUIRES)
     put_triton(site, "3.7.1")
-    found = install.read(python_of(site))
+    found = install.read_installed(python_of(site))
     assert found.torch == Torch("2.13.0", GIT, REQUIRES, debug="False")
     assert found.owners == (Owner("triton", "3.7.1", ""),)
     assert found.release == RELEASE
@@ -83,7 +83,7 @@ def test_an_annotated_version_file(site: Path) -> None:
     put_torch(site, "2.13.0+cpu", REQUIRES)
     text = f"from typing import Optional\n\n__version__ = '2.13.0+cpu'\ngit_version: str = '{GIT}'\n"
     (site / "torch" / "version.py").write_text(text)
-    torch = install.read(python_of(site)).torch
+    torch = install.read_installed(python_of(site)).torch
     assert torch is not None
     assert torch.git_version == GIT
 
@@ -95,7 +95,7 @@ def test_a_torch_without_metadata(site: Path) -> None:
     (site / "torch" / "version.py").write_text(
         f'__version__ = "2.10.0a0+git449b176"\ngit_version = "{GIT}"\n'
     )
-    found = install.read(python_of(site))
+    found = install.read_installed(python_of(site))
     assert found.torch == Torch("2.10.0a0+git449b176", GIT, "")
     assert found.release is None
     assert found.agrees is None
@@ -108,39 +108,39 @@ def test_a_torch_that_is_installed_as_editable(site: Path, tmp_path: Path) -> No
     (source / "torch" / "__init__.py").write_text("raise SystemExit('imported')")
     (source / "torch" / "version.py").write_text(f"git_version = '{GIT}'\n")
     put(site, "torch", "2.16.0a0+gitcf30153", REQUIRES, files={"torch.pth": f"{source}\n"})
-    found = install.read(python_of(site))
+    found = install.read_installed(python_of(site))
     assert found.torch == Torch("2.16.0a0+gitcf30153", GIT, REQUIRES)
     assert found.release is None
 
 
 def test_neither_torch_nor_triton(site: Path) -> None:
     with pytest.raises(FactError, match="no torch in this Python, and no Triton") as caught:
-        install.read(python_of(site))
+        install.read_installed(python_of(site))
     assert caught.value.where == str(python_of(site))
 
 
 @pytest.mark.parametrize("program", ["/no/such/python", "/bin/false", "/bin/echo"])
 def test_what_is_no_python(program: str) -> None:
     with pytest.raises(FactError, match="this Python does not run"):
-        install.read(Path(program))
+        install.read_installed(Path(program))
 
 
 def test_two_owners_and_the_placeholder_that_is_none(site: Path) -> None:
     put_torch(site, "2.9.1+rocm6.4", "pytorch-triton-rocm==3.5.1")
     put_triton(site, "3.5.1", "pytorch-triton-rocm")
     put(site, "pytorch-triton", "0.0.1")
-    found = install.read(python_of(site))
+    found = install.read_installed(python_of(site))
     assert [owner.name for owner in found.owners] == ["pytorch-triton-rocm"]
     assert found.agrees is True
     put_triton(site, "3.5.1")
-    both = install.read(python_of(site))
+    both = install.read_installed(python_of(site))
     assert both.agrees is False
     assert "overwrite each other's files: pytorch-triton-rocm 3.5.1, triton 3.5.1" in both.reasons[0]
 
 
 def test_a_requirement_for_another_python_is_none(site: Path) -> None:
     put_torch(site, "2.3.0", 'triton (==2.3.0) ; python_version < "3.8"', "not a requirement !")
-    found = install.read(python_of(site))
+    found = install.read_installed(python_of(site))
     assert found.torch is not None
     assert found.torch.requires == ""
     assert found.agrees is None
@@ -198,7 +198,7 @@ def test_the_commit_in_a_version(version: str, commit: str) -> None:
 
 def test_this_very_interpreter_runs() -> None:
     with pytest.raises(FactError, match="no torch"):
-        install.read(Path(sys.executable))
+        install.read_installed(Path(sys.executable))
 
 
 # --- a Triton without a torch
@@ -214,7 +214,7 @@ def test_this_very_interpreter_runs() -> None:
 )
 def test_a_triton_without_torch(site: Path, version: str, commit: str, known_by: str) -> None:
     put_triton(site, version)
-    found = install.read(python_of(site))
+    found = install.read_installed(python_of(site))
     assert found.torch is None
     assert found.agrees is None
     assert found.owners == (Owner("triton", version, commit, known_by),)
@@ -229,7 +229,9 @@ def test_a_triton_that_pip_installed_from_a_repository(site: Path) -> None:
     put_triton(site, "3.8.0")
     told = {"url": "https://github.com/triton-lang/triton", "vcs_info": {"vcs": "git", "commit_id": GIT}}
     (site / "triton-3.8.0.dist-info" / "direct_url.json").write_text(json.dumps(told))
-    assert install.read(python_of(site)).owners == (Owner("triton", "3.8.0", GIT, "direct_url.json"),)
+    assert install.read_installed(python_of(site)).owners == (
+        Owner("triton", "3.8.0", GIT, "direct_url.json"),
+    )
 
 
 @pytest.mark.parametrize(
@@ -238,4 +240,4 @@ def test_a_triton_that_pip_installed_from_a_repository(site: Path) -> None:
 def test_a_direct_url_that_says_nothing_of_use(site: Path, told: str) -> None:
     put_triton(site, "0.0.1")
     (site / "triton-0.0.1.dist-info" / "direct_url.json").write_text(told)
-    assert install.read(python_of(site)).owners == (Owner("triton", "0.0.1", ""),)
+    assert install.read_installed(python_of(site)).owners == (Owner("triton", "0.0.1", ""),)

@@ -129,14 +129,14 @@ def test_a_clone_of_the_users_is_left_as_it_is(pytorch: Made) -> None:
 
 def test_the_plan_is_what_the_run_does(pytorch: Made) -> None:
     url = "https://example.invalid/x/pytorch.git"
-    plan = read_upstream.fetch(url, "v2.9.1", workspace.default())
+    plan = read_upstream.plan_fetch(url, "v2.9.1", workspace.default())
     (fetch,) = (step for step in plan.steps if isinstance(step, GitFetch))
     assert (fetch.urls, fetch.commit, fetch.blobless) == ((url,), "v2.9.1", True)
     assert fetch.repository.parent == workspace.default().sources
     assert fetch.repository.name.startswith("pins-pytorch-")
-    other = read_upstream.fetch("https://example.invalid/y/pytorch.git", "v2.9.1", workspace.default())
+    other = read_upstream.plan_fetch("https://example.invalid/y/pytorch.git", "v2.9.1", workspace.default())
     assert other.steps[1] != fetch
-    assert read_upstream.fetch(str(pytorch.path), "main", workspace.default()).steps == ()
+    assert read_upstream.plan_fetch(str(pytorch.path), "main", workspace.default()).steps == ()
 
 
 def test_no_such_ref(pytorch: Made) -> None:

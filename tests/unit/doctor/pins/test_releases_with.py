@@ -37,7 +37,7 @@ def test_at_before_and_after_on_one_line(triton: Made, table: Table) -> None:
     table(
         row("2.1.0", commits[0], commits[0]), row("2.2.0", commits[1], commits[2]), row("2.3.0", commits[2])
     )
-    found = releases_with.find(commits[1][:9], triton.path)
+    found = releases_with.find_releases(commits[1][:9], triton.path)
     assert (found.commit, found.subject) == (commits[1], "change 2 (#2)")
     assert said(found) == {
         ("2.1.0", "cuda"): "before",
@@ -70,12 +70,12 @@ def test_a_release_branch_lacks_it_or_has_it_cherry_picked(triton: Made, table: 
         triton.git("checkout", "--quiet", branch)
         tips[branch] = triton.commit(message)
     table(*(row(f"2.{number}.0", tip) for number, tip in enumerate(tips.values())))
-    found = said(releases_with.find(commit, triton.path))
+    found = said(releases_with.find_releases(commit, triton.path))
     relations = [found[f"2.{number}.0", "cuda"] for number in range(len(tips))]
     assert relations == ["apart", "cherry-picked", "cherry-picked", "apart", "apart"]
     (picked, _) = (
         one.standing.why
-        for one in releases_with.find(commit, triton.path).holdings
+        for one in releases_with.find_releases(commit, triton.path).holdings
         if one.standing.relation == "cherry-picked"
     )
     assert picked == f"as {tips['picked'][:10]}, by its message"
@@ -85,7 +85,7 @@ def test_no_history_in_common(triton: Made, table: Table) -> None:
     commit = triton.commit("one (#1)")
     triton.git("checkout", "--quiet", "--orphan", "other")
     table(row("2.0.0", triton.commit("two")))
-    assert said(releases_with.find(commit, triton.path))["2.0.0", "cuda"] == "apart"
+    assert said(releases_with.find_releases(commit, triton.path))["2.0.0", "cuda"] == "apart"
 
 
 def test_what_cannot_be_told_is_said_and_not_dropped(triton: Made, table: Table) -> None:
@@ -98,7 +98,7 @@ def test_what_cannot_be_told_is_said_and_not_dropped(triton: Made, table: Table)
         row("2.5.0", "", cuda={"grade": "unknown", "candidates": [new, old]}, xpu={"grade": "unknown"}),
         row("2.6.0", new, new, rocm={"commit": "e" * 40, "grade": "read"}),
     )
-    found = releases_with.find(commit, triton.path)
+    found = releases_with.find_releases(commit, triton.path)
     why = {(one.release, one.where): one.standing.why for one in undecided(found)}
     assert {key[0] for key in said(found)} == {f"2.{number}.0" for number in range(1, 7)}
     assert why == {
@@ -118,14 +118,14 @@ def test_tags_and_branches_name_a_commit_too(triton: Made, table: Table) -> None
     triton.git("tag", "-a", "v3.0.0", "-m", "x")
     table(row("2.0.0", commit))
     for name in ("v3.0.0", "main", "HEAD"):
-        assert releases_with.find(name, triton.path).commit == commit
+        assert releases_with.find_releases(name, triton.path).commit == commit
 
 
 @pytest.mark.parametrize("name", ["0" * 40, "no-such-branch", "--all"])
 def test_a_commit_that_the_clone_lacks(triton: Made, name: str) -> None:
     triton.commit("one")
     with pytest.raises(FactError, match=f"no commit '{name}'") as caught:
-        releases_with.find(name, triton.path)
+        releases_with.find_releases(name, triton.path)
     assert caught.value.where == str(triton.path)
     assert "--source PATH" in str(caught.value)
 
@@ -138,7 +138,7 @@ def test_a_shallow_clone_is_refused(triton: Made, tmp_path: Path) -> None:
     with Repo.clone_from(triton.path.as_uri(), tmp_path / "shallow", depth=1):
         pass
     with pytest.raises(FactError, match="this clone is shallow") as caught:
-        releases_with.find("HEAD", tmp_path / "shallow")
+        releases_with.find_releases("HEAD", tmp_path / "shallow")
     assert "--unshallow" in str(caught.value)
 
 
@@ -147,7 +147,7 @@ def test_settings_of_the_users_git_change_nothing(triton: Made, table: Table) ->
     for name, value in (("log.showSignature", "true"), ("format.pretty", "oneline"), ("color.ui", "always")):
         triton.git("config", name, value)
     table(row("2.0.0", commits[1]))
-    assert said(releases_with.find(commits[0], triton.path))["2.0.0", "cuda"] == "after"
+    assert said(releases_with.find_releases(commits[0], triton.path))["2.0.0", "cuda"] == "after"
 
 
 FIXED = {"lib/a.cpp": "one\n2\nthree\n"}
@@ -178,7 +178,7 @@ class Line:
 
     def standings(self, name: str) -> dict[str, Standing]:
         """What each branch says of a commit."""
-        found = releases_with.find(name, self.triton.path)
+        found = releases_with.find_releases(name, self.triton.path)
         cuda = (one.standing for one in found.holdings if one.where == "cuda")
         return dict(zip(self.tips, cuda, strict=True))
 
@@ -272,15 +272,15 @@ def test_a_pull_request_or_a_release_names_a_commit(line: Line, table: Table) ->
     line.pinned(table)
     page = "https://github.com/triton-lang/triton/pull/42"
     for name in ("#42", "42", page):
-        assert releases_with.find(name, line.triton.path).commit == fix
+        assert releases_with.find_releases(name, line.triton.path).commit == fix
     line.triton.git("tag", "v3.1.0", "main")
-    assert releases_with.find("3.1.0", line.triton.path).subject == "follows #42 and says so (#43)"
+    assert releases_with.find_releases("3.1.0", line.triton.path).subject == "follows #42 and says so (#43)"
     line.triton.git("tag", "--delete", "v3.1.0")
-    assert releases_with.find("3.1.0", line.triton.path).commit == tip
+    assert releases_with.find_releases("3.1.0", line.triton.path).commit == tip
     with pytest.raises(FactError, match="no pull request '#77'"):
-        releases_with.find("#77", line.triton.path)
+        releases_with.find_releases("#77", line.triton.path)
     with pytest.raises(FactError, match=r"no release '3\.7\.0'"):
-        releases_with.find("3.7.0", line.triton.path)
+        releases_with.find_releases("3.7.0", line.triton.path)
 
 
 def test_what_was_taken_back_or_landed_again_without_a_word_is_known_by_its_changes(

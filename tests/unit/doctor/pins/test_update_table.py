@@ -160,16 +160,16 @@ def test_a_first_tag_that_is_missing_ends_it(pytorch: Made) -> None:
 def test_the_plan_writes_the_file_or_nothing(text: str, tmp_path: Path) -> None:
     file = tmp_path / "table.toml"
     changed = read_upstream.Revision("new\n", ("2.9.0 CUDA: unknown -> 1111111111 (read)",))
-    plan = read_upstream.plan(file, changed)
+    plan = read_upstream.plan_table(file, changed)
     assert plan.steps == (Write(file, "new\n", phase=read_upstream.TABLE_PHASE),)
     assert "# note: 2.9.0 CUDA: unknown -> 1111111111 (read)" in plan.shell()
-    assert read_upstream.plan(file, read_upstream.Revision(text, ())).steps == ()
+    assert read_upstream.plan_table(file, read_upstream.Revision(text, ())).steps == ()
     read_upstream.execute(plan, workspace.default())
     assert file.read_text() == "new\n"
 
 
 def test_only_a_checkout_has_a_table_to_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert read_upstream.target() == configs.data_dir("configs") / "pytorch-pins.toml"
+    assert read_upstream.table_file() == configs.data_dir("configs") / "pytorch-pins.toml"
     monkeypatch.setattr(configs, "data_dir", lambda name: tmp_path / "_data" / name)
     with pytest.raises(SmithError, match="only be updated in a checkout of tritonsmith"):
-        read_upstream.target()
+        read_upstream.table_file()
