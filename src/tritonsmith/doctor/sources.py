@@ -204,7 +204,7 @@ def _describe(tree: LlvmTree) -> str:
 
 def _linked(tree: LlvmTree) -> str:
     if tree.dylib:
-        return "MLIR links the shared libLLVM (builder/triton/one_llvm.cmake)"
+        return "MLIR links the shared libLLVM (build/triton/one_llvm.cmake)"
     return "static" if tree.static or not tree.shared else "shared components"
 
 

@@ -37,7 +37,7 @@ def compare(
 ) -> None:
     """Compare two reports of `invoke doctor --json`: of machines or dates."""
     first, second = saved_report.read(report), saved_report.read(other)
-    changes = snapshot.between(first.setup, second.setup)
+    changes = snapshot.changes_between(first.setup, second.setup)
     checks = saved_report.verdicts(first, second)
     if json:
         console.out().print_json(

@@ -82,7 +82,7 @@ def gc(
 ) -> None:
     """Delete unused LLVMs, the least recently used first."""
     most = compression.size(max_size) if max_size else None
-    limits = housekeeping.GcLimits(most, clear.age(older_than), name)
+    limits = housekeeping.GcLimits(most, clear.parse_age(older_than), name)
     entries = housekeeping.list_entries(_store(which), workspace.default(), time.time())
     prepared = housekeeping.prepare_gc(entries, limits)
     if json:
