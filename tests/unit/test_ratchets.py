@@ -113,11 +113,11 @@ def untyped_requests() -> list[str]:
 @pytest.mark.parametrize(
     ("listed", "most"),
     [
-        (small_modules_of_one_importer, 16),
+        (small_modules_of_one_importer, 3),
         (docstrings_that_are_clauses, 0),
-        (vague_variables, 299),
-        (kinds_of_verdict, 3),
-        (parameters_of_any_type, 75),
+        (vague_variables, 10),
+        (kinds_of_verdict, 1),
+        (parameters_of_any_type, 72),
         (untyped_requests, 13),
     ],
 )

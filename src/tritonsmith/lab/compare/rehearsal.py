@@ -295,7 +295,7 @@ class Regression:
 
 @dataclass(frozen=True)
 class Assessment:
-    """What gets worse by the second Triton, and what is not sure.
+    """The changes for the worse by the second Triton, and what is not sure.
 
     Attributes:
         findings: the worst first.
