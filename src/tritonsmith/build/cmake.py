@@ -1,24 +1,19 @@
-"""CMake and Ninja: calls that a person can replay, what changed in one, and compile_commands.json."""
+"""CMake and Ninja: calls that a person can replay, and what changed in one."""
 
 from __future__ import annotations
 
 import re
 import shlex
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from tritonsmith.core import configs, untrusted
 from tritonsmith.core.envs.settings import DebugInfo, ToolchainSettings
-from tritonsmith.core.envs.workspace import EnvDir
-from tritonsmith.core.errors import FactError, SmithError
+from tritonsmith.core.errors import SmithError
 from tritonsmith.core.plan import (
     NINJA_STATUS,
     Copy,
-    Link,
-    Move,
     Plan,
     Remove,
     Run,
@@ -28,7 +23,6 @@ from tritonsmith.core.plan import (
     digest,
 )
 from tritonsmith.core.text import describe_changed_words
-from tritonsmith.facts import machine
 from tritonsmith.facts.machine import Machine
 from tritonsmith.facts.tools import Compilers, own
 
@@ -40,8 +34,6 @@ BUILT_FOLDER = "tritonsmith-built"
 _INCLUDES = ("CMAKE_PROJECT_INCLUDE", "CMAKE_PROJECT_LLVM_INCLUDE", "CMAKE_PROJECT_triton_INCLUDE")  # our own
 _SET = re.compile(r"^set\((\w+) \[(=*)\[(.*?)\]\2\] CACHE STRING \"\" FORCE\)$", re.MULTILINE | re.DOTALL)
 _ABOUT = re.compile(r"^# (\w[\w ]*): (.*)$", re.MULTILINE)
-LINK_PHASE = "compile commands"
-COMPILE_COMMANDS = "compile_commands.json"
 
 
 @dataclass(frozen=True)
@@ -304,54 +296,3 @@ def bounded_jobs(machine: Machine, settings: ToolchainSettings, debug_info: Debu
     compile_jobs = settings.jobs or max(1, min(machine.cores, by_memory))
     links = int(machine.memory_gib / need["link-job"][debug_info])
     return Jobs(compile_jobs, settings.link_jobs or max(1, min(compile_jobs, links)))
-
-
-@dataclass(frozen=True)
-class DatabaseLink:
-    """The current state of the path where the link belongs.
-
-    Attributes:
-        path: the path in the checkout.
-        state: nothing, a link (right, wrong or dangling alike), a plain file, or a folder.
-    """
-
-    path: Path
-    state: Literal["absent", "link", "file", "folder"]
-
-
-def database_link(checkout: Path) -> DatabaseLink:
-    """Return what is at the checkout's root under the database's name."""
-    path = checkout / COMPILE_COMMANDS
-    if path.is_symlink():
-        return DatabaseLink(path, "link")
-    if path.is_dir():
-        return DatabaseLink(path, "folder")
-    return DatabaseLink(path, "file" if path.exists() else "absent")
-
-
-def link_plan(place: DatabaseLink, env: EnvDir, databases: tuple[Path, ...]) -> Plan:
-    """Return the recipe: merge the databases, Triton's first, back up a plain file, and link.
-
-    Raises:
-        FactError: there is no database yet, or a folder lies in the way.
-    """
-    if not databases:
-        raise FactError(
-            "compile_commands.json does not exist yet",
-            where=env.build,
-            why="configuring Triton writes it",
-            hints=["run `invoke build-triton` first"],
-        )
-    if place.state == "folder":
-        raise FactError(
-            "a folder is in the place of the link; nothing was changed",
-            where=place.path,
-            why="upstream's setup.py would delete that folder and its contents",
-            hints=["move the folder away, then run the command again"],
-        )
-    merged = env.path / COMPILE_COMMANDS
-    merge = (sys.executable, "-m", "tritonsmith.build.merge_compile_commands", "--output", str(merged))
-    steps = [Run((*merge, *map(str, databases)), cwd=env.path, phase=LINK_PHASE)]
-    backup = machine.free_name(place.path, ".backup")
-    moved = (Move(place.path, backup, phase=LINK_PHASE),) if place.state == "file" else ()
-    return Plan(f"link {place.path}", (*steps, *moved, Link(place.path, merged, phase=LINK_PHASE)))

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from packaging.specifiers import SpecifierSet
 
 from tritonsmith.build import compiler_cache
-from tritonsmith.build.cmake import DatabaseLink, Jobs
+from tritonsmith.build.cmake import Jobs
+from tritonsmith.build.compile_commands import DatabaseLink
 from tritonsmith.build.llvm.request import LlvmRequest
 from tritonsmith.build.triton import recipe, suspects
 from tritonsmith.build.triton.recipe import Inputs

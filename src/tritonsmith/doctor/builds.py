@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from tritonsmith.build import cmake
+from tritonsmith.build import compile_commands
 from tritonsmith.core.command_line import command
 from tritonsmith.core.envs import receipts
 from tritonsmith.core.errors import FactError, SmithError
@@ -327,8 +327,8 @@ def backends(subject: DoctorContext) -> Iterator[Finding]:
 def database(subject: DoctorContext) -> Iterator[Finding]:
     """Check the file that clangd reads, and that can make upstream's setup.py fail."""
     tree = subject.need_checkout()
-    place = cmake.database_link(tree.root)
-    merged = subject.env.path / cmake.COMPILE_COMMANDS
+    place = compile_commands.database_link(tree.root)
+    merged = subject.env.path / compile_commands.COMPILE_COMMANDS
     mend: dict[str, Any] = {"commands": (command("link-compile-commands", env=subject.named),)}
     if place.state == "absent":
         yield skipped("none; `invoke link-compile-commands` creates it")

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tritonsmith.build import cmake, merge_compile_commands
-from tritonsmith.build.cmake import COMPILE_COMMANDS, database_link
+from tritonsmith.build import compile_commands, merge_compile_commands
+from tritonsmith.build.compile_commands import COMPILE_COMMANDS, database_link
 from tritonsmith.core.envs.workspace import EnvDir, Workspace
 from tritonsmith.core.errors import FactError
 from tritonsmith.core.plan import Link, Move, Plan, Run
@@ -41,7 +41,7 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def planned(checkout: Path, env: EnvDir) -> Plan:
-    return cmake.link_plan(database_link(checkout), env, (env.build / COMPILE_COMMANDS,))
+    return compile_commands.link_plan(database_link(checkout), env, (env.build / COMPILE_COMMANDS,))
 
 
 def test_nothing_there(checkout: Path, env: EnvDir) -> None:
@@ -50,7 +50,9 @@ def test_nothing_there(checkout: Path, env: EnvDir) -> None:
     assert isinstance(merge, Run)
     assert merge.argv[1:3] == ("-m", "tritonsmith.build.merge_compile_commands")
     assert merge.argv[3:] == ("--output", str(env.path / COMPILE_COMMANDS), str(env.build / COMPILE_COMMANDS))
-    assert link == Link(checkout / COMPILE_COMMANDS, env.path / COMPILE_COMMANDS, phase=cmake.LINK_PHASE)
+    assert link == Link(
+        checkout / COMPILE_COMMANDS, env.path / COMPILE_COMMANDS, phase=compile_commands.PHASE
+    )
 
 
 @pytest.mark.parametrize("target", ["right", "elsewhere", "gone"])
@@ -87,7 +89,7 @@ def test_a_folder_is_refused(checkout: Path, env: EnvDir) -> None:
 
 def test_nothing_configured_yet(checkout: Path, env: EnvDir) -> None:
     with pytest.raises(FactError, match="does not exist yet") as caught:
-        cmake.link_plan(database_link(checkout), env, ())
+        compile_commands.link_plan(database_link(checkout), env, ())
     assert "invoke build-triton" in str(caught.value)
 
 
@@ -96,7 +98,7 @@ def test_the_plan_does_what_it_says(checkout: Path, env: EnvDir, tmp_path: Path)
     llvm = tmp_path / "llvm" / COMPILE_COMMANDS
     llvm.parent.mkdir()
     llvm.write_text(json.dumps([entry("/llvm/b.cpp")]), encoding="utf-8")
-    plan = cmake.link_plan(database_link(checkout), env, (env.build / COMPILE_COMMANDS, llvm))
+    plan = compile_commands.link_plan(database_link(checkout), env, (env.build / COMPILE_COMMANDS, llvm))
     Runner(tmp_path / "log", PhaseProgress(live=False, silent=True)).run(plan)
     linked = checkout / COMPILE_COMMANDS
     assert linked.is_symlink()

@@ -15,8 +15,9 @@ from tests.support import as_plain_user
 from tests.unit.build import made
 from tests.unit.build.conftest import UPDATE, Golden
 from tests.unit.build.made import System
-from tritonsmith.build import cmake
-from tritonsmith.build.cmake import DatabaseLink, bounded_jobs
+from tritonsmith.build import compile_commands
+from tritonsmith.build.cmake import bounded_jobs
+from tritonsmith.build.compile_commands import DatabaseLink
 from tritonsmith.build.llvm import prebuilt, source
 from tritonsmith.build.llvm import providers as llvm_providers
 from tritonsmith.build.llvm.prebuilt import Consumer
@@ -191,9 +192,11 @@ def test_setup_mlir_prebuilt(version: str, system: System, golden: Golden) -> No
 @each_checkout
 def test_link_compile_commands(version: str, system: System, golden: Golden) -> None:
     facts = inputs(version, system)
-    databases = tuple(folder / cmake.COMPILE_COMMANDS for folder in (facts.env.build, facts.llvm.prefix))
-    place = DatabaseLink(facts.checkout.root / cmake.COMPILE_COMMANDS, "absent")
-    text = shell(cmake.link_plan(place, facts.env, databases), system)
+    databases = tuple(
+        folder / compile_commands.COMPILE_COMMANDS for folder in (facts.env.build, facts.llvm.prefix)
+    )
+    place = DatabaseLink(facts.checkout.root / compile_commands.COMPILE_COMMANDS, "absent")
+    text = shell(compile_commands.link_plan(place, facts.env, databases), system)
     golden(
         f"link-compile-commands-{system}.sh",
         replaced(text, f"/llvm/{facts.llvm.prefix.name}/", "/llvm/ENTRY/"),

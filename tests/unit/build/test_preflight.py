@@ -12,7 +12,8 @@ import pytest
 
 from tests.unit.build import made
 from tritonsmith.build import preflight
-from tritonsmith.build.cmake import DatabaseLink, Jobs
+from tritonsmith.build.cmake import Jobs
+from tritonsmith.build.compile_commands import DatabaseLink
 from tritonsmith.build.preflight import Problem, enforce
 from tritonsmith.build.triton.recipe import Inputs
 from tritonsmith.build.triton.source import request_for

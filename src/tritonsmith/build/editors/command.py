@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tritonsmith.build import cmake
+from tritonsmith.build import cmake, compile_commands
 from tritonsmith.build.editors import merged_files
 from tritonsmith.build.editors.merged_files import MergedFile
 from tritonsmith.compiler.debugger_init import GDB, LLDB
@@ -96,7 +96,7 @@ class EditorProject:
     @property
     def clangd_argument(self) -> str:
         """The clangd option for compile_commands.json, with LLVM's if `link-compile-commands` merged them."""
-        merged = self.env.path / cmake.COMPILE_COMMANDS
+        merged = self.env.path / compile_commands.COMPILE_COMMANDS
         return f"--compile-commands-dir={merged.parent if merged.is_file() else self.env.build}"
 
     @property

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tritonsmith.atlas import tablegen
-from tritonsmith.build import cmake, compiler_cache, precompiled_headers, preflight
+from tritonsmith.build import cmake, compile_commands, compiler_cache, precompiled_headers, preflight
 from tritonsmith.build.cmake import bounded_jobs
 from tritonsmith.build.compiler_cache import Folders
 from tritonsmith.build.debug_library import relink
@@ -151,7 +151,7 @@ def _for_setup_py(
     """Read all facts for upstream's setup.py; return inputs, request, preflight warnings and notes."""
     inputs, request = gather(settings, space, located)
     problems = _problems(inputs, request)
-    problems += preflight.setup_py(inputs, cmake.database_link(inputs.checkout.root))
+    problems += preflight.setup_py(inputs, compile_commands.database_link(inputs.checkout.root))
     warnings = preflight.enforce(problems, force=force)
     inputs, tried = (inputs, ()) if force else _with_suspects(inputs, request)
     return inputs, request, warnings, tried
@@ -216,10 +216,10 @@ def link_compile_commands(settings: Settings, space: Workspace, located: TritonS
     receipt = receipts.read(env.receipt("setup-mlir")) or {}
     # Triton's first, because the merge keeps the first entry of a file.
     folders = [env.build, *([Path(receipt["prefix"])] if "prefix" in receipt else [])]
-    candidates = (folder / cmake.COMPILE_COMMANDS for folder in folders)
+    candidates = (folder / compile_commands.COMPILE_COMMANDS for folder in folders)
     databases = tuple(path for path in candidates if path.is_file())
-    place = cmake.database_link(checkout.root)
-    plan = cmake.link_plan(place, env, databases)
+    place = compile_commands.database_link(checkout.root)
+    plan = compile_commands.link_plan(place, env, databases)
     return PreparedBuild(plan, (), {"link": place.path, "was": place.state, "databases": databases})
 
 

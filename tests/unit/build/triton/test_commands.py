@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.unit.build import made
-from tritonsmith.build.cmake import COMPILE_COMMANDS
+from tritonsmith.build.compile_commands import COMPILE_COMMANDS
 from tritonsmith.build.llvm import setup_mlir
 from tritonsmith.build.preflight import PreparedBuild
 from tritonsmith.build.triton import commands
