@@ -59,7 +59,7 @@ from tritonsmith.inspect.passes import pipeline_table
 began = time.perf_counter()
 made = index.read(Path(sys.argv[1]))
 kernel = index.choose_kernel(made, "")
-pipeline_table.table(made, kernel, pipeline_table.rows(made, kernel.name))
+pipeline_table.table(made, kernel, pipeline_table.pass_changes(made, kernel.name))
 print(time.perf_counter() - began)
 """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import itertools
 import re
 import tomllib
@@ -124,3 +125,15 @@ def test_pages_are_wrapped_at_100_columns() -> None:
     readme = (_REPOSITORY / "README.md").read_text(encoding="utf-8").splitlines()
     assert len(readme) <= 120
     assert max(map(len, readme)) <= 100
+
+
+def test_functions_that_are_named_in_texts_exist() -> None:
+    """Another process imports `package.module:function`, where neither mypy nor a linter looks."""
+    named = re.compile(r'"(tritonsmith(?:\.\w+)+):(\w+)"')
+    found = [
+        match.groups()
+        for text in (path.read_text(encoding="utf-8") for path in SOURCES.rglob("*.py"))
+        for match in named.finditer(text)
+    ]
+    assert found
+    assert [pair for pair in found if not hasattr(importlib.import_module(pair[0]), pair[1])] == []

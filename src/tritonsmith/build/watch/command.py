@@ -39,7 +39,7 @@ from tritonsmith.core.ui.tables import Grid
 from tritonsmith.facts import build_folder, checkout, machine
 
 OnPart = Callable[[str | Grid], None]
-_TASK = ("tritonsmith.core.ui.progress:begin", "tritonsmith.cli.program:main")
+_TASK = ("tritonsmith.core.ui.console:begin_records", "tritonsmith.cli.program:main")
 _PROGRAM = "tritonsmith.core.plan.programs:exec_argv"
 # Python considers bytecode current if the source has the same size and time stamp in seconds: two saves
 # within one second would run the first one's code twice.
