@@ -238,6 +238,7 @@ def _of_symbol(attributes: dict[int, bytes], number: int, kernel: str) -> int:
 
 
 def _threads(attributes: dict[int, bytes]) -> int:
+    # `.reqntid`, which newer Tritons write, fixes the block; `.maxntid` of older ones only bounds it.
     content = attributes.get(_REQUIRED_THREADS, attributes.get(_MAX_THREADS, b""))
     try:
         x, y, z = struct.unpack("<III", content)

@@ -74,6 +74,8 @@ class LinearLayout:
                 return ()
             vector, bits = pivots[left.bit_length()]
             left, number = left ^ vector, number ^ bits
+        # Places that hold element 0 can be added to any place without leaving its element, in each
+        # combination.
         numbers = [number]
         for bits in copies:
             numbers += [place ^ bits for place in numbers]
@@ -142,6 +144,7 @@ _SHAPED = re.compile(r"((?:\d+x)*\d+)x(!tt\.ptr<.+>|[a-z]\w*)")
 _SHAPE = re.compile(r"(?:\d+x)*\d+")
 _USE = re.compile(r"#[A-Za-z_][\w$]*(?![\w.<])")
 _BITS = re.compile(r"(?:b?f|i)(\d+)")
+# Addresses are that wide, and so is a type whose name has no width, such as `index`.
 _POINTER = 64
 _ELEMENTS = {"fp": "f", "int": "i", "uint": "i", "u": "i"}  # as signatures of kernels spell them
 _ACCESS = re.compile(r"\b(?:local_load|local_store|local_alloc|async_copy_global_to_local)\b")
@@ -222,6 +225,7 @@ def layout_of(layout: str, shape: str, element: str) -> LayoutType:
     Raises:
         UsageError: one of them is invalid.
     """
+    # Bases are bits, so no linear layout has another size; Triton's frontend refuses such tensors, too.
     if not _SHAPE.fullmatch(shape) or any(size.bit_count() != 1 for size in _sizes(shape)):
         raise UsageError(f"--shape {shape}: powers of two, joined by x", hints=["--shape 128x64"])
     spelled = re.sub(r"^(uint|int|fp|u)(?=\d)", lambda match: _ELEMENTS[match[1]], element)

@@ -283,6 +283,8 @@ class _PtxParser:
     def now(self) -> Token:
         if self.at < len(self.tokens):
             return self.tokens[self.at]
+        # A token without text stands for the end of the file, so that no rule asks for it: it equals no word,
+        # and `next`, which every loop calls, raises.
         return Token("mark", "", self.tokens[-1].line if self.tokens else 1)
 
     def sees(self, kind: Kind) -> bool:
@@ -433,6 +435,7 @@ class _PtxParser:
                     kind = word
             name, length = self.name(), None
             if self.take("["):
+                # An array without a size is the last parameter of a variadic function: `.param .b8 args[]`.
                 length = 0 if self.now.text == "]" else self.number()
                 self.expect("]")
             params.append(Param(name, kind, length, pointer, line))
@@ -442,6 +445,8 @@ class _PtxParser:
 
     def _body(self) -> tuple[Statement, ...]:
         self.expect("{")
+        # Scopes stay flat: inlining and renaming look for what encloses a statement in either direction,
+        # which is a count of braces here and a walk with parents in a tree.
         statements: list[Statement] = []
         depth = 1
         while depth:
@@ -510,6 +515,7 @@ class _PtxParser:
         """Return an initial value: a list in braces, or the words up to the end of this name."""
         if self.now.text != "{":
             return self.until(",", ";")
+        # Arrays of arrays have braces within braces, and the commas in them begin no other name.
         words, depth = [], 0
         while True:
             token = self.next()

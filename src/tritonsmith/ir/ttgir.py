@@ -74,6 +74,8 @@ class Tensor:
     @property
     def bits(self) -> int:
         """The bits of an element, or of the value that it points to."""
+        # A load of pointers moves what they point to: its width decides about vector loads, not that of the
+        # address.
         match = re.search(r"[a-z]+(\d+)", self.element.removeprefix("!tt.ptr<"))
         return int(match[1]) if match else 0
 

@@ -20,6 +20,9 @@ from tritonsmith.ir.normalize.renaming import (
     split,
 )
 
+# All repetitions are possessive, as the text may be anyone's. A string that is not closed ends with its line,
+# since a part of a text may be cut anywhere. `#ttg.blocked` and `#ttg<...>` are attributes of a dialect, no
+# aliases, which is why a `.` or `<` may not follow a name.
 _QUOTED = r'"(?:[^"\\\n]|\\.)*+"?'
 _VALUE = re.compile(rf"({_QUOTED}|%[\w$.-]++|\^[\w$.-]++|\#[A-Za-z_][\w$]*+(?:\.\d++)?+(?![.<\w]))")
 _ATTRIBUTE = re.compile(rf"({_QUOTED}|\#[A-Za-z_][\w$]*+(?:\.\d++)?+(?![.<\w]))")
@@ -101,6 +104,8 @@ def _results(between: list[str]) -> int:
 
 
 def _result(after: str, operation: re.Match[str] | None) -> tuple[str, bool]:
+    # MLIR's printer, too, names integer constants by value (`%c64_i32`), and other constants `%cst`. A name
+    # without a checksum is the same in two texts, whatever else differs between them.
     if "constant" in after and (match := _INTEGER.search(after)):
         return (f"%{match[3]}" if match[3] else f"%c{match[1]}_{match[2]}"), True
     what = operation[1].rpartition(".")[2] if operation else "value"
@@ -201,6 +206,8 @@ def _without_nodes(line: str, debug: set[str]) -> str:
         return line
     if (match := _DEFINITION.match(line)) and match[1] in debug:
         return ""
+    # Only lists lose items. An attachment of an instruction (`!tbaa !5`) would lose its node and keep its
+    # name, which is no LLVM IR.
     if not line.startswith("!") and "{" not in line:
         return line
     return _ITEM.sub(lambda item: "" if item[1] in debug else item[0], line).replace("!{, ", "!{")

@@ -93,6 +93,7 @@ def split(pattern: re.Pattern[str], text: str) -> tuple[list[str], list[str]]:
         pattern: one group: a name, or a string, which counts as text.
         text: of a line.
     """
+    # Strings match as well, so that no name is found within one; they go back to the text between the names.
     parts = pattern.split(text)
     if '"' not in text:
         return parts[::2], parts[1::2]
@@ -282,11 +283,15 @@ class _Work:
             [self._near[operand] for operand in operands],
             [self._far[operand] for operand in operands],
         )
+        # Names without a definition so far come second: their checksums take in those of all operands that
+        # are known.
         for place in new:
             name = line.names[place]
             if name in self._here:  # twice in this line
                 numbers[place] = self._here[name]
                 continue
+            # A part of a function has no line that begins one. Its values are those of function 1, as 0 is
+            # the module.
             numbers[place] = self._here[name] = self._new(self._scope or 1)
             self._set(numbers[place], stem(name), f"{mask}.{place}", near, far)
         for define in line.defines:
@@ -350,6 +355,8 @@ def kind(name: str) -> str:
 
 
 def _mixed(own: int, others: Collection[int]) -> int:
+    # Not hash(): Python salts it for strings in each process (PYTHONHASHSEED), and the same kernel would get
+    # other names in each run.
     return crc32(repr(others).encode(), own)
 
 
