@@ -203,6 +203,8 @@ def basis_table(linear: LinearLayout) -> Grid:
     heads = ["input", "bit", *(f"dim{at}" for at in range(len(linear.shape)))]
     rows = [
         [name, str(1 << bit), *map(str, basis)]
+        # From the fastest input to the slowest, as Triton prints a linear layout: registers, lanes, warps,
+        # blocks.
         for name in reversed(linear.inputs)
         for bit, basis in enumerate(linear.bases[name])
     ]
@@ -268,6 +270,7 @@ def layout_table(written: Iterable[WrittenType], converted: Mapping[LayoutType, 
             counts = [str(linear.size(of)) if linear.distributed else "" for of in ("warp", "register")]
             rows.append([*head, *counts, str(linear.copies), ""])
         else:
+            # Only the first line: an assertion of LLVM comes with a stack trace.
             rows.append([*head, "", "", "", converted[layout].error.splitlines()[0]])
     heads = ["layout", "shape", "of", "where", "warps", "per thread", "copies"]
     if any(row[-1] for row in rows):
@@ -365,6 +368,8 @@ def _figures(access: BankAccess) -> Iterator[str]:
 
 
 def _nvidia(threads: LinearLayout) -> bool:
+    # A layout does not name its target; 64 lanes are AMD's. Of AMD's GPUs those with 32 lanes cannot be told
+    # from NVIDIA's here.
     return bool(threads.size("lane") == configs.load("layouts")["banks"]["lanes"])
 
 

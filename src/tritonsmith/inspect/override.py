@@ -68,6 +68,8 @@ class OverrideRun:
 
     def environment(self, dump: str, *, override: bool) -> dict[str, str]:
         """Return the variables of one of the two runs, which writes into a folder below `out`."""
+        # A kernel out of a cache is neither dumped nor replaced, and a cache manager of the user's
+        # (TRITON_CACHE_MANAGER) need not use the folder below.
         change = {"TRITON_KERNEL_DUMP": "1", "TRITON_ALWAYS_COMPILE": "1"}
         # One cache per run: Triton caches a replaced stage under the usual key.
         change["TRITON_CACHE_DIR"] = str(self.out / "cache" / dump)
@@ -231,6 +233,7 @@ def editor(environ: Mapping[str, str], *, terminal: bool = True) -> tuple[str, .
     """
     text = environ.get("VISUAL") or environ.get("EDITOR") or ""
     try:
+        # Words, not a program's name: `EDITOR="code --wait"` is common, and git reads it in this way, too.
         named = tuple(shlex.split(text))
     except ValueError as error:
         hints = ["EDITOR=nano", "--edited FILE"]
@@ -271,6 +274,7 @@ def run_changed(bench: OverrideRun, chosen: Dumped, place: Path) -> tuple[Diff, 
     Raises:
         SmithError: nothing was changed, or the command failed: Triton's message says why.
     """
+    # Otherwise the second run would end in a page of empty diffs, minutes later.
     if place.read_bytes() == chosen.path.read_bytes():
         hints = ["change the file, or give another one: --edited FILE"]
         raise SmithError("the file was not changed", where=place, hints=hints)
@@ -280,6 +284,7 @@ def run_changed(bench: OverrideRun, chosen: Dumped, place: Path) -> tuple[Diff, 
     }
     edited = diff.of(_text(chosen.path), _text(place), chosen.stage)
     order = configs.load("kernels")["stages"]["compiler"]
+    # The stages before the changed one are compiled as in the first run, so only those after it can differ.
     following = order[order.index(chosen.stage) + 1 :] if chosen.stage in order else []
     differences = [edited]
     for stage in following:

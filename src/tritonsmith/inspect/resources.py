@@ -76,6 +76,7 @@ def read_cache(which: str, space: Workspace) -> Measured:
     entries = [entry for entry in content.entries if entry.name == folder.name and entry.kind == "kernel"]
     if not entries:
         raise FactError("not a complete kernel entry", where=folder, hints=["invoke cache.list"])
+    # The user named this entry, so a failure is an error here; among the thousands of a cache it is a note.
     results = [_read(entry) for entry in entries]
     if why := results[0]["row"].get("error"):
         raise FactError("cannot read this entry", where=folder, why=why)
@@ -131,6 +132,8 @@ def _read(entry: CacheEntry) -> Known:
         row["values"] = measure.values(binary, arch, about, ptx if ptx.is_file() else None)
         row["notes"] = list(measure.ignored_by_occupancy(about))
     except FactError as error:
+        # An entry that cannot be read is a row, too, and is kept as one, so it is not read again at each
+        # call.
         row["error"] = ": ".join(filter(None, (error.what, error.why)))
     except (OSError, ValueError) as error:
         row["error"] = f"cannot read its metadata: {error}"
@@ -202,6 +205,7 @@ def tables_of(rows: Sequence[ResourceRow], *, cached: bool) -> Iterator[Grid]:
         cached: they are entries of a cache, of many kernels.
     """
     for backend, vendor in _VENDORS.items():
+        # The vendors' resources have different names and units, so one table would be half empty.
         here = [row for row in rows if row.backend == backend]
         if here:
             yield _resources(vendor, here[:_MOST], cached=cached)
@@ -316,6 +320,7 @@ def check_plot(path: Path) -> None:
     """
     if path.suffix not in KINDS:
         raise UsageError(f"--plot cannot write {path.name}", hints=["give a .png or .svg file"])
+    # Looked up, not imported: an import takes a second, and what follows may end in another error.
     if find_spec("matplotlib") is None:
         hints = ["pip install matplotlib, into the Python that runs the tool"]
         hints += ["where pipx installed the tool: pipx inject tritonsmith matplotlib"]
@@ -379,7 +384,9 @@ def _draw(
     axes: Axes, title: str, rows: Sequence[ResourceRow], values: Sequence[float | None], across: str
 ) -> None:
     columns = sorted({row.axes.get(across, "") for row in rows}, key=_order)
+    # By value, not by name: a map of 64 between 512 and 1024 would show no gradient.
     lines = sorted({_down(row, across) for row in rows}, key=_order)
+    # NaN leaves a cell without colour: a combination that did not compile, or that the user did not request.
     cells: list[list[float]] = [[float("nan")] * len(columns) for _ in lines]
     for row, value in zip(rows, values, strict=True):
         if value is not None:

@@ -48,6 +48,7 @@ def resources(compiled: Any) -> ResourcesView:
 def display(view: KernelView) -> None:
     """Show a view in a notebook, or print it."""
     # sys.modules, since a script's Python may have IPython, too, and importing it is slow.
+    # A library may import IPython without a shell: get_ipython() returns None then.
     if "IPython" in sys.modules and sys.modules["IPython"].get_ipython():
         import_module("IPython.display").display(view)
     else:

@@ -93,6 +93,8 @@ def of_compiled(compiled: Any) -> KernelStages:
 def of_manifest(manifest: Manifest) -> Iterator[KernelStages]:
     """Yield the points of an output folder."""
     for point in manifest.points:
+        # A manifest for each point, as resources are measured per manifest and a view shows those of one
+        # kernel.
         alone = replace(manifest, points=(point,))
         names = [name for name in report.stages(alone) if name not in show_stage.BINARY]
         texts = {name: show_stage.stage_text(alone, point, name) for name in names}

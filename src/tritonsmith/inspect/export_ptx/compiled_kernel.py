@@ -93,6 +93,7 @@ def from_ptx(path: Path, metadata: Path | None = None) -> CompiledKernel:
     """
     beside = path.with_suffix(".json")
     chosen = metadata or (beside if beside.is_file() else None)
+    # Triton's metadata has no signature, so the parameters of a bare file stay without their Python names.
     known = _read_metadata(chosen) if chosen else {}
     return _parse(path, known, None, str(known.get("triton_version", "")), "")
 
@@ -162,6 +163,8 @@ def _parse(
     path: Path, metadata: Mapping[str, Any], left: tuple[KernelArgument, ...] | None, triton: str, source: str
 ) -> CompiledKernel:
     module = ptx.read(path)
+    # A kernel of Triton's is a module of one entry. With several, as nvcc writes them, no metadata would tell
+    # which is meant.
     entries = [function for function in module.functions if function.entry and function.body is not None]
     if len(entries) != 1:
         names = ", ".join(function.name for function in entries) or "none"
@@ -269,6 +272,8 @@ def _refuse_head(function: Function) -> Iterator[Refusal]:
 def _refuse_statement(statement: Statement) -> Iterator[Refusal]:
     if isinstance(statement, Instruction):
         for group in _groups():
+            # One reason per instruction: groups overlap, as opcodes and modifiers of one instruction may be
+            # in two of them.
             if _forbids(group, statement):
                 yield _in_group(statement.line, str(statement), group)
                 return

@@ -78,6 +78,8 @@ def lint(manifests: Sequence[Manifest]) -> LintResult:
         rows = measure.of_manifest(manifest).rows
         for point, row in zip(manifest.points, rows, strict=True):
             if row.error:
+                # One point that did not compile does not end the lint: a sweep often has some that need too
+                # much shared memory.
                 failed[f"{manifest.kernel} {point.id}"] = row.error
                 continue
             points += 1
@@ -109,6 +111,7 @@ def parse_fail_on(text: str | None) -> tuple[str, ...]:
 def blocks(result: LintResult) -> Iterator[Text | Grid]:
     """Yield a table; then for each rule its reason, advice and the lines that prove it; then the verdict."""
     if result.findings:
+        # A column that has the same text in every row takes room from the others.
         many = len({finding.kernel for finding in result.findings}) > 1
         heads = [*(["kernel"] if many else []), "point", "line", "finding", "what"]
         rows = [
@@ -138,6 +141,7 @@ def verdict(result: LintResult) -> str:
 
 def notes(result: LintResult) -> Iterator[str]:
     """Yield the rules that were not checked, each reason once."""
+    # Grouped by reason: a kernel without TTGIR lacks it for each of the rules that read TTGIR.
     about: dict[tuple[str, str, str], list[str]] = {}
     for rule in result.unchecked:
         about.setdefault((rule.kernel, rule.point, rule.why), []).append(rule.code)
@@ -219,6 +223,8 @@ def failure(result: LintResult, codes: Sequence[str]) -> SmithError | None:
             why="\n".join(f"{point}: {why}" for point, why in result.failed.items()),
             hints=["the manifest in the output folder has the full messages"],
         )
+    # A finding comes before a rule that was not checked: it is certain, and fixing it may make the other one
+    # moot.
     if findings := [finding for finding in result.findings if finding.rule.code in codes]:
         why = "\n".join(one_line(finding) for finding in findings)
         hints = ["--json has all lines of evidence"]

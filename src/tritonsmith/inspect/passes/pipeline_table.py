@@ -89,6 +89,8 @@ def target_passes(trace: Sequence[TracedCall], known: Iterable[Binding]) -> tupl
             stages.setdefault((call.place.file, call.stage), traced.stage)
     for call in calls:
         at = call.place.file, call.place.line
+        # A call that did not run has no stage of its own. It belongs to that of its function, which any call
+        # that ran there tells; a function without one is not part of this target's pipeline.
         stage = stages.get((call.place.file, call.stage))
         if stage is None or at in reached:
             continue
@@ -110,6 +112,9 @@ def side_by_side(columns: Sequence[Sequence[BackendPass]]) -> list[tuple[Backend
     """Align the same pass of several pipelines in rows; None if a pipeline has no such line."""
     rows: list[tuple[BackendPass | None, ...]] = []
     for number, column in enumerate(columns):
+        # Each pipeline is aligned with the rows so far, not with the first pipeline: a pass that only the
+        # second and the third have is one row. With `autojunk`, difflib ignores what occurs often in a
+        # list of 200 and more, as `canonicalize` and `cse` do.
         mine = [_step(entry) for entry in column]
         theirs = [_step(next(entry for entry in row if entry)) for row in rows]
         merged: list[tuple[BackendPass | None, ...]] = []
@@ -244,6 +249,7 @@ def _counted(index: DumpIndex, kernel: str) -> Iterator[PipelineRow | None]:
             old, new = (dump, other) if dump.when == "before" else (other, dump)
             (old_lines, old_operations), (lines, operations) = counted(old.sha256), counted(new.sha256)
             added, removed = (lines - old_lines).total(), (old_lines - lines).total()
+            # The union of names is a set, whose order differs from run to run: hence the sort below.
             more = {name: operations[name] - old_operations[name] for name in {*operations, *old_operations}}
             yield PipelineRow(added, removed, {name: more[name] for name in sorted(more) if more[name]})
 
@@ -358,6 +364,8 @@ def read_summaries(checkouts: Sequence[Path]) -> dict[str, str]:
     summaries: dict[str, str] = {}
     for checkout in checkouts:
         for folder, folders, names in os.walk(checkout):
+            # A build folder has copies of the same file, and tests define passes that are in no pipeline.
+            # Sorted, as the first summary of a name counts.
             folders[:] = sorted(set(folders) - _SKIPPED)
             for name in names:
                 if name.endswith("Passes.td"):

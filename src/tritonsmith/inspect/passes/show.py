@@ -93,6 +93,7 @@ def find_text(index: DumpIndex, kernel: str, text: str, *, regex: bool = False) 
         raise UsageError("the text is empty", hints=["give a text to search for: convert_layout"])
     try:
         pattern = re.compile(text if regex else re.escape(text), re.MULTILINE)
+        # Dumps are searched as bytes: to decode them all would take longer than the search.
         sought = re.compile(pattern.pattern.encode(), re.MULTILINE)
     except re.error as error:
         raise UsageError(f"{text!r} is not a valid regular expression", why=str(error)) from error
@@ -197,6 +198,7 @@ class ComparedRun:
     def normal(self, dump: Dump, other: ComparedRun) -> str:
         """Return the normal form of a dump; without the target's name if the other run has another target."""
         ir = self.index.text(dump)
+        # Every module names its target in an attribute, which alone would make the very first dumps differ.
         if self.kernel.target and self.kernel.target != other.kernel.target:
             ir = ir.replace(f'"{self.kernel.target}"', '"..."')
         return normalize.text(ir, language(dump))
@@ -265,14 +267,20 @@ def divergence(run: ComparedRun, other: ComparedRun, *, lasting: bool = False) -
 def _steps(run: ComparedRun, other: ComparedRun, *, lasting: bool) -> Iterator[tuple[int, Divergence | None]]:
     """Yield the number of common passes so far and a divergence: before the first pass, and after each."""
     # A pass whose result neither run shows counts as equal; with `lasting`, it is skipped.
+    # LLVM's passes and the assembly are printed only if a variable asks for them. A run without them was
+    # watched less; it did not compile in another way.
     kinds = {dump.kind for dump in run.dumps} & {dump.kind for dump in other.dumps}
     mine, yours = _passes(run.dumps, kinds), _passes(other.dumps, kinds)
+    # By name and not by place: releases add, move and drop passes, and one more pass near the top would make
+    # all pairs after it wrong.
     pairs = diff.pairs([dump.label for dump in mine], [dump.label for dump in yours])
     first = (mine[pairs[0][0]], yours[pairs[0][1]]) if pairs else None
     apart = first and first[0].when == "before" and _differ(run, first[0], other, first[1])
     yield 0, Divergence(0, *first, already=True) if first and apart else None
     at, there = 0, 0
     for same, (here, over) in enumerate([*pairs, (len(mine), len(yours))]):
+        # A pass of one run alone that changed nothing is no divergence; many of a new release's passes have
+        # nothing to do.
         alone = next((dump for dump in mine[at:here] if dump.changed), None)
         foreign = next((dump for dump in yours[there:over] if dump.changed), None)
         if alone or foreign:
@@ -334,6 +342,7 @@ def _differ(run: ComparedRun, mine: Dump, other: ComparedRun, yours: Dump) -> bo
 
 
 def _changes(before: Mapping[str, int], after: Mapping[str, int]) -> tuple[IrChange, ...]:
+    # Ties are sorted by name, so that two runs print the same table.
     names = dict.fromkeys([*before, *after])
     changes = [IrChange(name, before.get(name, 0), after.get(name, 0)) for name in names]
     changed = [change for change in changes if change.before != change.after]

@@ -140,6 +140,8 @@ def execute(prepared: PreparedProfile, space: Workspace, *, silent: bool = False
     log = space.log(TASK)
     space.run(prepared.before, TASK, quiet=True, log=log)
     try:
+        # A program that fails is no error here: what it launched before was measured, and its exit code is
+        # passed on.
         code = user_program.run_step(prepared.step, space, TASK, log)
         session, refused = _started(prepared)
         kernels = profilers.by_time(_read(prepared))
@@ -159,6 +161,8 @@ def execute(prepared: PreparedProfile, space: Workspace, *, silent: bool = False
 
 def _started(prepared: PreparedProfile) -> tuple[Mapping[str, Any], list[str]]:
     """Return the Proton session that was started, and the refusals before it."""
+    # Each process of the program notes what it tried. All of them run on the same GPUs, so they are refused
+    # for the same reasons, and each reason counts once.
     rows = call.noted(prepared.work / "results", ProfiledRow, "*.json")
     refused = list(dict.fromkeys(text for row in rows for text in row.refused))
     return next((vars(row.session) for row in rows if row.session), {}), refused
@@ -207,6 +211,8 @@ def _findings(
     entries = [
         entry for entry in triton_cache.scan(Root("named", cache, TASK)).entries if entry.kind == "kernel"
     ]
+    # An autotuned kernel has hundreds of compiles, and to repeat them all would take longer than the profile
+    # did.
     most = configs.load("profilers")["shown"]["compiles"]
     requests = []
     for name in kernels:
@@ -296,6 +302,7 @@ def _lines(kernel: ProfiledKernel, codes: Mapping[Any, list[str]], most: int, re
     total, rows = kernel.samples, []
     for line, samples in kernel.lines.most_common(most):
         stalls = kernel.stalls[line].most_common(_STALLS)
+        # Shares of the stalls, not of the samples: in some samples the warp issued an instruction.
         known = sum(kernel.stalls[line].values())
         stalled = ", ".join(f"{name} {_percent(number, known)}" for name, number in stalls if number)
         reasons.update(name for name, number in stalls if number)
@@ -323,6 +330,8 @@ def _codes_by_line(profile: KernelProfile) -> dict[tuple[str, SourceLine], list[
     """Return the codes of findings, by kernel and line."""
     codes: dict[tuple[str, SourceLine], list[str]] = {}
     for finding in profile.findings.findings:
+        # A rule may have several findings on a line, and a kernel several compiles: a cell names each rule
+        # once.
         if finding.origin and finding.rule.code not in codes.setdefault((finding.kernel, finding.origin), []):
             codes[finding.kernel, finding.origin].append(finding.rule.code)
     return codes

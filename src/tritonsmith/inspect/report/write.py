@@ -93,6 +93,7 @@ class Packer:
         content = b"".join((struct.pack("<I", len(lines)), lines, *self._steps))
         self._lines, self._steps = {}, []
         self._distinct, self._taken, self._last = 0, 0, -1
+        # With zlib's head and checksum: that is what DecompressionStream calls "deflate".
         return base64.b64encode(zlib.compress(content, 9)).decode()
 
     def _encoded(self, lines: list[bytes]) -> bytes:
@@ -190,6 +191,8 @@ class _Writing:
 
     def write(self, file: IO[str], sides: Sequence[DumpIndex]) -> None:
         file.write(page_head(_title(sides)))
+        # Chunks are written while dumps are read, so that memory does not grow with the dump. What refers to
+        # them can only come last.
         contents = [self._side(file, side) for side in sides]
         sources = read_python(self._names)
         texts = {name: self._text(file, content.encode()) for name, content in sources.items()}
