@@ -41,7 +41,7 @@ State = Literal["new", "same", "changed", "not added", "removed"]
 
 @dataclass(frozen=True)
 class CorpusChange:
-    """The change to one kernel of the corpus.
+    """The change of one kernel of the corpus.
 
     Attributes:
         name: in the corpus; in the list, where it was not added.
@@ -74,7 +74,7 @@ class Corpus:
     """A corpus.
 
     Attributes:
-        folder: of it; may not exist yet.
+        folder: its folder, which may not exist yet.
     """
 
     folder: Path
@@ -115,7 +115,7 @@ def named(folder: Path | None) -> Corpus:
 
 
 def kernels_file_of(kernels: str, folder: Path | None) -> tuple[Path, str]:
-    """Return the kernels file of a rehearsal, and the name of one of its kernels; the corpus without one.
+    """Return the kernels file of a rehearsal, and the name of one of its kernels; else those of the corpus.
 
     Args:
         kernels: kernels file, or FILE:NAME; empty for the corpus.
@@ -141,12 +141,14 @@ def add(corpus: Corpus, path: Path) -> CorpusUpdate:
     """Merge a kernels file into a corpus.
 
     Args:
-        corpus: it.
+        corpus: the corpus.
         path: the kernels file.
 
     Raises:
         SmithError: the kernels file is wrong.
     """
+    # By identity, as each list chooses its own names: two may give one name to two kernels, or two names to
+    # one.
     known = {_identity(entry): entry for entry in corpus.kernels()}
     trees: dict[str, KernelSources] = {}
     changes = []
@@ -175,7 +177,7 @@ def remove(corpus: Corpus, patterns: Sequence[str]) -> CorpusUpdate:
     """Take kernels out of a corpus, with the sources that no other kernel needs.
 
     Args:
-        corpus: it.
+        corpus: the corpus.
         patterns: names, or globs of them.
 
     Raises:
@@ -188,6 +190,7 @@ def remove(corpus: Corpus, patterns: Sequence[str]) -> CorpusUpdate:
             raise UsageError(f"this corpus has no kernel {pattern!r}", where=corpus.file, hints=hints)
     gone = [entry for entry in every if any(_fits(entry, pattern) for pattern in patterns)]
     left = [entry for entry in every if entry not in gone]
+    # A kernels file without an entry is an error for every reader: the last kernel takes the file along.
     written = _write(corpus, left) if left else RemoveWritten((corpus.file,), (), phase=_PHASE)
     plan = Plan("change the corpus", (written, *_stale(corpus, left)))
     return CorpusUpdate(plan, tuple(CorpusChange(entry.name, "removed") for entry in gone))
@@ -225,7 +228,7 @@ def _identity(entry: ListedKernel) -> tuple[object, ...]:
 
 
 def _free(name: str, known: Iterable[ListedKernel]) -> str:
-    """Return the name, or the first of NAME-2, NAME-3 ... that no kernel has."""
+    """Return the name, or the first of NAME-2, NAME-3 ... if a kernel has it already."""
     # By the names of folders, as each kernel is compiled into one, and two names may give the same.
     taken = {folder_name(entry.name) for entry in known}
     number, free = 1, name
@@ -240,6 +243,7 @@ def _fits(entry: ListedKernel, pattern: str) -> bool:
 
 
 def _key(entry: ListedKernel) -> str:
+    # An entry that a person wrote into the list has its file elsewhere, and no key: nothing of it is removed.
     return entry.file.split("/")[1] if entry.file.startswith(f"{SOURCES}/") else ""
 
 
@@ -264,6 +268,7 @@ def _stale(corpus: Corpus, kernels: Iterable[ListedKernel]) -> Iterator[RemoveWr
         # A copy that a person has edited has another hash, and stays.
         if _written(folder, entry, [path for path in paths if path.parent.name != _BYTECODE]):
             below = {parent for path in paths for parent in path.parents if parent.is_relative_to(folder)}
+            # rmdir(2) removes only a folder that is empty.
             deepest_first = sorted(below, key=lambda path: -len(path.parts))
             yield RemoveWritten(paths, tuple(deepest_first), phase=_PHASE)
 

@@ -80,7 +80,7 @@ def of(log: str, *, crashed: str = "", timeout: bool = False, code: int = 1) -> 
     Args:
         log: what was printed from the first pass on.
         crashed: name of the signal that ended the process; empty if none did.
-        timeout: it did not end.
+        timeout: whether it was stopped because it took too long.
         code: exit code.
     """
     # In this order: a process that aborts prints its message first, and dies by a signal then.

@@ -282,6 +282,8 @@ def _journal_of(
         rules: how often each is tested, and which are not.
         silent: say nothing of a run that was stopped.
     """
+    # With its code: a compile that succeeds is GOOD whatever it makes, and the next run compares the code,
+    # too.
     baseline = Observation(Verdict.GOOD, code=digest([_code_of(base, point) for point in base.points]))
     key, space = journal.compiled(asked, where), where.space
     space.claim()
@@ -377,6 +379,7 @@ def _effects_up_to(tests: Sequence[Observation]) -> Iterator[Effect]:
         elif number and before is None:
             yield "not tested"
         else:
+            # The first compile has no pass at all, so there is no pass whose effect it could show.
             yield "no effect" if not number or test.code == before else "changes the code"
         before = test.code if tested else None
 
@@ -437,6 +440,7 @@ def _differing(figures: Sequence[str], others: Sequence[str]) -> list[str]:
 
 
 def _message(row: ResourceRow) -> str:
+    # A diagnostic begins with its place in the kernel, which is the same whatever pass is missing.
     return tables.clipped(row.error.rpartition("error: ")[2], _LONGEST)
 
 
@@ -450,6 +454,8 @@ def summary(knockouts: Sequence[Knockout]) -> Grid:
     lines = []
     for (target, name), kernels in by_pass.items():
         needed = sum("needed" in effects for effects in kernels.values())
+        # Only where none of its runs has an effect: `canonicalize` runs many times, and most of these do
+        # nothing.
         idle = sum(effects == {"no effect"} for effects in kernels.values())
         # A kernel with an untested run is in none of these columns, unless another run of the pass tells.
         untested = sum(effects <= {"no effect", "not tested"} for effects in kernels.values()) - idle

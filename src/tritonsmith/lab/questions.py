@@ -29,7 +29,7 @@ PointKey = tuple[str, str]  # folder and point
 
 
 def limit(limits: Sequence[Term], base: Sequence[Manifest], compiles: Sequence[Manifest]) -> Observation:
-    """Report compiles as BAD where any of them breaks any term, even where other values are unknown.
+    """Report compiles as BAD where any of them breaks any term.
 
     Args:
         limits: the terms that make them bad.
@@ -38,12 +38,14 @@ def limit(limits: Sequence[Term], base: Sequence[Manifest], compiles: Sequence[M
     """
     seconds = _seconds(compiles)
     paired = matching.pair(base, compiles)
+    # Before any term: a kernel that does not compile has no metrics, which says nothing about its spills.
     if why := next(_missing(paired), ""):
         return Observation(Verdict.SKIP, why=why, seconds=seconds)
     # A kernel for two vendors has metrics of which each compile has only some: those it lacks do not count.
     applied = [[reading for reading in row if reading.applies] for row in readings(limits, paired)]
     shown = [next((reading for reading in row if reading.broken), row[0]) for row in applied if row]
     figures = ", ".join(dict.fromkeys(reading.figures for reading in shown if reading.figures))
+    # Before the unknown values: one broken term is enough, whatever the others are.
     if any(reading.broken for row in applied for reading in row):
         return Observation(Verdict.BAD, figures, seconds=seconds)
     unknown = [
@@ -62,6 +64,7 @@ def limit(limits: Sequence[Term], base: Sequence[Manifest], compiles: Sequence[M
 
 def readings(limits: Sequence[Term], paired: Paired) -> list[list[TermReading]]:
     """Apply terms to pairs that compile on both sides: for each term, a reading of each pair."""
+    # A folder is in many pairs, and to look up its metrics means to digest its whole manifest.
     folders = {
         member.manifest.folder: member.manifest for pair in paired.pairs for member in (pair.a, pair.b)
     }
@@ -119,6 +122,7 @@ def _failure(point: Point) -> Failure:
 def _missing(paired: Paired) -> Iterator[str]:
     """Yield the reasons why there is nothing to measure."""
     for pair in paired.pairs:
+        # B is what is tested: where both fail, its message is the one that counts.
         for member in (pair.b, pair.a):
             if member.point.status != "ok":
                 point, by = member.point, member.manifest.triton
@@ -174,6 +178,7 @@ def wrong(
     began = time.monotonic()
     try:
         _, answer = check_kernel(asked, where, folder, silent=silent, stop=stop)
+    # It is a `SmithError`, too; taken for a skip, ^C would only lead to the next test.
     except InterruptedRunError:
         raise
     except SmithError as error:

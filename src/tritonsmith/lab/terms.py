@@ -151,6 +151,7 @@ def look(term: Term, pair: Compared) -> TermReading:
     if len(numbers) < len(needed):
         return TermReading(any(value is not None for value in needed), unknown=True, a=a, b=b)
     figures = f"{term.metric} {numbers[-1]:g}"
+    # Without a sign, `numbers` has B's value alone, and stands for A's, which `broken` then does not look at.
     return TermReading(applies=True, broken=term.broken(numbers[0], numbers[-1]), a=a, b=b, figures=figures)
 
 

@@ -101,15 +101,17 @@ def folder_of(triton: Triton) -> Path:
         other = f"-ptxas-{triton.ptxas}" if triton.ptxas else ""
         return root / RELEASES / f"{triton.version}{other}"
     name = _FOREIGN.sub("_", Path(triton.env or triton.python).name)
+    # Most interpreters are called `python`: the digest tells their folders apart.
     return root / OTHERS / f"{name}-{digest(triton.env, triton.python, triton.ptxas)[:8]}"
 
 
 def check(jobs: Sequence[CompileJob]) -> None:
-    """Check before compiling that each job has its own folder and that the folders can be created.
+    """Check that each job has its own folder, and that the folders can be created.
 
     Raises:
         UsageError: two jobs have one folder: their files would mix; or a file is where the folder goes.
     """
+    # Otherwise mkdir would fail late, for the one kernel among hundreds, after all those before it.
     taken: set[Path] = set()
     for job in jobs:
         if job.out in taken:
@@ -218,6 +220,7 @@ def _place(point: Point, request: CompileRequest) -> tuple[int, ...]:
     position = [order[point.target]]
     for sweep in request.sweeps:
         value = by_name.get(sweep.name)
+        # A signature's types are texts, as a sweep's are; constants and options are values by now.
         same = (
             n for n, text in enumerate(sweep.texts) if text == value or signature.parse_value(text) == value
         )

@@ -81,6 +81,8 @@ class ExecutorPool:
                 result = self.result(future)
                 yield pending.pop(future), result
             now = time.monotonic()
+            # A cluster may be empty for a while, as where its workers are restarted: only a longer time
+            # counts.
             last_alive = now if self.alive() else last_alive
             if now - last_alive > _ALONE:
                 lost = DiedError(
@@ -102,6 +104,7 @@ class ExecutorPool:
         except CancelledError:
             return DiedError("cancelled by the cluster")
         except Exception as error:
+            # Anything else is a bug of this tool: a unit returns its `SmithError`s as results.
             if self.remote and _is_death(error):
                 return DiedError("its workers died repeatedly", why=str(error))
             raise
@@ -129,10 +132,12 @@ def opened(scheduler: str, count: int) -> Iterator[ExecutorPool]:
             finally:
                 cluster.shutdown(wait=False)
         return
+    # Not a plain `ProcessPoolExecutor`: the first process that dies would end it, with all that is pending.
     processes = Processes(count)
     try:
         yield ExecutorPool(processes, count, remote=False, alive=lambda: True)
     except BaseException:
+        # Also if the consumer drops the generator: units that nobody waits for would compile on.
         processes.shutdown(cancel_futures=True)
         raise
     processes.shutdown()
@@ -223,6 +228,7 @@ class Processes(Executor):
         self._context = multiprocessing.get_context("spawn")  # not fork: a progress bar has threads
         # No process outlives this one: each holds the reader, and stops when the writer is closed.
         self._reader, self._writer = self._context.Pipe(duplex=False)
+        # A thread for each process: it waits for the unit, and gives it to the next process if this one dies.
         self._threads = ThreadPoolExecutor(count, "unit")
         self._own = threading.local()
         self._made: list[ProcessPoolExecutor] = []
@@ -252,6 +258,8 @@ class Processes(Executor):
                 return self._pool().submit(_guarded, fn, *args, **kwargs).result()
             except BrokenProcessPool:
                 self._own.pool = None
+                # A process that is told to stop ends itself, which looks like a death: that is no reason to
+                # try again.
                 if self._stopping or not left:
                     raise
         raise AssertionError("unreachable")
@@ -304,6 +312,7 @@ def _guarded(fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
     try:
         return fn(*args, **kwargs)
     except KeyboardInterrupt:
+        # Not an exception: the pool would take it for the unit's result, and begin the next unit.
         os._exit(130)
     finally:
         _State.busy = False

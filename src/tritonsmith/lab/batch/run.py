@@ -53,7 +53,8 @@ class BatchOptions:
         env: of Tritons that name none.
         resume: points that are there already are not compiled again: see `kept.find`.
         silent: show no progress.
-        strict: that every job is refused for the same reason is an error, not a row of each manifest.
+        strict: raise an error if every job is refused for the same reason; if false, only note it in the
+            manifests.
     """
 
     scheduler: str = ""
@@ -72,7 +73,7 @@ class _Unit:
     Attributes:
         job: the job.
         request: this part of its points.
-        place: who compiles it here; None if somebody else does.
+        place: the interpreter that compiles it here; None if a cluster does.
     """
 
     job: CompileJob
@@ -90,7 +91,7 @@ def compile_all(
     resume: bool = False,
     silent: bool = False,
 ) -> list[Manifest]:
-    """Compile all of them; see `compiled` and `BatchOptions`.
+    """Compile many kernels; see `compiled` and `BatchOptions`.
 
     Returns:
         The manifest of each job's folder, in the order of the jobs.
@@ -110,7 +111,7 @@ def compiled(
 
     Args:
         jobs: the jobs; their folders are all different.
-        options: see there.
+        options: see `BatchOptions`.
 
     Raises:
         SmithError: there is no such Triton or scheduler, or every job was refused for the same reason.
@@ -145,6 +146,7 @@ def compiled(
             raise InterruptedRunError("interrupted") from None
         hints = ["run the same command again to continue"]
         raise InterruptedRunError("interrupted; completed results are kept", hints=hints) from None
+    # An option that no release has is a mistake in the command: a table with it in each cell would hide that.
     if options.strict and len(refused) == len(whole) and len(set(map(str, refused))) == 1:
         raise refused[0]
 
@@ -185,8 +187,10 @@ def _filled(
     requests = [(job, request) for job in left for request in _cut(job.request)]
     places: dict[str, Interpreter] = {}
     # Before the bars: an environment that is made shows its own.
+    # The workers of a cluster have environments of their own, so none is made here for them.
     for job in () if options.scheduler else left:
         if job.triton.label not in places:
+            # With fewer units than cores, each compiles several points at once.
             each = max(1, number // len(requests))
             places[job.triton.label] = tritons.place_of(job.triton, each, options.timeout, options.env)
     todo = [_Unit(job, request, places.get(job.triton.label)) for job, request in requests]
@@ -338,6 +342,7 @@ def pack(request: CompileRequest, triton: Triton, timeout: int | None, env: str)
     Raises:
         SmithError: a file cannot be read, or they are too many.
     """
+    # IR imports nothing, so the one file is all.
     if request.from_ir:
         sent = [(request.file.name, _content(request.file))]
         return RemoteJob(request, triton, timeout, env, request.file.name, tuple(sent))

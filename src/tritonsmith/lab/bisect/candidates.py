@@ -132,9 +132,9 @@ class ReadyTriton:
     """A candidate that is ready to test.
 
     Attributes:
-        triton: that is tested.
+        triton: the Triton to test.
         seconds: wall time that it took to make it ready.
-        metrics: of these seconds.
+        metrics: these seconds, and those of its build.
     """
 
     triton: Triton
@@ -251,9 +251,10 @@ class CommitBuilds:
         settings: of the environment whose compiler, cache and LLVM are used.
         space: the workspace, in which everything goes.
         packages: folders of Python packages that a test needs beside Triton: PyTorch's.
-        tests: paths of the tests in a commit, which it gets besides.
-        programs: build `triton-opt` and what else the lit tests run, not the Python module.
-        url: of which `clone` is a copy without the contents of files; these are fetched as they are needed.
+        tests: paths of tests in a commit, which its folder gets as well.
+        programs: build `triton-opt` and the other programs of the lit tests, not the Python module.
+        url: the remote of a partial clone, from which the contents of files are fetched as they are needed;
+            empty for a whole clone.
     """
 
     clone: Path
@@ -296,6 +297,7 @@ class CommitBuilds:
     def libraries(self, commit: TritonCommit) -> Path:
         """Return the folder of a commit's libraries, built or not: of its native tree, LLVM and settings."""
         settings = self._settings(commit)
+        # Without the path of the clone: one native tree makes the same libraries in each.
         triton = replace(settings.triton, source="", revision="")
         how = (triton, settings.llvm, settings.python, settings.toolchain.compiler)
         return self.space.root / "bisect" / "libraries" / digest(commit.native, commit.pin, *how)
@@ -378,7 +380,7 @@ class CommitBuilds:
             ) from error
 
     def _keep(self, commit: TritonCommit, running: Session) -> Iterator[Step]:
-        """Move what was built out of the clone, where the next commit's will be."""
+        """Move the products out of the clone, into which the next commit is built."""
         folder, checkout = self.libraries(commit), checkouts.read(self.source)
         if self.programs:
             place, subfolder, product = running.env.build / "bin", f"{_BUILT}/bin", "triton-opt"
@@ -489,6 +491,7 @@ class CommitBuilds:
 
     def _there(self, commit: TritonCommit, *paths: str) -> tuple[str, ...]:
         """Return which of the paths a commit has; for one that ends in `/`, the content of that folder."""
+        # Without `-z`, git quotes names that are not ASCII (git-ls-tree(1)).
         answer = git.look(self.source, "ls-tree", "-z", "--name-only", commit.commit, "--", *paths)
         if answer is None or answer.code:
             why = answer.err if answer else "git did not finish in time"
@@ -507,6 +510,7 @@ def borrowed_clone(clone: Path, source: Path, space: Workspace, url: str = "") -
     """
     partial, done = source.with_name(f"{source.name}.partial"), f".{source.name}.done"
     copy = ("git", "clone", "--quiet", "--shared", "--no-checkout", str(clone), str(partial))
+    # What `git clone --filter=blob:none` writes; without it, git takes a blob that is missing for damage.
     lazily = {"url": url, "promisor": "true", "partialclonefilter": "blob:none"} if url else {}
     # Under another name at first: a clone that was killed half way looks like a whole one to git.
     steps = (

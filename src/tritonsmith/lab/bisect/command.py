@@ -79,7 +79,7 @@ class TritonBisect:
         """Search; the session is held, and its journal goes on, as the explanation is to come.
 
         Raises:
-            NotReproducedError: an end is not what it was said to be.
+            NotReproducedError: an end does not have the verdict that it was given for.
             SmithError: a test has neither an answer nor a reason to skip; the session is kept.
         """
         journal = self.session.journal
@@ -94,7 +94,9 @@ class TritonBisect:
 
     @cached_property
     def search(self) -> StagedSearch:
-        """Return the search, which knows the Tritons that it has come upon."""
+        """The search, which knows the Tritons that it has come upon."""
+        # Kept, as it comes to know the nightlies and the outcomes: `run`, `costs` and the explanation have to
+        # share these.
         question = self.session.question
         search = StagedSearch(self.good, self.bad, self.builds, self.vendor, self.jobs, self.tell)
         return replace(search, releases_only=question.releases_only, index=question.nightlies)
@@ -158,6 +160,7 @@ def prepare(
     if question.nightlies and not by_nightly and (good.commit or bad.commit):
         raise UsageError("--nightlies lie between releases", hints=["--good 3.6.0 --bad 3.7.0"])
     tests = _tests(
+        # The ends as calls: a commit among them is built once a test needs it.
         session, kernels, test, [partial(triton_of, end, builds) for end in (good, bad)], scheduler, jobs,
         silent=silent,
     )  # fmt: skip
@@ -212,6 +215,7 @@ def _parted(
     bisect: TritonBisect, answer: BisectResult, kernels: Sequence[ComparedKernel], *, silent: bool
 ) -> PartingPass | None:
     """Find where compiles of a kernel before and after the culprit diverge; None for a command or test."""
+    # With several suspects left, the two compiles differ by more than the culprit.
     if not kernels or not answer.step.decided:
         return None
     # The clone in which commits are built; there is none where all had their libraries already.
@@ -288,6 +292,7 @@ def content(question: BisectQuestion, kernels: Sequence[ComparedKernel]) -> str:
     """Return a digest of all files under test; files of the commits themselves cannot change."""
     test = _test_file(question)
     tests = [untrusted.read_bytes(Path(test.path)).hex()] if test and not test.of_commit else []
+    # With the imports of each file: a helper module that is edited changes what is tested, too.
     requests = [kernel.asked for kernel in kernels]
     return digest(tests, [source_tree.of(request.file, request.kernel).key for request in requests])
 

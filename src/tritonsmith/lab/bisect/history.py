@@ -44,6 +44,7 @@ def releases_between(good: str, bad: str) -> tuple[str, ...]:
     first, last = sorted((version_key(good), version_key(bad)))
     if first == last:
         raise UsageError(f"--good and --bad are the same release, {good}")
+    # With the ends, as the table may be older than a release that pip can install.
     every = {wheel for row in checkout.triton_releases() for wheel in row.wheels} | {good, bad}
     between = sorted((version for version in every if first <= version_key(version) <= last), key=version_key)
     return tuple(between if version_key(good) == first else reversed(between))
@@ -134,6 +135,7 @@ def _from_base(clone: Path, first: str, last: str, good: str, bad: str) -> Commi
     base = triton_history.branch_point(clone, first, last)
     if not base:
         raise FactError(f"{first} and {last} have no common history", where=clone)
+    # `first` may be abbreviated, and `base` is not.
     if not base.startswith(first):
         good = f"where {good or first[:12]} and the bad end diverge"
     return CommitRange(base, triton_history.branch_point(clone, last, last), good, bad)
@@ -182,7 +184,7 @@ def about_step(good: str, bad: str, clone: Path | None) -> Iterator[str]:
 
 
 def about_fix(bad: str, good: str, clone: Path | None) -> Iterator[str]:
-    """The commits of main and the picks between the last bad release and the one that fixes it."""
+    """Describe the commits of main and the picks between the last bad release and the one that fixes it."""
     old, new = checkout.triton_release(bad).version, checkout.triton_release(good).version
     points = [branch_point(version, clone)[:12] for version in (bad, good)]
     if points[0] == points[1]:
@@ -224,8 +226,11 @@ def read_nightlies(url: str) -> tuple[Triton, ...]:
         links = _links(where) or _links(page)
     except DownloadError:  # a page of links, which has no folder of a project below it
         links = _links(page)
+    # Of the environment's Python, into which wheels are installed: this tool may run in another one.
     minor = venv.base_interpreter(settings.load("wheel").python.interpreter).minor
     python = tuple(int(part) for part in minor.split("."))
+    # Both functions yield tags from the most specific to the least (packaging.tags), so a smaller number fits
+    # better.
     rank = {
         tag: number for number, tag in enumerate((*tags.cpython_tags(python), *tags.compatible_tags(python)))
     }
@@ -291,6 +296,7 @@ def _links(page: str) -> list[str]:
 def _wheel(link: str, rank: dict[tags.Tag, int]) -> Iterator[tuple[int, Triton]]:
     """Yield the wheel behind a link, and how well it fits; nothing if it is no nightly, or does not fit."""
     try:
+        # A link spells the `+` of a local version as `%2B`.
         name, version, _, its_tags = parse_wheel_filename(unquote(Path(urlsplit(link).path).name))
     except InvalidWheelFilename:
         return
@@ -399,6 +405,7 @@ def _by_history(wheel: Triton, built: str, commit: str, clone: Path) -> NightlyC
     if built == commit:
         return NightlyCommit(wheel, NightlyStanding.BUILT_FROM, time=time)
     answer = git.look(clone, "merge-base", "--is-ancestor", commit, built)
+    # 0 is yes and 1 is no; anything else is an error (git-merge-base(1)).
     if answer is None or answer.code > 1:
         return NightlyCommit(wheel, NightlyStanding.UNKNOWN, "git cannot tell", time)
     return NightlyCommit(wheel, NightlyStanding.LACKS if answer.code else NightlyStanding.HAS, time=time)

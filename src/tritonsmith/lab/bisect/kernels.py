@@ -102,12 +102,14 @@ class KernelCompiles:
             except (FactError, UsageError) as error:
                 why = error.why.splitlines()[-1] if error.why else ""  # of a traceback, its message
                 raise UntestableError(": ".join(filter(None, (error.what, why)))) from error
+        # With `again` each result serves once, so that the next test of `--confirm` is a compile of its own.
         return self._known.pop(triton.label) if self.again else self._known[triton.label]
 
     def _jobs(self, triton: Triton) -> tuple[CompileJob, ...]:
         return tuple(
             CompileJob(kernel.asked, triton, kernel_folder(self.out, triton, kernel))
             for kernel in self.kernels
+            # Builds of main are prereleases, which a specifier leaves out by default (PEP 440).
             if not triton.triton or kernel.versions.contains(triton.triton, prereleases=True)
         )
 
@@ -116,6 +118,7 @@ class KernelCompiles:
             space = workspace.default()
             step = Remove(tuple(job.out for job in jobs), space.root, phase="compile again")
             space.run(Plan("compile again", (step,)), "bisect", quiet=True)
+        # `resume`: a bisect that goes on takes up what the run before it has compiled.
         return run.compile_all(
             jobs, self.scheduler, count=self.count, timeout=self.timeout, resume=True, silent=self.silent
         )
@@ -144,9 +147,11 @@ class KernelTests:
         return one_by_one(self.test)(tritons)
 
     def test(self, triton: Triton) -> Observation:
-        """Compile, and ask."""
+        """Compile by a Triton, and ask the question."""
         try:
             compiles = self.compiles.of(triton)
+            # The end last: it may have to be built, which takes an hour, and a Triton that is untestable does
+            # not need it.
             return self.question(self.compiles.of(self.end()) if self.end else compiles, compiles)
         except UntestableError as error:
             return Observation(Verdict.SKIP, why=error.what)
@@ -180,11 +185,11 @@ class WrongResultTests:
     silent: bool = False
 
     def outcomes(self, tritons: Sequence[Triton]) -> Observations:
-        """One after another."""
+        """Test one Triton after another."""
         return one_by_one(self.test)(tritons)
 
     def test(self, triton: Triton) -> Observation:
-        """Dump, and run the IR after each pass."""
+        """Dump the passes of each kernel, and run the IR after each pass."""
         from tritonsmith.lab.questions import wrong  # noqa: PLC0415 - xDSL, of an extra that may be missing
 
         began, why = time.monotonic(), "" if self.kernels else "no kernel"

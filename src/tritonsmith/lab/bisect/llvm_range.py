@@ -87,7 +87,7 @@ class LlvmRange:
         return f"{_page()}/compare/{self.old}...{self.new}"
 
     def lines(self) -> Iterator[str]:
-        """Yield the findings, each as a sentence."""
+        """Yield the findings, a sentence each."""
         yield f"LLVM between the pins: {self.url}"
         if self.history is None:
             yield self.note
@@ -97,6 +97,7 @@ class LlvmRange:
         targets = " and ".join(self.targets)
         yield f"LLVM: {count} commits, {len(near)} of them in the code generator for {targets}"
         shown = near
+        # The pass in which the compiles part is where to look first; without one, the code generator is.
         if files:
             shown = self.history.touching(files)
             yield f"LLVM: {len(shown)} of them in the pass {name}, {_folder(files)}"
@@ -127,7 +128,7 @@ def range_of(
 
     Args:
         commits: the range of Triton in which the culprit was found.
-        culprit: it.
+        culprit: the commit of Triton.
         vendor: `nvidia` or `amd`; empty for both.
         clone: of LLVM; None if none was given.
         by_pass: the pass in which the compiles part; empty if that is none of LLVM's or MLIR's.
@@ -206,6 +207,7 @@ class LlvmBisect:
             return ("LLVM: they are not tested: a command or a test provides no llir for llc",)
         if len(history.candidates) == 1:
             return ("LLVM: no commit between the pins changes the sources of llc, so the llir must differ",)
+        # The clone that borrows its objects has no remote from which git could fetch what they lack.
         if llvm_history.is_partial(self.builds.clone):
             return ("LLVM: llc cannot be built from a partial clone: use a full clone of LLVM to continue",)
         pins = f"{self.range.old[:_SHORT]}-{self.range.new[:_SHORT]}"
@@ -226,6 +228,8 @@ class LlvmBisect:
                 side: [observations[LlcCandidate(by, side, commits[at]).name] for at in (0, -1)]
                 for side in self.tests[by]
             }
+            # Only where the old pin is good and the new one bad on the same llir is LLVM the cause: see the
+            # module.
             shows = [Verdict.GOOD, Verdict.BAD]
             self.side = next(
                 (side for side, both in ends.items() if [end.verdict for end in both] == shows), ""
@@ -241,6 +245,7 @@ class LlvmBisect:
 
     def test(self, rows: Sequence[LlcCandidate]) -> Iterator[Observation]:
         """Build the programs of each commit, once for all its rows, and test them."""
+        # `groupby` joins neighbours only; `search` asks for the rows of one commit together.
         for _, group in groupby(rows, key=lambda row: row.commit.commit):
             same = list(group)
             programs = candidates.built(same[0].commit, self._builds(same[0].by))
@@ -283,6 +288,7 @@ class LlvmBisect:
             commits, builds.llvm_state, lambda commit: builds.built(commit) is not None, builds.last
         )
         known = [*self.journal.observations, *self.journal.skipped]
+        # One at a time: there is a single build tree.
         state = yield from first_bad(BisectRange(rows, costs, known, observations=observations))
         self.suspects = tuple(commits[index] for index in state.culprits)
         good, bad = commits[state.good], commits[state.bad]
@@ -383,6 +389,7 @@ class LlcBuilds:
     @property
     def env(self) -> EnvDir:
         """The folder of receipts, logs and the build tree."""
+        # With the targets: a tree that is configured for others compiles most of LLVM again.
         return self.space.env(f"{self.source.name}-{'-'.join(self.targets)}")
 
     @property
@@ -412,6 +419,7 @@ class LlcBuilds:
         """
         self.space.claim()
         with (
+            # Every bisect with this clone of LLVM moves the same tree.
             locks.hold(self.source.with_suffix(".lock"), purpose="bisect"),
             receipts.open_session(_TASK, self.env.name) as running,
         ):
@@ -463,8 +471,8 @@ class LlcCompiles:
     Attributes:
         tritons: compiles by Tritons.
         whose: the Triton whose llir is taken, and whose assembler.
-        llc: it, as its builds name it.
-        out: folder of all that is made; each file is written again by the next llc.
+        llc: the llc, as its builds name it.
+        out: folder of all files; the next llc writes each of them again.
         optimizes: whether the llir is taken before LLVM's O3, and that is run by the opt beside the llc.
     """
 
@@ -475,7 +483,7 @@ class LlcCompiles:
     optimizes: bool = False
 
     def prepare(self, tritons: Sequence[Triton]) -> None:
-        """Nothing: one llc is tested after another."""
+        """Do nothing: one llc is tested after another."""
 
     def of(self, triton: Triton) -> Manifests:
         """Return the compiles by the llc, or by a Triton."""
@@ -505,6 +513,7 @@ class LlcCompiles:
         Raises:
             FactError: a step cannot take what the step before made.
         """
+        # `LlcBuilds.make` puts the llc where other Tritons have their interpreter.
         llc = llcs.of(Path(self.llc.python))
         place = tritons.place_of(self.whose, 1)
         side = BlameSide(self.whose.label, place.python, made, point, place.variables)
@@ -535,7 +544,7 @@ def llc_tests(
     Args:
         of_tritons: the tests of the bisect.
         sides: name to Triton.
-        out: folder for what is made.
+        out: folder for the compiles.
         optimizes: whether LLVM's O3 is tested with the llc, by the opt beside it.
     """
     if not isinstance(of_tritons, KernelTests):
@@ -543,6 +552,8 @@ def llc_tests(
 
     def test(name: str, whose: Triton, llc: Triton) -> Observation:
         compiles = LlcCompiles(of_tritons.compiles, whose, llc, out / name, optimizes)
+        # The question of the bisect itself, about other compiles: another question could have another
+        # culprit.
         return replace(of_tritons, compiles=compiles).test(llc)
 
     return {name: partial(test, name, whose) for name, whose in sides.items()}

@@ -39,6 +39,7 @@ from tritonsmith.lab.model import Observation, Verdict
 T = TypeVar("T")
 Failures = dict[str, str]  # name of a test to how it fails
 
+# A test imports its neighbours, and pytest reads conftest.py and its settings from the folders above.
 _FOR_PYTEST = ("python/test", "python/conftest.py", "python/pytest.ini", "pytest.ini")
 _CHECK = re.compile(r"^.*?:\d+:\d+: error: (?P<text>\S+: .*)\n(?P<line>.*)$", re.MULTILINE)  # FileCheck's
 _QUOTE = re.compile(r"^# \| ?", re.MULTILINE)  # before each line that a program has printed
@@ -63,11 +64,11 @@ class CommandTests:
     jobs: int = 1
 
     def outcomes(self, tritons: Sequence[Triton]) -> Observations:
-        """Run it for several Tritons, as many at once as was asked for."""
+        """Run the command with several Tritons, `jobs` at once."""
         return results(self.test, tritons, self.scheduler, self.jobs)
 
     def test(self, triton: Triton) -> Observation:
-        """Run it.
+        """Run the command with a Triton.
 
         Raises:
             StepError: it cannot be started, or its exit code ends the bisect.
@@ -212,6 +213,7 @@ def _inside(file: Path, clone: Path) -> str:
     """Return the path of a file in Triton; empty for one that is elsewhere."""
     if file.resolve().is_relative_to(clone.resolve()):
         return file.resolve().relative_to(clone.resolve()).as_posix()
+    # A relative path that is nowhere here may be meant as one in Triton.
     return "" if file.is_absolute() or file.exists() else file.as_posix()
 
 
@@ -295,6 +297,7 @@ class CheckoutTests:
         """Return the failure at an end, which is tested once."""
         spec = end()
         if spec.label not in self._known:
+            # The Triton that has just failed is often that end itself.
             same = spec.label == triton.label
             self._known[spec.label] = mine if same else _run(self.file, self.scratch / f"{name} end", spec)
         return self._known[spec.label]
@@ -324,6 +327,7 @@ def _by_lit(file: TestFile, python: Path, scratch: Path) -> TestRun:
         argv = lit_command("lit", folder / "tests.json", test)
         code, log, last = command.run_cold(argv, python, scratch, scratch, LIT_ENVIRONMENT)
         results = read_lit(folder / "tests.json")
+    # A file is one test to lit: none, or an unresolved or unsupported one, is no verdict on the commit.
     if len(results) != 1 or results[0].code not in (*PASSED, *FAILED):
         outcome = results[0].code if results else f"exit code {code}: {last}"
         return TestRun({}, outcome, f"lit did not run it: {log}")
@@ -364,6 +368,7 @@ def _by_pytest(file: TestFile, python: Path, scratch: Path) -> TestRun:
     if not path.is_file():
         return TestRun({}, why=f"this commit has no {file.path}")
     environ = dict(PYTEST_ENVIRONMENT)
+    # The interpreter of a commit has nothing installed, so pytest is taken from the tool's own environment.
     if process.capture((str(python), "-c", "import pytest")) is None:
         environ["PYTHONPATH"] = command.python_path(needed_packages())
     name = f"{path}::{file.name}" if file.name else str(path)
@@ -382,4 +387,5 @@ def _by_pytest(file: TestFile, python: Path, scratch: Path) -> TestRun:
 
 
 def _first(text: str) -> str:
+    # The lines that follow show values and addresses, which differ from run to run.
     return text.partition("\n")[0]

@@ -46,6 +46,7 @@ def repeat(question: BisectQuestion) -> str:
     flags: dict[str, Any] = {"good": question.good, "bad": question.bad}
     flags |= {"kernel": question.kernel} if question.kernel else {}
     flags |= {name: value for name, value in question.flags.items() if value not in (None, "", ())}
+    # Not `folder` and `content`, which are where and on what it ran: no flag sets them.
     own = ("when", "test", "source", "llvm_source", "confirm", "nightlies", "releases_only")
     flags |= {
         name: value for name in own if (value := getattr(question, name)) and (name, value) != ("confirm", 1)
@@ -100,6 +101,7 @@ def lines(session: BisectSession, result: BisectResult) -> Iterator[str]:
             yield f"  {name}: {short(triton)}: {outcomes[triton].evidence}"
     if result.culprit:
         yield from (f"  {text}" for text in _culprit(result))
+    # The last one was tested, and is shown as the bad one above.
     for name in step.suspects[:-1]:
         yield f"  skipped: {short(name)}: {outcomes[name].evidence}"
     if step.later_good:
@@ -114,7 +116,7 @@ def upstream(session: BisectSession, result: BisectResult, passes: str = "") -> 
     Args:
         session: with all outcomes.
         result: of the bisect.
-        passes: what the passes of both sides say; empty if nobody asked.
+        passes: the sentence about the pass where both sides diverge; empty if that was not searched for.
     """
     step, question, outcomes = result.step, without_places(session.question), session.outcomes
     # In a table of Markdown a bar would end the cell, and a line break the row.
@@ -238,6 +240,7 @@ def git_log(session: BisectSession) -> Iterator[str]:
     for name, test in session.outcomes.items():
         remark = f"{name}: {test.evidence}".replace("\n", " ")
         yield f"# {test.verdict}: {remark}"
+        # A nightly and a release have no commit here, so git cannot be told of them.
         if "." not in name:
             yield f"git bisect {terms.get(test.verdict, test.verdict)} {name}"
 
@@ -273,6 +276,7 @@ PointKind = Literal["release", "nightly", "pin", "commit"]
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
+# No colour for `OTHER`: a session with that verdict is refused as damaged.
 _COLOURS = {Verdict.GOOD: "var(--better)", Verdict.BAD: "var(--worse)", Verdict.SKIP: "var(--soft)"}
 _HEIGHT, _EDGE, _STEP = 60, 8, 34  # of the timeline, in CSS pixels
 _FOLDED, _LONGEST = 200, 3000  # lines of a diff: from where it is folded, and cut
@@ -435,6 +439,7 @@ def _assemblies(folder: Path) -> dict[str, str]:
         return {}
     return {
         name: (folder / stage.path).read_text(encoding="utf-8", errors="replace")
+        # The first compile, as the pass is searched for the first target, too.
         for name, stage in compiled.points[0].stages.items()
         if name in _ASSEMBLIES
     }
@@ -450,6 +455,7 @@ def write(page: BisectPage, path: Path) -> None:
     write_page(
         _TEMPLATE,
         path,
+        # Commands and compilers' messages may have tokens in them, and a page is attached to issues.
         hidden(f"Bisect: {page.question}"),
         answer=[hidden(page.headline), *map(hidden, page.notes)],
         state="findings" if len(suspects) == 1 else "unsure",
@@ -536,6 +542,8 @@ def _sides(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
     for changed, group in groupby(lines, key=lambda line: line.startswith(("+", "-"))):
         part = list(group)
         if changed:
+            # A block that is replaced has its old lines first, then its new ones: side by side, the nth
+            # stands by the nth.
             gone, added = ([line for line in part if line.startswith(sign)] for sign in "-+")
             yield from zip_longest(gone, added, fillvalue="")
         else:

@@ -84,6 +84,8 @@ class BisectQuestion:
     @property
     def name(self) -> str:
         """The name of its folder: the ends, and a digest of everything that outcomes depend on."""
+        # Clipped, as a ref or a nightly may be longer than a folder's name can be; the digest keeps them
+        # apart.
         ends = (
             "".join(c if c.isalnum() or c in "._" else "_" for c in end)[:24] for end in (self.good, self.bad)
         )
@@ -95,7 +97,7 @@ class BisectQuestion:
         """Check what becomes a part of paths and of the command lines of git and pip.
 
         Raises:
-            ValueError: it is no such value.
+            ValueError: a value is not allowed there.
         """
         for name in ("good", "bad", "env", "nightlies"):
             if not _VALUE.fullmatch(getattr(self, name)):
@@ -188,6 +190,7 @@ def begin(question: BisectQuestion) -> BisectSession:
     """Return the unfinished session of this question, or a new one, which is not on disk yet."""
     folder = root() / question.name
     if _is_session(folder) and not (old := read(folder)).answer:
+        # The new question has the same name, but may come with a clone of LLVM.
         return replace(old, question=question)
     return BisectSession(folder, question, _new_journal(folder, question), anew=True)
 
@@ -215,6 +218,7 @@ def _is_session(folder: Path) -> bool:
 
 def _changed(folder: Path) -> float:
     """Return the time at which a bisect changed last, in seconds since 1970."""
+    # Of the files, as appending to a journal does not change the time of its folder.
     names = (FILE, _OLD_FILE, journals.FILE)
     return max((folder / name).stat().st_mtime for name in names if (folder / name).is_file())
 

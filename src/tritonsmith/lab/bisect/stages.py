@@ -32,7 +32,7 @@ SHORT = 12  # digits of a commit
 
 
 class NotReproducedError(SmithError):
-    """An end of the bisect is not what it was said to be."""
+    """An end of the bisect does not have the verdict that it was given for."""
 
     exit_code = 4
 
@@ -102,7 +102,7 @@ class BisectResult:
 
     @property
     def step(self) -> BisectStep:
-        """Return the narrowest step."""
+        """The narrowest step."""
         narrowest = self.commit or self.nightly or self.release
         if narrowest is None:  # neither stage ran: impossible, and a bug
             raise AssertionError("a bisect without a step")
@@ -154,10 +154,10 @@ class StagedSearch:
     nightlies: tuple[Triton, ...] = ()
 
     def run(self) -> Search[Candidate, BisectResult]:
-        """Search.
+        """Search stage by stage.
 
         Raises:
-            NotReproducedError: an end is not what it was said to be.
+            NotReproducedError: an end does not have the verdict that it was given for.
         """
         release = nightly = None
         good, bad = self.good.label, self.bad.label
@@ -185,6 +185,7 @@ class StagedSearch:
         return BisectResult(
             release,
             step,
+            # A search for a fix goes backwards, and the page shows commits in the order of history.
             every[::-1] if span.fix else every,
             culprit if step.decided else None,
             _about_range(span),
@@ -193,16 +194,17 @@ class StagedSearch:
         )
 
     def triton(self, name: str) -> Triton:
-        """The Triton of a release, a nightly or a commit; that of a commit is built if need be."""
+        """Return the Triton of a release, a nightly or a commit; build that of a commit if need be."""
         if nightly := next((triton for triton in self.nightlies if triton.label == name), None):
             return nightly
+        # Every version has a dot, and no commit has one.
         if "." not in name:
             return triton_of(Triton(name, commit=name), self.builds)
         end = next((end for end in (self.good, self.bad) if end.label == name), None)
         return end or Triton(name, version=name)
 
     def costs(self) -> Iterator[CandidateCost]:
-        """Each candidate of the stage that is not over."""
+        """Yield each candidate of the stage that is not over."""
         if self._of_releases:
             wheels = self._releases()
             state = wheels.state
@@ -273,6 +275,7 @@ class StagedSearch:
         if self.index:
             every = history.read_nightlies(self.index)
             if self._clone:
+                # With no outcomes, which may lead into a branch: all nightlies are built from main.
                 span = history.commit_range(good, bad, self._clone, {})
                 commits = [row.commit for row in triton_history.read(self._clone, span.first, span.last)]
                 self.nightlies = history.by_history(every, commits)
@@ -323,6 +326,8 @@ class StagedSearch:
             for name, place, what in (("good", 0, span.good), ("bad", -1, span.bad))
         }
         if against := _contradiction(*ends, names):
+            # Between two releases there is more to suspect than commits of main: picks, and what only the
+            # older branch has.
             both = "." in good and "." in bad
             hints = list(history.about_step(good, bad, self._clone)) if both else []
             raise _not_reproduced(*against, hints=hints)
@@ -342,6 +347,7 @@ def searched(
         commits, builds.llvm_state, lambda commit: builds.built(commit) is not None, builds.last
     )
     prior = [likelihood(commit, vendor) for commit in commits]
+    # Not `observations or {}`: the caller's dict is empty at first, and has to be the one that grows.
     known_so_far = {} if observations is None else observations
     return BisectRange(candidates.of_commits(commits), costs, known, prior, jobs, known_so_far)
 
@@ -363,6 +369,8 @@ def _is_commit(end: Triton) -> bool:
 
 
 def _step(state: Suspects, rows: Sequence[Candidate], *, fix: bool = False) -> BisectStep:
+    # For a fix the candidates run backwards in history: the first good commit is the suspect, not the bad
+    # one.
     left = range(state.bad - 1, state.good - 1, -1) if fix else state.culprits
     return BisectStep(
         rows[state.good].name,

@@ -57,7 +57,7 @@ class BlameRequest:
         metrics: of `registers`, `spills` and `code`; all if empty.
         ptxas_versions: in full; None for those between the two that the Tritons have.
         llcs: of LLVMs.
-        out: folder of what is made.
+        out: the folder of everything that the blame writes.
     """
 
     kernel: ComparedKernel
@@ -75,7 +75,7 @@ class BlameRequest:
 
     @property
     def jobs(self) -> tuple[CompileJob, CompileJob]:
-        """Return the compiles of both, as they are."""
+        """The compiles by both Tritons, with nothing mixed."""
         first, second = (
             CompileJob(self.kernel.asked, side, self.out / name)
             for side, name in ((self.a, "a"), (self.b, "b"))
@@ -150,7 +150,7 @@ def execute(
     timeout: int | None = None,
     silent: bool = False,
 ) -> tuple[tuple[BlameResult, ...], Journal]:
-    """Compile by both, and mix; a run that was stopped goes on with the mixtures that it had not tested.
+    """Compile with both Tritons, then test mixtures of the two; go on with a run that was stopped.
 
     Args:
         request: what is compared.
@@ -163,8 +163,8 @@ def execute(
         The answer for each target, and the journal of all mixtures.
 
     Raises:
-        LockedError: somebody else does the same.
-        FactError: it compiles by one of them only, or by none.
+        LockedError: another blame writes to the folder.
+        FactError: one of them does not compile it, or neither does.
         SmithError: as `batch.run.run`.
     """
     space = workspace.default()
@@ -172,6 +172,7 @@ def execute(
     with manifest.hold_output(request.out, space, PHASE):
         # Both are compiled anew in each run: their code says whether a journal still holds.
         ends = tuple(job.out for job in request.jobs)
+        # The compiles with an older PTX, too: `_one_ptx` makes them again.
         steps = (Remove((*ends, *request.out.glob("*-ptx-*")), space.root, phase=PHASE),)
         space.run(Plan(PHASE, (*steps, MakeDir(request.out, phase=PHASE))), PHASE, quiet=True)
         compiles = run.compile_all(request.jobs, count=count, timeout=timeout, silent=silent)
@@ -181,6 +182,7 @@ def execute(
         with experiment.kept(
             request.journal, _key(request), space, PHASE, _baseline(pairs), rules, silent=silent
         ) as notes:
+            # The baseline is all that this journal has, so the files of mixtures there are of an older one.
             if notes.count == 1:  # it begins anew
                 space.run(
                     Plan(PHASE, (Remove((request.out / _STEPS,), space.root, phase=PHASE),)),
@@ -200,6 +202,8 @@ def _paired(request: BlameRequest, compiles: Sequence[Manifest]) -> tuple[Pair, 
     """
     pairs = matching.pair([compiles[0]], [compiles[1]]).pairs
     for pair in pairs:
+        # A compile that fails has no registers to explain: which component lets it fail is the question of
+        # other commands.
         for label, member in ((request.a.label, pair.a), (request.b.label, pair.b)):
             if member.point.status != "ok":
                 what = f"{pair.point} does not compile with {label}: there are no figures to explain"
@@ -210,13 +214,14 @@ def _paired(request: BlameRequest, compiles: Sequence[Manifest]) -> tuple[Pair, 
 
 
 def _key(request: BlameRequest) -> object:
-    """Return all that a mixture depends on, but which mixture it is."""
+    """Return everything that the tests depend on, except the mixture."""
     sides = [
         journal.compiled(request.kernel.asked, tritons.place_of(side)) for side in (request.a, request.b)
     ]
     llcs = [
         (llc.label, journal.file(llc.program), journal.file(programs.opt_of(llc))) for llc in request.llcs
     ]
+    # With the table: it has the flags and spellings by which mixtures are made.
     return (sides, request.a.label, request.b.label, request.ptxas_versions, llcs, configs.load("blame"))
 
 
@@ -250,6 +255,8 @@ def _blamed(
     assemblers = _programs(request, mixed, silent=silent) if mixed.backend == "cuda" else []
     figures = experiment.run(
         mixtures.search(pair.a.point.id, mixed, request.llcs, assemblers),
+        # A mixture that compiles is GOOD whatever it makes, so tests of it can only disagree in their
+        # figures.
         experiment.steady(MixtureTests(mixed, notes, space), notes, lambda test: test.metrics),
         notes,
         lambda _name, _observation: None,
@@ -285,6 +292,7 @@ def _one_ptx(
         ]
         # A ptxas refuses PTX that is newer than itself, and any mixture may meet either of the two.
         oldest = min(versions, key=version_key)
+        # Triton's option spells PTX 8.6 as 86 (third_party/nvidia/backend/compiler.py).
         options["ptx_version"] = int(oldest.replace(".", ""))
         for at, version in enumerate(versions):
             if version != oldest:
@@ -325,6 +333,7 @@ def _programs(request: BlameRequest, mixed: MixedPipeline, *, silent: bool) -> l
     own = {registry.version_of(program): program for program, _ in map(mixed.assembler, mixtures.SIDES)}
     versions = request.ptxas_versions
     if versions is None:
+        # Of one CUDA the last release is enough: `known` is sorted, and the last of a key stays.
         low, high = (version_key(end(own, key=version_key))[:2] for end in (min, max))
         last = {version_key(version)[:2]: version for version in registry.known()}
         versions = tuple(version for cuda, version in last.items() if low < cuda < high)
@@ -474,6 +483,8 @@ def _step(rows: Sequence[AxisRow], finding: BlameFinding) -> str:
     change = finding.b - finding.a
     low = configs.load("blame")["share"]["low"]
     for (first, before), (second, after) in pairwise(known):
+        # Neighbours differ by a register or two: only the step that makes most of the change, in its
+        # direction, counts.
         if abs(after - before) / abs(change) >= low and (after - before) * change > 0:
             return f"{first} -> {second.removeprefix('ptxas ')}"
     return ""

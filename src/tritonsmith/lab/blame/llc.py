@@ -1,4 +1,4 @@
-"""The LLVMs at hand: what their llc and opt make of Triton's llir, respelled where an LLVM is older."""
+"""Compile Triton's llir with the llc and opt of any LLVM, in an older spelling where that LLVM needs it."""
 
 from __future__ import annotations
 
@@ -66,6 +66,7 @@ class Llc:
 
     def has(self, flag: str) -> bool:
         """Report whether the program knows a flag."""
+        # Plain `--help` leaves out most of LLVM's flags.
         answer = query((str(self.program), "--help-hidden"))
         return bool(
             answer and re.search(rf"\s-{{1,2}}{re.escape(flag.lstrip('-').partition('=')[0])}\b", answer.out)
@@ -131,13 +132,14 @@ def of(program: Path) -> Llc:
         FactError: it is none.
     """
     answer = query((str(program), "--help"))
+    # By the overview of its help, as `--version` of opt and of llc print the same.
     if answer and "llvm system compiler" in answer.out and (version := _version(program)):
         return Llc(program, version)
     raise FactError("this is not llc", where=program, hints=["--llc /usr/lib/llvm-19/bin/llc"])
 
 
 def assembly(llc: Llc, llir: Path, like: Path, out: Path, point: Point, triton: str) -> list[str]:
-    """Write what this LLVM makes of an llir, as Triton would have it made.
+    """Compile an llir to assembly with this LLVM, as Triton would.
 
     Args:
         llc: of the LLVM.
@@ -151,7 +153,7 @@ def assembly(llc: Llc, llir: Path, like: Path, out: Path, point: Point, triton: 
         The flags of Triton that this LLVM does not have.
 
     Raises:
-        FactError: it does not take the file.
+        FactError: it rejects the file.
     """
     table = configs.load("blame")["llc"]
     cuda, triple = point.backend == "cuda", table["triples"][point.backend]
@@ -191,10 +193,10 @@ def opt_of(llc: Llc) -> Path:
 
 
 def optimized(llc: Llc, llir: Path, out: Path, point: Point, triton: str) -> Path:
-    """Write what the O3 of an LLVM makes of an llir, as Triton runs it.
+    """Optimise an llir with the O3 of an LLVM, as Triton runs it.
 
     Args:
-        llc: of the LLVM; its opt lies beside it.
+        llc: of the LLVM, in whose folder the opt is.
         llir: the file, which LLVM has not optimised.
         out: the file to write.
         point: the compile.
@@ -204,7 +206,7 @@ def optimized(llc: Llc, llir: Path, out: Path, point: Point, triton: str) -> Pat
         The file that was written.
 
     Raises:
-        FactError: there is no opt, or it does not take the file.
+        FactError: there is no opt, or it rejects the file.
     """
     # Triton's O3 has a pass of its own, which breaks up PHI nodes of structs: no opt has that one.
     table = configs.load("blame")["opt"]
@@ -228,7 +230,7 @@ def optimized(llc: Llc, llir: Path, out: Path, point: Point, triton: str) -> Pat
 
 
 def refusal(answer: CommandOutput | None, llir: Path) -> str:
-    """Return why an llc or opt does not take an llir; the answer is None if it does not run."""
+    """Return why an llc or opt rejects an llir; the answer is None if it does not run."""
     lines = [line.rpartition(f"{llir}:")[2] for line in (answer.err if answer else "").splitlines()]
     message = next((line for line in lines if "error" in line), "\n".join(lines[:_LINES]))
     return message or "it does not run, or did not finish in time"
@@ -273,6 +275,7 @@ def _as_triton_ptx(ptx: str, target: tuple[str, str]) -> str:
 def _on_path() -> Iterator[Path]:
     for folder in os.get_exec_path():
         try:
+            # Sorted: of two programs of one version the first is taken, and the order of a folder is chance.
             programs = sorted(Path(folder).iterdir())
         except OSError:
             continue
@@ -325,12 +328,17 @@ def _old_float(kind: str, text: str) -> str:
     if text.startswith("f0x"):
         bits = int(text[3:], 16)
     elif text[1:] in {"inf", "qnan"}:
+        # The first bit of the mantissa makes a NaN a quiet one (IEEE 754).
         quiet = 1 << mantissa - 1 if text[1:] == "qnan" else 0
         bits = (text[0] == "-") << exponent + mantissa | ((1 << exponent) - 1) << mantissa | quiet
     else:
         bits = _rounded(kind, float(text))
+        # A decimal that the type has exactly is read by every LLVM; another one is an error for the older
+        # ones.
         if _value(kind, bits) == float(text):
             return text
+    # A half and a bfloat have a letter before their own bits; a float has the bits of a double (LLVM's
+    # language reference).
     if kind in _LETTERS:
         return f"0x{_LETTERS[kind]}{bits:04X}"
     return _as_double(bits) if kind == "float" else f"0x{bits:016X}"
@@ -358,10 +366,12 @@ def _old_bounds(llir: str) -> str:
         f'!{{ptr {kernel}, !"{name}{suffix}", i32 {number}}}'
         for kernel, group in _KERNEL.findall(llir)
         for name, numbers in _BOUND.findall(groups.get(group, ""))
+        # A block has up to three sizes, and a bound for one of them alone is allowed.
         for suffix, number in zip(_SUFFIXES.get(name, ("",)), numbers.split(","), strict=False)
     ]
     if not annotations:
         return llir
+    # New nodes need numbers that the text does not use yet.
     first = max(map(int, _NUMBER.findall(llir)), default=-1) + 1
     there = _ANNOTATIONS.search(llir)
     nodes = [

@@ -148,6 +148,7 @@ class MixtureTests:
 
     def _of_round(self, number: int) -> MixedPipeline:
         """Return a pipeline that has made nothing for a test before: a step that is kept confirms nothing."""
+        # The tests that `--confirm` repeats: the first one shares its steps with the other mixtures.
         if number == 0:
             return self.pipeline
         if number not in self._rounds:
@@ -232,6 +233,7 @@ def _llvms(point: str, mixed: MixedPipeline, llcs: Sequence[Llc]) -> Iterator[tu
 
 def _by_llc(side: Side, llc: Llc, mixed: MixedPipeline) -> Measured:
     owner, last = mixed.sides[side], mixed.stages[-1]
+    # By the program: several of these LLVMs may have one version.
     out = mixed.work / f"{digest(side, str(llc.program))[:12]}.{last}"
     lacks = mixed.by_llc(side, llc, out)
     note = f"without {', '.join(lacks)}" if lacks else ""
@@ -334,6 +336,7 @@ def decide(
     # A component is changed alone in A, towards B, and alone in B, back to A. Only where both agree it is
     # blamed: one direction alone may show what another component made of it.
     a, b = (figures.get(metric) for figures in ends)
+    # Two values that are unknown are not equal: that is left undecided.
     if a == b and a is not None:
         return None
     if not isinstance(a, (int, float)) or not isinstance(b, (int, float)):
@@ -344,6 +347,7 @@ def decide(
     # What single steps do not repeat belongs to no component: if it is too much, none can be blamed.
     if rest is not None and abs(rest) <= 1 - table["low"]:
         for share in shares:  # single ones come first
+            # A group of several axes that explains everything only says that it was one of them.
             if _explains(share, table) and len(share.group.axes) == 1:
                 return BlameFinding(metric, a, b, (share.group,), share.group.title, shares)
         if shared := _shared(shares, flips, table):
@@ -358,6 +362,8 @@ def _share(metric: str, replayed: tuple[Figures, Figures], change: float, flip: 
     in_a, in_b = changed
     known_a = isinstance(first, (int, float)) and in_a is not None
     known_b = isinstance(last, (int, float)) and in_b is not None
+    # Both are shares of the change between the compiles, not between their replays: what single steps do not
+    # repeat has to show, in `_rest`.
     return Share(
         flip.group,
         (in_a - first) / change if known_a else None,  # type: ignore[operator]
@@ -388,9 +394,12 @@ def _shared(shares: Sequence[Share], flips: Sequence[Flip], table: Mapping[str, 
     # Components that depend on each other have one share in A and another in B: coarser parts may not.
     for parts in partitions(_components(flips)):
         members = [share for group in parts for share in shares if share.group == group]
+        # A part that could not be exchanged alone is not among the flips, and the others do not add up to the
+        # whole.
         if len(members) != len(parts) or not all(_agrees(share, table) for share in members):
             continue
         sums = (sum(share.from_a or 0 for share in members), sum(share.from_b or 0 for share in members))
+        # A part that explains next to nothing belongs to the sum, but not to the answer.
         culprits = [share for share in members if abs(share.from_a or 0) > table["agree"]]
         if all(abs(total - 1) <= table["agree"] for total in sums) and all(
             len(share.group.axes) == 1 for share in culprits

@@ -1,4 +1,4 @@
-"""The pipeline from a kernel to its binary, of two Tritons: each step by the one or the other."""
+"""The pipeline from a kernel to its binary, each step of which either of two Tritons may run."""
 
 from __future__ import annotations
 
@@ -76,10 +76,10 @@ class MixedPipeline:
         sides: A and B.
         components: of the pipeline.
         options: of the backend, for every step.
-        work: folder of all that is made.
+        work: the folder of everything that the steps write.
         space: the workspace.
         silent: show no progress.
-        notes: what was read in another spelling.
+        notes: texts that were read in another spelling.
     """
 
     sides: Mapping[Side, BlameSide]
@@ -119,6 +119,8 @@ class MixedPipeline:
         like = self.sides[choice["llir"]].file(stage)
 
         def by_triton(llir: Path) -> Path:
+            # The llir names its launch bounds, so its own Triton's assembly tells what a reader has to find
+            # in it.
             text = self.step(choice[stage], "llir", llir, stage)[0]
             _check(text, like)
             return text
@@ -126,11 +128,11 @@ class MixedPipeline:
         return self._read_by(source, by_triton)
 
     def by_llc(self, whose: Side, llc: Llc, out: Path, unoptimized: Path | None = None) -> list[str]:
-        """Write what an llc makes of the llir of a side.
+        """Compile the llir of a side with an llc.
 
         Args:
             whose: the side.
-            llc: it.
+            llc: the llc.
             out: the file to write.
             unoptimized: an llir to take instead, by the opt of the same LLVM first.
 
@@ -138,7 +140,7 @@ class MixedPipeline:
             The flags of Triton that this llc does not have.
 
         Raises:
-            FactError: it does not take the llir.
+            FactError: it rejects the llir.
         """
         side = self.sides[whose]
         like = side.file(self.stages[-1])
@@ -222,6 +224,7 @@ class MixedPipeline:
             FactError: it fails.
         """
         side = self.sides[whose]
+        # Instead of the side's own, so the caller adds those.
         if variables is not None:
             side = replace(side, variables=variables)
         key = digest("stage", whose, _content(source), stage, dict(side.variables))
@@ -239,7 +242,7 @@ class MixedPipeline:
         """Return what a reader makes of an llir, in the newest spelling that it accepts.
 
         Raises:
-            FactError: it takes none.
+            FactError: it rejects them all.
         """
         try:
             return reader(llir)
@@ -255,6 +258,7 @@ class MixedPipeline:
                 continue
             self.notes[f"{first.what}; in the spelling before LLVM {since} it can"] = None
             return result
+        # The last: the first one is about a spelling, which the older text no longer has.
         raise last
 
     def _step(
@@ -262,6 +266,7 @@ class MixedPipeline:
     ) -> tuple[Path, tuple[str, ...]]:
         folder = self.work / name
         out, result, log = (folder / f"{side.point.id}.{ending}" for ending in (stage, "json", "log"))
+        # An AMD GPU is a name, `gfx942`, and NVIDIA's are numbers.
         backend, arch, warp = side.point.target.split(":")
         table = configs.load("kernels")
         request = StageRequest(
@@ -280,6 +285,7 @@ class MixedPipeline:
         phase = f"{of} to {stage} by {side.label}"
         env = (*unset, *linker, *side.variables.items())
         steps = (
+            # The run before may have been killed in this step.
             Remove((folder,), self.space.root, phase=phase),
             MakeDir(folder, phase=phase),
             *call.steps(side.python, request, folder / "request.json", env=env, phase=phase),
@@ -428,6 +434,8 @@ def groups_of(components: Sequence[BlameComponent]) -> tuple[ComponentGroup, ...
     axes = list(dict.fromkeys(part.axis for part in components))
     whole = [tuple(part for part in components if part.axis == axis) for axis in axes]
     front = tuple(part for part in components if part.axis != axes[-1])
+    # Single components first: a blame takes the first group that explains a change, and the smallest one
+    # tells the most.
     return tuple(ComponentGroup(parts) for parts in dict.fromkeys([*single, *whole, front]))
 
 
@@ -437,6 +445,8 @@ def partitions(components: Sequence[BlameComponent]) -> tuple[tuple[ComponentGro
     axes = list(dict.fromkeys(part.axis for part in components))
     single = every[: len(components)]
     whole = tuple(group for axis in axes for group in every if group.parts == _of_axis(axis, components))
+    # For AMD, too: `front` and the axis before the last are one group there, and the last axis is a single
+    # component.
     front = every[-1]
     return tuple(dict.fromkeys((single, whole, (front, whole[-1]))))
 

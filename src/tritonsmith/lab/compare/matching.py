@@ -68,7 +68,7 @@ class Unpaired:
     """A compile without a counterpart on the other side.
 
     Attributes:
-        side: which one has it.
+        side: the side that has it.
         kernel: name of the function, as in `Pair`.
         member: the compile.
         why: what the other side lacks.
@@ -120,6 +120,7 @@ def pair(
     for name, manifest in second.items():
         if name not in first:
             unpaired += _without_counterpart("B", name, manifest, f"A has no kernel {name}")
+    # The sort is stable: within a side, the order of the folders stays.
     return Paired(tuple(pairs), tuple(sorted(unpaired, key=lambda row: row.side)))
 
 
@@ -128,6 +129,7 @@ def _by_name(manifests: Sequence[Manifest], others: Sequence[Manifest]) -> dict[
     # A side may have several kernels of one name; then the file or the folder has to have the same name, too.
     by_name: dict[str, Manifest] = {}
     for manifest in manifests:
+        # If not even the longest name is unique, it stays, and the `while` below tells the two apart.
         for name in _names(manifest):
             if all(sum(name in _names(other) for other in side) <= 1 for side in (manifests, others)):
                 break
@@ -203,6 +205,8 @@ def _target_pairs(
     first: Manifest, second: Manifest, requested: Mapping[Path, Sequence[str]]
 ) -> Mapping[str, str]:
     """Map A's targets to the same ones of B; or in their order, if none is common and they are as many."""
+    # In the order of the request: a manifest lacks the targets that were skipped, and the second target of A
+    # would then meet the third of B.
     ours, theirs = (
         list(dict.fromkeys(requested.get(manifest.folder) or (point.target for point in manifest.points)))
         for manifest in (first, second)
@@ -224,6 +228,8 @@ def _rest(point: Point, without: frozenset[str]) -> list[str]:
 def _constant_on_each(first: Manifest, second: Manifest) -> frozenset[str]:
     """Return the names with one value on each side, not the same: the subject of the comparison."""
     sides = [[_all_values(point) for point in manifest.points] for manifest in (first, second)]
+    # A name that only one side has counts, too: an option that an upgrade removes must not keep all pairs
+    # apart.
     names = set()
     for name in {name for tables in sides for table in tables for name in table}:
         left, right = ({table.get(name, _ABSENT) for table in tables} for tables in sides)
@@ -238,6 +244,7 @@ def _values(point: Point, without: frozenset[str]) -> dict[str, str]:
 
 def _all_values(point: Point) -> dict[str, str]:
     """Return all types, hints, constants and options that a compile was asked for, as text."""
+    # The kind is part of the name: one parameter may have both a type and a hint that vary.
     types = {f"type of {name}": text for name, text in point.signature.items() if text != "constexpr"}
     hints = {f"hint of {name}": str(hint) for name, hint in point.hints.items()}
     plain = {**point.constexprs, **point.options}
@@ -330,7 +337,7 @@ class Compared:
 
     @property
     def stuck(self) -> str:
-        """Why B cannot be launched where A can; empty if it can, if A cannot either, or if unknown."""
+        """The reason why B cannot be launched where A can; empty if it can, A cannot either, or unknown."""
         launch = str(self.b.get(LAUNCH) or CAN_LAUNCH)
         return launch if self.a.get(LAUNCH) == CAN_LAUNCH and launch != CAN_LAUNCH else ""
 
@@ -347,11 +354,15 @@ class Compared:
     @property
     def same(self) -> int:
         """Count the metrics that are equal on both sides, without those that are zero on both."""
+        # Dozens of metrics are zero on both sides, such as the spills of most kernels: that they are equal
+        # says nothing.
         return sum(bool(change.a) and change.a == change.b for change in self._all())
 
     @property
     def unchanged(self) -> bool:
         """Report whether both compiled to the same code."""
+        # The texts are not enough: without a disassembler, a change of the binary shows in its resources
+        # alone.
         texts = all(diff.same for diff in self.diffs.values())
         return self.measured and texts and not self.changes and not self.alone
 
@@ -360,6 +371,7 @@ class Compared:
         first, second = self.backends
         keys = [metrics.keys_of(name, backend) for backend in self.backends]
         a, b = metrics.value_of(name, self.a, first)[1], metrics.value_of(name, self.b, second)[1]
+        # Two vendors may call different counters by one short name, and those have no difference.
         return MetricChange(metrics.metric_of(name), a, b, keys[0] == keys[1])
 
     def _all(self) -> Iterator[MetricChange]:
@@ -382,8 +394,8 @@ class Comparison:
     """The comparison of two sides.
 
     Attributes:
-        a: what the first is called.
-        b: what the second is called.
+        a: the name of the first.
+        b: the name of the second.
         compared: the pairs.
         unpaired: compiles without a counterpart.
         notes: what a person should know.

@@ -110,7 +110,7 @@ class UpgradeRehearsal:
         return product.key(TASK, self.cells, [limit.term.text for limit in limits])
 
     def plan(self) -> Plan:
-        """Return the steps of all of it, what is kept too."""
+        """Return the steps of all compiles, those whose results are kept included."""
         return run.plan(self.jobs)
 
 
@@ -139,7 +139,7 @@ def parse_side(text: str, flag: str) -> Triton:
     """Parse a Triton: a version, an environment or an interpreter.
 
     Raises:
-        UsageError: nothing of these, or more than that.
+        UsageError: it is none of these, or has targets or options.
     """
     if not text:
         raise UsageError(f"{flag} is missing", hints=["invoke compare --from 3.6.0 --to 3.9.0"])
@@ -170,13 +170,14 @@ def prepare(
         base: folder that the kernels' files are relative to; that of the list if None.
 
     Raises:
-        SmithError: a kernel cannot be asked for, none is for both Tritons, or two of one name are.
+        SmithError: a kernel cannot be compiled as listed, none is for both Tritons, or two of one name are.
     """
     if a == b:
         raise UsageError("--from and --to are the same Triton", hints=["--from 3.6.0 --to 3.9.0"])
     try:
         listed = two_sides.listed_kernels(entries, (base or file.parent) / file.name, flags)
     except FactError as error:
+        # With a base, the user has named the checkout already, so it is no hint.
         if base is not None or error.what != "no such file":
             raise
         hints = [*error.hints, "if the list names files of a checkout of Triton: --source DIR"]
@@ -188,6 +189,7 @@ def prepare(
             kernels.append(RehearsedKernel(entry.name, *jobs))
         else:
             skipped.append(entry.name)
+    # A list may have a name once for each range of versions, but cells and pages go by the name alone.
     names = Counter(kernel.name for kernel in kernels)
     if twice := [name for name, count in names.items() if count > 1]:
         hints = ['give one of them another name: name = "..."', "or check versions = ... in the list"]
@@ -204,7 +206,7 @@ def prepare(
 def execute(
     rehearsal: UpgradeRehearsal, limits: Sequence[Threshold], options: BatchOptions, rules: Rules
 ) -> tuple[RehearsalResult, Journal]:
-    """Compile what is not kept, and measure all.
+    """Compile what is not kept, and measure everything.
 
     Args:
         rehearsal: the rehearsal.
@@ -222,6 +224,7 @@ def execute(
     purpose = f"rehearse from {rehearsal.a.label} to {rehearsal.b.label}"
     terms = [limit.term.text for limit in limits]
     with (
+        # The results, too: another rehearsal may have one of these two Tritons.
         kept.held((*rehearsal.folders, rehearsal.folder), workspace.default(), purpose),
         product.recorded(rehearsal.folder, TASK, cells, terms, rules) as (journal, earlier),
     ):
@@ -246,6 +249,7 @@ def _result(
     assumed = []
     for kernel in rehearsal.kernels:
         manifests = [
+            # Only the targets of these cells are used, so the name of the Triton does not matter.
             subject.manifest(job, [cell.target for cell in product.cells(kernel.name, "", job)])
             for job in (kernel.a, kernel.b)
         ]
@@ -375,6 +379,8 @@ def check(
         hints = ["--json has the compilers' messages"]
         why = "\n".join(f"{kernel} {point}: {message}" for kernel, point, message in neither[:_SHOWN])
         raise FactError("not sure: no kernel compiles by both Tritons", why=why, hints=hints)
+    # The usual terms are for both vendors, so no kernel has all of their metrics: only terms of `--fail-on`
+    # are required.
     unchecked = (threshold.term.metric for threshold in judgement.unchecked if threshold.required)
     findings = [row for row in judgement.findings if (row.kernel, row.target) not in flaky]
     unknown = [(row.kernel, row.point, row.metric) for row in judgement.unknown]
@@ -390,6 +396,7 @@ def check(
         if (kernel, target) in flaky and (kernel, point) not in doubtful
     ]
     return Assessment(
+        # Growth from zero is infinite, and so comes first among the findings of its kind.
         tuple(sorted(findings, key=lambda row: (row.rank, -row.growth, row.kernel, row.point))),
         neither,
         tuple(dict.fromkeys(unknown)),
@@ -409,7 +416,7 @@ def explain(finding: Violation) -> str:
     if finding.threshold is None:
         return finding.message
     if finding.b is None:
-        return finding.reading.figures
+        return finding.reading.figures  # of a text, which has no values
     values = f"{finding.metric} {spelled(finding.a)} -> {spelled(finding.b)}"
     if not (finding.growth and math.isfinite(finding.growth)):  # from 0
         return values
@@ -448,6 +455,7 @@ def between(a: Triton, b: Triton) -> tuple[str, ...]:
     low, high = sorted((version_key(a.version), version_key(b.version)))
     every = [tritons.full(row.version) for row in checkout.triton_releases()]
     inside = [version for version in every if low < version_key(version) < high]
+    # In the direction of the change: a rehearsal of a downgrade goes from the newer to the older one.
     return tuple(inside if low == version_key(a.version) else reversed(inside))
 
 

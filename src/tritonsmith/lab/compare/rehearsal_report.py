@@ -65,7 +65,8 @@ def blocks(result: RehearsalResult, assessment: Assessment) -> Iterator[Text | G
 
 
 def commands(rehearsal: UpgradeRehearsal, findings: Sequence[Violation]) -> Iterator[str]:
-    """Yield the commands to go on with, for each kernel with findings: who did it, and what differs."""
+    """Yield, for each kernel with findings, the command that searches for the culprit."""
+    # Backwards, so that the first finding of a kernel wins: they are sorted, and that is its worst.
     first = {(finding.kernel, finding.target): finding for finding in reversed(findings)}
     for finding in [row for row in findings if first[row.kernel, row.target] is row][:_FEW]:
         command = culprit_command(finding, rehearsal.file, rehearsal.a, rehearsal.b)
@@ -166,8 +167,9 @@ def check_page(path: Path) -> None:
     """Check that a page may have this name, before anything is compiled.
 
     Raises:
-        UsageError: it is a folder, or not the name of a page, so that something else would be overwritten.
+        UsageError: it is a folder, or not the name of a page.
     """
+    # Without a suffix of its own, `--out kernels.toml` would overwrite the user's list.
     if path.suffix.lower() != _SUFFIX or path.is_dir():
         raise UsageError("the page needs the suffix .html", where=path, hints=["--out rehearsal.html"])
 
@@ -196,6 +198,7 @@ def write_page(
         path,
         f"Triton {result.comparison.a} to {result.comparison.b}",
         counted=counted,
+        # A change for the worse within the limits is no finding, but "all clear" would hide it.
         state="findings"
         if assessment.findings
         else "unsure"

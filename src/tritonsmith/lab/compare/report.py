@@ -34,6 +34,7 @@ def head(comparison: Comparison) -> Iterator[str]:
     """Yield the labels of A and B, and the Tritons that compiled for them."""
     for side, label in (("A", comparison.a), ("B", comparison.b)):
         members = (compared.pair.a if side == "A" else compared.pair.b for compared in comparison.compared)
+        # A side may be a folder of output folders, each by another Triton.
         versions = dict.fromkeys(member.manifest.triton for member in members if member.manifest.triton)
         yield f"{side}: {label}" + (f", by Triton {', '.join(versions)}" if versions else "")
 
@@ -44,6 +45,7 @@ def blocks(comparison: Comparison) -> Iterator[Text | Grid]:
         if not compared.unchanged:
             yield from _block(compared)
     changed = [compared for compared in comparison.compared if compared.measured and not compared.unchanged]
+    # The table of a single pair has just been shown.
     if len(changed) > 1:
         yield _summary(changed)
     yield from _ending(comparison)
@@ -78,17 +80,20 @@ def violation_lines(violations: Sequence[Violation]) -> Iterator[str]:
 
 def explain(violation: Violation) -> str:
     """Return the reason of a violation in words; empty where the numbers say it."""
+    # First the violations without a term: their reading is empty, and would be taken for a text's.
     if violation.finding == LAUNCHES:
         return f"A can be launched, but B cannot: {violation.message}"
     if violation.threshold is None:
         return f"compiles in A but not in B: {violation.message}"
     if violation.reading.unknown:
         return terms.UNKNOWN
+    # Only a text has no value, and its figures are the reason.
     return "" if violation.b is not None else violation.reading.figures
 
 
 def check_result(thresholds: Sequence[Threshold], violations: Sequence[Violation]) -> str:
     """Return the result of the check in one line."""
+    # Without a term, nothing but a lost compile or launch is a violation.
     if violations and not thresholds:
         return "B fails to compile or launch something that A can"
     result = f"{len(violations)} violation{'s' * (len(violations) > 1)}" if violations else "passed"
@@ -152,6 +157,7 @@ def _block(compared: Compared) -> Iterator[Text | Grid]:
     else:
         yield Text("  no metric changed")
     before, after = (duration(member.point.seconds) for member in (compared.pair.a, compared.pair.b))
+    # A line, not a metric: the time of one run depends on what else the machine does.
     yield Text(f"  {compared.same} metrics are equal; compile time {before} -> {after}, one run each")
     yield from _of_stages(compared)
 
@@ -302,6 +308,7 @@ def failure(
         limits: the limits of `--fail-on`.
         violations: the violations of these limits, and what only A can compile or launch.
     """
+    # A value that cannot be read is a violation, however steady the compile is.
     sure = [
         row
         for row in violations

@@ -109,6 +109,7 @@ class Violation:
         """The status and message of a compile that failed, or the reason why there is no launch."""
         point = self.compared.pair.b.point
         if self.finding == LAUNCHES:
+            # The column `launch` has the answer before the reason: `no: ...`.
             return self.compared.stuck.removeprefix("no: ")
         return ": ".join(filter(None, (point.status, point.gist)))
 
@@ -161,7 +162,9 @@ def usual() -> tuple[Threshold, ...]:
     """Return the thresholds of configs/rehearse.toml, none of which is required."""
     rows = configs.load("rehearse")["limit"]
     return tuple(
-        Threshold(terms.parse([row["term"]], _FLAG)[0], row["finding"], required=False) for row in rows
+        # One list serves both vendors, and no kernel has the metrics of both.
+        Threshold(terms.parse([row["term"]], _FLAG)[0], row["finding"], required=False)
+        for row in rows
     )
 
 
@@ -174,6 +177,7 @@ def judge(compared: Compared, thresholds: Sequence[Threshold]) -> Iterator[Viola
         yield Violation(compared, LAUNCHES, rank=1)
     if not compared.measured:
         return
+    # Ranks 0 and 1 are the compile and the launch: no metric weighs as much as a kernel that is lost.
     for rank, threshold in enumerate(thresholds, 2):
         reading = terms.look(threshold.term, compared)
         if reading.broken or reading.unknown:
@@ -234,6 +238,7 @@ class WorseThanBaseline:
                 pair, {side.folder: self.metrics_of(side) for side in (*baselines, manifest)}
             )
             for pair in (matching.pair(baselines, [manifest], requested).pairs if baselines else ())
+            # All targets are paired first: which is the counterpart of one may depend on the others.
             if pair.b.point.target == cell.target
         ]
         if cell.baseline and not pairs:  # the folder is there, without the target that is compared with this
@@ -261,12 +266,14 @@ class WorseThanBaseline:
 
 
 def require(judgement: Judgement, comparison: Comparison) -> None:
-    """Check that the thresholds were applied to something: a check of nothing does not pass.
+    """Check that the thresholds were applied to something.
 
     Raises:
         FactError: nothing compiles on both sides, or no pair has the metric of a threshold.
     """
+    # A check of nothing must not pass: a misspelt folder or metric would make CI green.
     if not judgement.measured:
+        # A kernel that was lost is an answer, though nothing can be measured any more.
         if judgement.violations:
             return
         hints = ["the compiler's messages are above and in --json"]

@@ -65,8 +65,9 @@ def listed_kernels(
     """Return the kernels of a kernels file; targets of flags are for entries that name none.
 
     Raises:
-        SmithError: a kernel cannot be asked for, or a flag is not for many kernels.
+        SmithError: a kernel cannot be compiled as listed, or a flag is not for many kernels.
     """
+    # As the default: the request's own targets would override those of each entry.
     default = flags.targets or targets.default()
     requests = kernels_file.requests(entries, path, replace(flags, targets=()), default)
     return tuple(
@@ -99,7 +100,7 @@ class ComparisonInputs:
         jobs_a: what is compiled for the first; nothing if it is a folder.
         jobs_b: for the second.
         out: the folder of the comparison.
-        own: it is the workspace's: what an earlier comparison left there goes.
+        own: whether it is the workspace's, where an earlier comparison is removed.
     """
 
     a: Triton
@@ -120,6 +121,7 @@ class ComparisonInputs:
         a, b = self.a.label, self.b.label
         # Cells of a journal need names of their own.
         names = (a, b) if a != b else (f"{a} (A)", f"{b} (B)")  # a Triton may be compared with itself
+        # Both sides name the folder after the kernel.
         baselines = {job.out.name: job for job in self.jobs_a}
         return (
             *(cell for job in self.jobs_a for cell in product.cells(job.out.name, names[0], job)),
@@ -141,8 +143,8 @@ def prepare(a: Triton, b: Triton, kernels: Sequence[ComparedKernel], out: Path |
         out: the folder of the comparison; one of the workspace's if None.
 
     Raises:
-        UsageError: kernels where both sides are folders, none where one is not; none that is for the Triton
-            of a side; two that would share a folder; or that folder cannot be.
+        UsageError: there are kernels although both sides are folders, or none although one is not; none is
+            for the Triton of a side; two would share a folder; or a folder cannot be created.
     """
     if kernels and a.folder and b.folder:
         raise UsageError(
@@ -204,6 +206,7 @@ def held(sides: ComparisonInputs) -> AbstractContextManager[None]:
     Raises:
         LockedError: another comparison writes to it.
     """
+    # Two folders that are only read need no folder of the comparison's own.
     if sides.own and not sides.jobs:
         return nullcontext()
     space = workspace.default()
@@ -265,6 +268,8 @@ def _jobs(side: Triton, kernels: Sequence[ComparedKernel], place: Path) -> Itera
     if side.folder:
         return
     for kernel in kernels:
+        # Whether a Triton without a known version can compile it, the compile tells. Builds of main are
+        # prereleases, which a specifier leaves out by default (PEP 440).
         if not side.triton or kernel.versions.contains(side.triton, prereleases=True):
             yield CompileJob(kernel.asked, side, place / kernel.name)
 

@@ -113,6 +113,7 @@ def failures(cells: Sequence[StudyCell]) -> Iterator[str]:
     """Yield each reason once, with the cells that it concerns."""
     about: dict[str, list[str]] = {}
     for cell in cells:
+        # A person who skips a cell knows the reason.
         if cell.row.error and cell.row.error != SKIPPED:
             about.setdefault(cell.row.error, []).append(f"{cell.row.kernel} {cell.triton} {cell.row.target}")
     for reason, where in about.items():
@@ -290,6 +291,7 @@ def _changes(cells: Sequence[StudyCell], names: Sequence[str]) -> Iterator[dict[
             for name, (old, new) in _series(own, names[-2:]):
                 if not (old.compiled and new.compiled):
                     continue  # nothing is known, so nothing has changed
+                # A kernel that is not for the last Triton has no result there, and so no change.
                 if name != _TIME and (old.value, old.mark) != (new.value, new.mark) and new.triton in own:
                     yield {
                         "kernel": kernel,
@@ -316,12 +318,14 @@ def _new_sources(own: Mapping[str, StudyCell], names: Sequence[str]) -> Iterator
         source = own[name].source if name in own else ""
         if before and source and source != before:
             yield name
+        # A version without the file is passed over: the next one is compared with the last that had it.
         before = source or before
 
 
 def _verdict(old: ChartPoint, new: ChartPoint) -> str:
     if old.value is None or new.value is None:
         return "worse" if new.value is None else "better"
+    # Of registers, spills and code less is better, which are all that a study measures.
     return "worse" if new.value > old.value else "better" if new.value < old.value else ""
 
 
@@ -349,6 +353,7 @@ def _point(cell: StudyCell | None, name: str, value: Callable[[StudyCell], float
 def _figure(name: str, points: Sequence[ChartPoint], changed: Container[str]) -> Figure:
     """Place the points between zero and the largest value."""
     # From zero in each chart: on an axis that begins at the least value, noise looks like a cliff.
+    # Spills may be zero throughout, and that is no divisor.
     most = max((point.value for point in points if point.value is not None), default=0.0) or 1.0
     step = (_WIDTH - 2 * _EDGE) / max(1, len(points) - 1)
     lines: list[list[str]] = [[]]
@@ -390,6 +395,7 @@ def write_plot(cells: Sequence[StudyCell], path: Path) -> None:
         grid = figure.subplots(len(rows), columns, squeeze=False, sharex=True)
         for line, target in zip(grid, rows, strict=True):
             here = [cell for cell in cells if cell.row.target == target]
+            # Strict: each vendor has as many metrics, or a panel would stay empty.
             for axes, metric in zip(line, METRICS[here[0].row.backend], strict=True):
                 draw(axes, here, metric, kernels, versions(cells))
             line[0].set_title(target, loc="left", fontweight="bold")
@@ -418,6 +424,7 @@ def draw(
             at_zero += any(value is not None for value in known)  # a dozen lines at zero hide the others
             continue
         values = [float("nan") if value is None else float(value) for value in known]
+        # The colour changes first, then the style: so neighbouring lines never share a colour.
         style, marker = _STYLES[number // len(_COLOURS) % len(_STYLES)]
         axes.plot(
             range(len(names)),

@@ -38,7 +38,7 @@ SKIPPED = f"not compiled: {BY_HAND.why}"
 
 
 class History:
-    """A clone, and which of its commits a version stands for.
+    """A clone, and the commit of each version in it.
 
     Args:
         text: `CLONE` for the commit of each version (`configs/triton-eras.toml`), `CLONE@REF` for one commit.
@@ -51,6 +51,7 @@ class History:
         path, _, self._ref = text.partition("@")
         self._path = Path(path).expanduser().absolute()
         try:
+            # Opened at once, so that a wrong path is reported before the first kernel is read.
             with git_history.opened(self._path):
                 pass
         except FactError as error:
@@ -120,6 +121,7 @@ class StudyPlan:
     @property
     def jobs(self) -> tuple[tuple[str, CompileJob], ...]:
         """The compiles, each with the kernel's name in tables."""
+        # The targets of a kernel are cells of one job.
         jobs = {cell.job.out: (cell.kernel, cell.job) for cell in self.cells if cell.job}
         return tuple(jobs.values())
 
@@ -134,7 +136,7 @@ class StudyPlan:
         return product.key(TASK, self.cells, self.question)
 
     def plan(self) -> Plan:
-        """Return the steps of all of it, what is there already too."""
+        """Return the steps of all compiles, those whose results are kept included."""
         return Plan("study", self.files) + run.plan([job for _, job in self.jobs])
 
 
@@ -186,9 +188,12 @@ def prepare(
         for entry in (entry for entry in entries if entry.fits(triton.triton)):
             try:
                 text = history.content(triton.triton, entry.file) if history else None
+                # A folder for each Triton, as the file has another content in each.
                 base = out / "sources" / name if history else folder
                 request = entry.request(base, targets, text)
             except SmithError as error:
+                # A list that was captured in a clone names files by their paths there: without --source none
+                # of them exists.
                 if not history and not (folder / entry.file).exists():
                     hints = [*error.hints, "kernels of a repository: --source CLONE"]
                     raise FactError(error.what, where=error.where, why=error.why, hints=hints) from None
@@ -302,7 +307,7 @@ def name_of(triton: Triton) -> str:
 
 
 def _results(cell: Cell, subject: CompiledKernels, rows: _Rows) -> Iterator[StudyCell]:
-    """Yield a result for each point of a cell; one that says why, where nothing was compiled."""
+    """Yield a result for each point of a cell, or one with the reason why nothing was compiled."""
     manifest = subject.manifests.get(cell.job.out) if cell.job else None
     points = zip(manifest.points, rows.of(manifest), strict=True) if manifest else ()
     own = [(point, row) for point, row in points if point.target == cell.target]
