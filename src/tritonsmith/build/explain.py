@@ -178,6 +178,7 @@ def of_folder(ninja: Path, build: Path, targets: Sequence[str], source: Path | N
 
     def changed(path: str) -> float | None:
         try:
+            # Ninja writes paths relative to the build folder; an absolute one replaces it here.
             return now - (build / path).stat().st_mtime
         except OSError:
             return None
@@ -320,6 +321,7 @@ def rows(
                 f"the precompiled header `{header[1]}` is made again, because {why.replace('{files}', 'it')}"
             )
         groups.setdefault(why, []).append(reason.output)
+    # Names come in after grouping: with them, no two sentences would be equal.
     grouped = [RebuildReason(tuple(files), _with_names(why, files, short)) for why, files in groups.items()]
     return tuple(sorted(grouped, key=lambda row: -len(row.files)))
 
@@ -349,6 +351,7 @@ def totals(run: DryRun, described: Mapping[str, str], seconds: Mapping[str, floa
     for step in run.steps:
         match = _BUILT.match(step)
         outputs.append(match[1] if match else described.get(step, ""))
+    # The numbers come from CMake's descriptions, which it does not translate.
     compiles = sum(re.match(r"Building \w+ object ", step) is not None for step in run.steps)
     links = sum(step.startswith("Linking ") for step in run.steps)
     known = [seconds[output] for output in outputs if output in seconds]
@@ -402,6 +405,8 @@ def shortener(build: Path, source: Path | None) -> Callable[[str], str]:
     sources = source.resolve() if source else None
 
     def short(path: str) -> str:
+        # CMake's path of an object names its target and its source: as long as a line, and no more telling
+        # than the name.
         if path.endswith((".o", ".obj")):
             return Path(path).name
         full = build / path
@@ -529,6 +534,7 @@ def _compiles(folder: Path) -> Mapping[str, Compile]:
     compiles = ccache.read_inputs(folder)
     if not compiles:
         raise FactError("ccache recorded no compile here", where=folder, hints=_HINTS)
+    # The two builds may have been in different folders: what is under the common folder corresponds.
     top = os.path.commonpath([compile_.object.parent for compile_ in compiles])
     return {str(compile_.object.relative_to(top)): compile_ for compile_ in compiles}
 
@@ -542,6 +548,7 @@ def _why_missed(new: Compile, old: Compile | None) -> str:
         )
     # ccache hashes in a fixed order: the first difference is the cause, later ones may follow from it.
     for (_, name, was), (_, _, value) in zip(old.inputs, new.inputs, strict=False):
+        # Ccache's direct mode hashes the source itself, before the preprocessed text, which says more.
         if was == value or name == _SOURCE:
             continue
         if name == "cpp":

@@ -202,6 +202,7 @@ def _llvm_pass(argument: str, project: Path, known: set[str]) -> Iterator[Librar
     if argument not in known:
         for file in _containing(lib, ("INITIALIZE_PASS",)):
             text = untrusted.read_text(file)
+            # Most legacy passes are registered under the macro DEBUG_TYPE instead of a string.
             types = _DEBUG_TYPE.findall(text)
             names = {name or (types[0] if types else "") for name in _LEGACY_PASS.findall(text)}
             known |= names
@@ -365,6 +366,8 @@ def read(name: str, folder: Path, project: Path, tree: LlvmTree, generated: Path
             where=folder / "CMakeLists.txt",
             hints=["to see the error, run: " + " ".join(f"'{word}'" for word in argv)],
         )
+    # CMake prints STATUS messages to standard output, with `-- ` before them, and all others to standard
+    # error.
     records = [tuple(line.split("\t")[1:]) for line in printed.splitlines() if line.startswith("-- smith\t")]
     library = _library(name, root, generated, records)
     if library is None:
@@ -402,6 +405,8 @@ def _library(name: str, root: Path, generated: Path, records: list[tuple[str, ..
         name=name,
         folder=parts.folder,
         sources=tuple(parts.sources),
+        # Calls are recorded from the root down. Reversed, the folder of the library comes before those above
+        # it, as in LLVM's build.
         includes=tuple(dict.fromkeys((*beside, *reversed(generated_folders), *reversed(parts.includes)))),
         definitions=tuple(dict.fromkeys(parts.definitions)),
         hidden=parts.hidden,
@@ -475,6 +480,8 @@ def _own(words: list[str]) -> Iterator[str]:
 
 def _sources(here: Path, words: list[str]) -> Iterator[Path]:
     for word in words:
+        # LLVM's functions take sources, libraries and keywords in any order. A source that does not exist is
+        # generated, or one of another platform.
         if word.endswith(_SOURCES) and (here / word).is_file():
             yield here / word
 

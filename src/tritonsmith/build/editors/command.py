@@ -25,6 +25,7 @@ from tritonsmith.core.plan import Plan
 from tritonsmith.facts import tools
 
 _TABLEGEN = "tablegen_compile_commands.yml"
+# With threads, a step in the debugger may end in the same pass on another function.
 _AS_TESTS = ("-split-input-file", "-mlir-disable-threading")  # their files hold several modules
 _UNITED = ("recommendations", "mlir.tablegen_compilation_databases")  # lists that both may add to
 _FILE = "${file}"
@@ -130,6 +131,8 @@ class EditorProject:
     @property
     def gdb_start(self) -> tuple[str, ...]:
         """The commands for gdb before a program runs."""
+        # libtriton.so is loaded when Python imports it. Without `pending`, gdb refuses a breakpoint in a
+        # library that is not there yet.
         init = self.debugger_file(GDB)
         first = (f"source {init}",) if init else ()
         return (*first, "set breakpoint pending on")
@@ -263,6 +266,8 @@ def read_project(env: str, space: Workspace, stop_in: str) -> EditorProject:
     # Triton's server knows LLVM's dialects too, so LLVM's own is not missed.
     if "triton-lsp" in programs:
         missing.pop("mlir-lsp-server", None)
+    # An editor runs the command in the checkout, where a path relative to today's folder would name another
+    # file.
     word = env if not env.endswith(".toml") else str(settings.find(env))
     gdb = located["gdb"]
     version = tuple(map(int, gdb.version.split("."))) if gdb and gdb.version else ()
@@ -339,6 +344,8 @@ def _vscode_gdb(project: EditorProject, launch: DebugLaunch) -> dict[str, Any]:
         "miDebuggerPath": str(project.programs["gdb"]),
         "environment": [{"name": name, "value": value} for name, value in launch.environ.items()],
         "setupCommands": [
+            # The protocol that VS Code speaks with gdb applies printers to variables only on this request
+            # (GDB manual, "GDB/MI Variable Objects").
             {"text": "-enable-pretty-printing"},
             *({"text": text} for text in (*project.gdb_start, *launch.gdb_stop)),
         ],
@@ -351,6 +358,7 @@ def _lldb(project: EditorProject, launch: DebugLaunch) -> dict[str, Any]:
         "type": "lldb-dap",
         "env": [f"{name}={value}" for name, value in launch.environ.items()],
         "initCommands": list(project.lldb_start),
+        # lldb-dap runs the first list before it has a target; a breakpoint needs one.
         "preRunCommands": list(launch.lldb_stop),
     }
 
@@ -359,6 +367,8 @@ def _task(project: EditorProject, task: EditorTask) -> dict[str, Any]:
     program, *words = (word.format(file=_FILE) for word in task.argv)
     return {
         "label": f"tritonsmith: {task.name}",
+        # Without a shell no path needs quoting. The workspace is named, as an editor that was started from a
+        # desktop has none of the shell's variables.
         "type": "process",
         "command": program,
         "args": words,
@@ -430,6 +440,7 @@ def emacs_files(project: EditorProject, *, force: bool) -> tuple[MergedFile, ...
         for mode in _MODES[name]
     ]
     text = f"({_lisp_lines(rows, 1)})\n"
+    # Emacs reads one Lisp form from the file, so there is no place for a block beside the user's.
     return (merged_files.block(project.root, ".dir-locals-2.el", text, ";;", alone=True, force=force),)
 
 
@@ -471,6 +482,7 @@ def clion_files(project: EditorProject, *, force: bool) -> tuple[MergedFile, ...
         "binaryDir": str(build),
         "cacheVariables": variables,
     }
+    # The lowest version that has build presets; CMake reads it from 3.20 on.
     presets = {
         "version": 2,
         "configurePresets": [configure],

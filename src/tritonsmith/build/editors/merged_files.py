@@ -117,6 +117,8 @@ def merge(
     """
     if not text.strip():
         return json.dumps(ours, indent=_INDENT) + "\n", ()
+    # Our own parser, as the offset of each value is needed, which json.loads does not give, and comments have
+    # to survive.
     node = parse(text)
     if not isinstance(node.value, dict):
         raise ValueError("line 1: not an object")  # noqa: TRY004 - the text is wrong, not the caller
@@ -161,6 +163,8 @@ def _merged(
             elif isinstance(value, Mapping):
                 yield from _merged(text, known, value, (*path, _identity(value)), united)
         yield from _appended(text, node, new)
+    # The user's value wins, and the difference is reported: a setting may have been changed for a reason that
+    # is not in the file.
     elif node.value != ours:
         yield SettingConflict("/".join(path), node.value, ours), node
 
@@ -185,6 +189,7 @@ def _appended(text: str, node: JsonNode, new: list[tuple[str, Any]]) -> Iterator
     last, close = node.last, node.end - 1
     outer = _indent(text, node)
     inner = _indent(text, last) if last and _begins_line(text, last) else outer + _INDENT
+    # The comma goes right after the last value: after a line comment it would be a part of the comment.
     if last and text[_skip(text, last.end)] != ",":
         yield _Edit(last.end, last.end, ",")
     # Behind the comments at the end of the list: they belong to what stands before them.
@@ -372,6 +377,7 @@ def steps(root: Path, files: tuple[MergedFile, ...]) -> tuple[Step, ...]:
         if file.before is None:
             writes.append(Write(root / file.name, file.after, phase=_PHASE))
         elif file.before != file.after:
+            # A patch, which is refused if the user has saved the file since it was read.
             writes.append(Patch(root, file.name, file.before, file.after, phase=_PHASE))
     return (*writes, *_hidden(root, files))
 
@@ -395,6 +401,7 @@ def _hidden(root: Path, files: tuple[MergedFile, ...]) -> tuple[Step, ...]:
     before = untrusted.exact_text(path) if path.exists() else ""
     end = line_end(before)
     known = {line.rstrip("\r") for line in before.split("\n")}
+    # The slash anchors the pattern: without it a file of that name would be hidden in each folder.
     new = [f"/{file.name}{end}" for file in files if f"/{file.name}" not in known]
     if not new:
         return ()

@@ -93,6 +93,8 @@ class ProviderChoice:
     kind: str = ""
 
 
+# Not a SmithError: with `auto` a refusal is a reason to try the next provider, and only `choose` knows
+# whether all of them refused.
 class RefusedError(Exception):
     """A provider does not fit; the message has the reason."""
 
@@ -152,6 +154,8 @@ def _check_named(request: LlvmRequest, inputs: ProviderInputs) -> None:
             why="\n".join(f"it lacks {part}" for part in missing),
             hints=[*request.remedy(tree), "name another: --llvm-dir DIR", elsewhere],
         )
+    # `--provider system` accepts another commit as `--any-commit` does: it names an installed LLVM, and those
+    # are rarely at the pin.
     if provider == "auto" and not request.settings.any_commit and request.fit(tree.commit) != "pin":
         about = f"it is at {tree.commit[:12]}" if tree.commit else "it does not record its commit"
         raise FactError(
@@ -292,6 +296,8 @@ def provide_source(request: LlvmRequest, inputs: ProviderInputs) -> ProviderChoi
     try:
         tree = llvm_source.obtain(inputs.source, request, inputs.workspace)
     except UsageError as error:
+        # With `auto` the sources are one way of several, so what is wrong with them is a refusal; a user who
+        # asked for them has to correct it.
         if request.settings.provider == "source":
             raise
         raise RefusedError(error.what) from error
@@ -397,6 +403,7 @@ def provide_stored(request: LlvmRequest, inputs: ProviderInputs) -> ProviderChoi
         if not reason:
             return configured(tree, request, inputs, "store", warnings)
         warnings = (*warnings, f"{entry.name} is not reconfigured: {reason}")
+    # A manifest says what a scope needs, not whether a target that the user names is built. Ninja finds out.
     if chosen.complete and not named:
         return take_entry(entry, manifest, "store", warnings)
     if problem := moved_sources(manifest):
@@ -431,6 +438,8 @@ def _stored_elsewhere(request: LlvmRequest, manifest: StoreManifest) -> str:
     return f"{manifest.name} {about}; Triton wants {request.describe_pin()}"
 
 
+# In the order of what they cost: nothing, at most the rest of a build, a download of a gigabyte, hours of
+# compiling.
 PROVIDERS: dict[str, Callable[[LlvmRequest, ProviderInputs], ProviderChoice]] = {
     "system": provide_system,  # `auto`: quickest first
     "store": provide_stored,

@@ -111,6 +111,7 @@ class SuiteTree:
     def _has(self, test: str) -> bool:
         file, _, name = test.partition("::")
         path = self.root / file
+        # pytest ends with an error if a file has no test of that name, and runs none of the others.
         return path.is_file() and (not name or f"def {name}(" in untrusted.read_text(path))
 
     @property
@@ -338,6 +339,7 @@ def _add_effects(index: Index, tree: SuiteTree, file: str, affected: AffectedTes
         and file.endswith((".mlir", ".ll", ".py"))
         and checkout.is_lit_test(file, text)
     ):
+        # A test that was edited comes first, before those that only run the same pass.
         affected.lit[file] = (0, 0)
         return "itself: a lit test"
     units = {unit for unit in results.unit_tests(tree.root, tree.backends) if file in unit.sources}
@@ -401,6 +403,7 @@ def _passes(index: Index, file: str) -> tuple[Definition, ...]:
             continue
         visited.add(here)
         own = _own_passes(index, here)
+        # One caller that offers more than passes is enough: what it passes on cannot be followed by names.
         if not own:
             return ()
         passes |= {definition.name: definition for definition in own}
@@ -429,6 +432,8 @@ def _own_passes(index: Index, file: str) -> tuple[Definition, ...]:
 
 def _offered(text: str) -> set[str]:
     """Return functions that others can call: neither methods of its own classes nor in `namespace {`."""
+    # `Class::method(` looks like a function of a namespace, so classes that this very file defines are told
+    # apart by name.
     local = {match[1] for match in _DEFINED.finditer(text)}
     names = (match["name"].split("::") for match in _EXPORTED.finditer(_without_anonymous(text)))
     return {name[-1] for name in names if local.isdisjoint(name[-2:-1])}
@@ -453,6 +458,7 @@ def _without_anonymous(text: str) -> str:
 def _declared(index: Index, name: str) -> bool:
     """Report whether a header mentions such a function, so that other files may call it."""
     sign = re.compile(rf"\b{name}\(")
+    # Comments count as mentions, too, and only select more tests.
     headers = (index.tree.text(file) for file in index.tree.having(".h", ".hpp"))
     return any(name in text and sign.search(text) for text in headers)
 
@@ -467,6 +473,8 @@ def _by_rule(file: str) -> tuple[set[SuiteName], str]:
     for row in configs.load(CONFIG)["affects"]:
         if any(fnmatchcase(file, pattern) for pattern in row["files"]):
             return set(row["suites"]), row["why"]
+    # A file that no row knows affects everything: too many tests cost time, and a missing one costs the
+    # user's trust.
     return set(SUITES), "which tests it affects is not known"
 
 

@@ -174,6 +174,7 @@ def _jobs(file: Path, text: str) -> list[WorkflowJob]:
 
 def _step(step: Mapping[str, yaml.Node], inherited: Mapping[str, str], folder: str) -> WorkflowStep:
     limits = configs.load(CONFIG)["limits"]
+    # One character more than may run, so that a script that was cut is known from one that fits.
     script, uses = _text(step.get("run"), limits["script"] + 1), _text(step.get("uses"))
     variables = {**inherited, **_variables(step.get("env"))}
     name = _text(step.get("name")) or uses or _first(script)
@@ -250,6 +251,7 @@ def _table(node: yaml.Node | None) -> dict[str, yaml.Node]:
         raise untrusted.UnreadableError(
             f"line {node.start_mark.line + 1}: a table with more than {most} keys"
         )
+    # Of two equal keys the last one counts, as GitHub's own parser refuses such a file anyway.
     return {_text(key): value for key, value in node.value if isinstance(key, yaml.ScalarNode)}
 
 
@@ -494,11 +496,15 @@ class _ScriptReader:
         """Read a variable, or the output of a command, whose own commands are recorded."""
         if self._text[self._at] == "`":
             inner = self._until("`")
+            # Within backquotes a backslash is removed before the commands are read, so they are others than
+            # they look.
             if "\\" in inner:
                 raise _RefusedError("its commands are nested in quotes")
             self._read_inner(inner)
             return _COMPUTED
         after = self._text[self._at + 1 : self._at + 2]
+        # `$'...'` has escapes, `$"..."` a translation and `$[...]` arithmetic; each may run or hide a
+        # command.
         if after in ("'", '"', "["):
             raise _RefusedError("it has arithmetic or escapes, which are not supported")
         if after == "(":

@@ -97,6 +97,8 @@ class WorktreeRecord:
 
     def git(self, *arguments: str) -> Step:
         """Return a step that runs git in the repository, without its hooks."""
+        # `git worktree add` would run the repository's post-checkout hook, which is code of whoever set it up
+        # and may expect a person.
         argv = ("git", "-C", self.repository, "-c", "core.hooksPath=/dev/null", *arguments)
         return Run(argv, cwd=Path(self.repository), phase=PHASE)
 
@@ -135,6 +137,7 @@ def find(space: Workspace, name: str) -> WorktreeRecord:
     known = {record.name: record for record in records(space)}
     place = untrusted.real(Path(name).expanduser().absolute())
     for record in known.values():
+        # A word without a slash is a name, even in a folder that has a file of that name.
         if name == record.name or ("/" in name and place == record.folder):
             return record
     hints = did_you_mean(name, known) if known else ("there is none yet: `invoke worktree add REF`",)
@@ -234,6 +237,8 @@ def own_clone(url: str, space: Workspace) -> TritonClone:
         "remote.origin.partialclonefilter": "blob:none",
     }
     inside = ("git", "-C", str(root))
+    # Not `git clone`: these commands can be repeated after a run that was killed. Nor do branches go to
+    # refs/heads, as in a mirror: git refuses to fetch into a branch that a worktree has checked out.
     commands = [
         ("git", "init", "--quiet", "--bare", str(root)),
         *((*inside, "config", *setting) for setting in settings.items()),
@@ -268,11 +273,13 @@ def fetch(clone: TritonClone, space: Workspace, task: str) -> None:
 def resolve(clone: TritonClone, ref: str) -> str:
     """Return the commit that a ref names in a clone; empty if there is none."""
     repository = clone.repository
+    # Releases are tagged `v3.4.0`, and everybody calls them 3.4.0.
     return git_worktrees.commit_of(repository, ref) or git_worktrees.commit_of(repository, f"v{ref}")
 
 
 def up_to_date(clone: TritonClone, ref: str) -> bool:
     """Report whether a clone need not be fetched for a ref: it is the user's, or has that exact commit."""
+    # A branch or a tag may have moved since the last fetch; a commit cannot.
     return not clone.fetch.steps or bool(_HASH.fullmatch(ref) and resolve(clone, ref))
 
 
@@ -298,6 +305,7 @@ def prepare(request: WorktreeRequest, clone: TritonClone, space: Workspace) -> P
         env=str(settings_.find(request.env)) if request.env.endswith(".toml") else request.env,
         made=existing.made if existing else int(time.time()),
     )
+    # The same request again completes what a killed run left; another one must not take its name.
     if existing and (existing.path, existing.repository, existing.commit) != (
         record.path,
         record.repository,
@@ -432,6 +440,8 @@ def _check_name(name: str, space: Workspace) -> None:
             where=known[name],
             hints=["give the worktree another name: --name NAME"],
         )
+    # An environment whose env file was deleted still has its receipts, which would be taken for the
+    # worktree's.
     receipts = space.env(name).path / "receipts"
     if receipts.is_dir():
         raise UsageError(
