@@ -67,6 +67,8 @@ class Removal:
 
 def removed(thing: str, kind: str = "") -> Removal | None:
     """Return the last removal of a name, with or without the marks of types and attributes."""
+    # A name may have been removed twice; the rows are in the order of time, and the later one says what users
+    # miss.
     rows = (configs.as_dataclass(Removal, row) for row in reversed(configs.load(_CONFIG)["removed"]))
     fits = (row for row in rows if kind in ("", row.kind) and thing in (row.name, row.name.lstrip("#!")))
     return next(fits, None)
@@ -80,6 +82,8 @@ def renamings() -> tuple[Renaming, ...]:
 
 
 def _members(row: Renaming) -> Iterator[Renaming]:
+    # The table has one row for the dialect, because one commit renamed everything in it; users ask for its
+    # members.
     for name in row.members:
         mark = name[0] if name[0] in _MARKS else ""
         before, after = (f"{mark}{dialect}.{name.lstrip('#!')}" for dialect in (row.before, row.after))
@@ -207,6 +211,7 @@ def _definition(index: Index, text: Definition) -> AtlasFacts:
     answer.places["defined"] = (Place(exact.file, exact.line, exact.record),)
     if why:
         answer.notes.append(why)
+    # Not `exact`: it differs from what the index has in whatever TableGen knows better.
     if text not in index.definitions:
         # The sources of MLIR's C++ are not in the tree: only the calls of it are.
         answer.notes.append(f"MLIR's own: files are relative to {index.llvm}")
@@ -248,6 +253,7 @@ def _pass(index: Index, answer: AtlasFacts, definition: Definition) -> None:
     ]
     answer.tables["statistics"] = [(opt.name, "", opt.about) for opt in definition.statistics]
     _calls(index, answer, definition)
+    # RUN lines name a pass by its option, so neither its record nor its binding is searched for.
     answer.places["tests"] = mentions.tests_of_pass(index.tree, definition.name)
 
 
@@ -273,6 +279,8 @@ def _calls(index: Index, answer: AtlasFacts, definition: Definition) -> None:
 
 def _class(index: Index, answer: AtlasFacts, definition: Definition) -> None:
     answer.places["implemented"] = mentions.methods(index.tree, definition)
+    # Dialects may share the name of a class, each in its own namespace, and these searches read no
+    # namespaces.
     namesakes = [
         other.name
         for other in index.definitions
@@ -288,6 +296,7 @@ def _class(index: Index, answer: AtlasFacts, definition: Definition) -> None:
         answer.places["patterns"] = mentions.patterns_of(index.tree, definition)
         builders = index.builders(definition.cpp)
         answer.places["built"] = tuple(binding.place for binding in builders)
+        # A function of the language makes an op by the name of the builder's function, such as create_dot.
         names = {binding.name for binding in builders}
         # `builds` has the nearest builder first: a function that makes this op directly comes before
         # one that makes it on the way to something else.
@@ -333,6 +342,8 @@ def _ops_of(index: Index, function: LanguageFunction) -> list[str]:
 
 
 def _variable(index: Index, entry: Entry) -> AtlasFacts:
+    # The tree says where a variable is read; what it does, and whether it is in the cache's key, only our
+    # table does.
     row = known_variable(entry.name)
     answer = AtlasFacts("variable", entry.name, row.what if row else "")
     if row:
@@ -349,6 +360,7 @@ def _variable(index: Index, entry: Entry) -> AtlasFacts:
     answer.places["read"] = places_of(entry)
     if any("{" in place.what for place in answer.places["read"]):
         answer.notes.append("the sources compose this name, so its text does not appear in them")
+    # A build may read the variable in setup.py and hand it to CMake under the same name.
     same = [option for option in cmake_options(index.tree) if option.name == entry.name]
     if same:
         answer.places["option of CMake"] = tuple(place for option in same for place in option.places)
@@ -381,6 +393,7 @@ def _reads(index: Index, name: str) -> tuple[Place, ...]:
     places = []
     for file in index.tree.having(".py"):
         text = index.tree.text(file)
+        # Parsing every Python file of a checkout takes seconds, and few of them have the name at all.
         if name not in text or "test" in file:
             continue
         try:
@@ -409,6 +422,8 @@ def _mentions(index: Index, name: str) -> tuple[Place, ...]:
 
 def _undefined_pass(index: Index, entry: Entry) -> AtlasFacts:
     """Return the answer for a pass that no file of the tree defines."""
+    # A backend calls MLIR's passes as its own, but their records are in LLVM: the table knows the common ones
+    # without an LLVM.
     of_mlir = next((row for row in mlir_passes() if row.name == entry.name), None)
     module, _, short = (of_mlir.binding if of_mlir else entry.name).rpartition(".")
     bound = [
@@ -421,6 +436,7 @@ def _undefined_pass(index: Index, entry: Entry) -> AtlasFacts:
         for candidate in index.foreign
         if candidate.kind == "pass" and mentions.bindings_of_pass(tuple(bound), candidate)
     )
+    # The binding's code names the function that makes the pass, which is surer than any similarity of names.
     theirs = next(makers, None)
     answer = _definition(index, theirs) if theirs else AtlasFacts("pass", entry.name)
     if theirs is None and of_mlir:
@@ -481,6 +497,8 @@ def of_file(index: Index, file: str) -> AtlasFacts:
     implemented = [
         item
         for item in passes
+        # `implementation` looks through the whole tree, so it is asked only for passes that the file
+        # mentions.
         if item.record in text
         and (implementation := mentions.implementation(index.tree, item.record, item.constructor))
         and implementation.file == file
@@ -496,6 +514,7 @@ def of_file(index: Index, file: str) -> AtlasFacts:
     answer.facts["lines"] = str(len(text.splitlines()))
     answer.places = {name: places for name, places in answer.places.items() if places}
     answer.tables = {name: rows for name, rows in answer.tables.items() if rows}
+    # After empty sections are dropped: it is the place to open, and 0 is the whole file.
     place = Place(file, 0)
     answer.places["defined"] = (place,)
     answer.changes = tuple(filter(None, (mentions.last_change(index.tree.root, place),)))

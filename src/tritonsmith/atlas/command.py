@@ -89,6 +89,8 @@ def _file(index: Index, thing: str, kind: str) -> AtlasFacts | None:
 
 def _renamed(index: Index, thing: str, kind: str) -> AtlasFacts | None:
     for other in answer.names_over_time(thing):
+        # An old name that fits several things of this checkout is no answer; the error lists what the name
+        # was later.
         if len(same := index.find(other, kind)) == 1:
             chosen = answer.explain(index, same[0])
             chosen.notes.insert(0, f"{thing} is called {other} in this checkout")
@@ -168,6 +170,7 @@ def _files(index: Index, thing: str) -> list[str]:
 
 
 def _ambiguous(thing: str, entries: tuple[Entry, ...]) -> SmithError:
+    # `--kind` in a hint helps only if it tells them apart; full names do so otherwise.
     kinds = {entry.kind for entry in entries}
     return SmithError(
         f"{thing} may be one of {len(entries)} things",
@@ -233,6 +236,7 @@ def launch_map(index: Index) -> AtlasFacts:
     for step in configs.load(_CONFIG)["launch"]:
         sign = re.compile(step["sign"], re.MULTILINE)
         if places := _places(index.tree, step["files"], sign):
+            # Numbered by what is there: a step that this version does not have leaves no gap.
             answer.places[f"{len(answer.places) + 1}. {step['about']}"] = places
     if not answer.places:
         raise FactError("no step of a launch was found: is this a checkout of Triton?", where=index.tree.root)
@@ -256,6 +260,7 @@ def stage(index: Index, name: str) -> AtlasFacts:
     assigned = re.compile(rf"^[ \t]*stages\[[\"']{name}[\"']\]\s*=\s*(?P<call>.*)", re.MULTILINE)
     makers: dict[str, set[str]] = {}
     listed, defined = [], []
+    # Every backend has its stages in a compiler.py, out-of-tree ones included.
     for file in index.tree.having("compiler.py"):
         text = index.tree.text(file)
         for match in assigned.finditer(text):
@@ -345,6 +350,7 @@ def blocks(answer: AtlasFacts, *, everything: bool = False) -> Iterator[Text | G
                 [item, type_, _one_line(about)]
                 for item, type_, about in (rows if answer.kind == "map" else rows[: most * 3])
             ]
+            # Ops have no descriptions of operands, and statistics no types.
             used = [at for at in range(3) if any(row[at] for row in shown)]  # no empty columns
             columns = ["name", heads, "what"]
             yield tables.plain(
@@ -392,6 +398,7 @@ def _verbatim(paragraph: str) -> bool:
 
 
 def _fact(name: str, text: str, place: str = "") -> Iterator[str]:
+    # Names of passes, flags and paths have hyphens, and must stay whole to be copied.
     lines = textwrap.wrap(text, _WIDTH - 14, break_long_words=False, break_on_hyphens=False) or [""]
     yield f"  {name:<13} {lines[0]}"
     yield from (f"  {'':<13} {line}" for line in (*lines[1:], *filter(None, [place])))

@@ -56,6 +56,7 @@ class FrontEnd:
         return known
 
     def _language(self, prefix: str, top: str) -> Iterator[tuple[str, LanguageFunction]]:
+        # `tl` checks its types in semantic.py, Gluon in _semantic.py.
         semantic = self._functions_of(f"{top}/semantic.py") | self._functions_of(f"{top}/_semantic.py")
         modules: dict[str, dict[str, _Function]] = {}
         exports = list(_exports(self._parsed(f"{top}/__init__.py")))
@@ -87,6 +88,7 @@ class FrontEnd:
     def _functions_of(self, file: str) -> dict[str, _Function]:
         every = (node for node in ast.walk(self._parsed(file)) if isinstance(node, _Function))
         definitions: dict[str, _Function] = {}
+        # Breadth first: a function of the module counts before a method or a nested function of its name.
         for node in every:
             definitions.setdefault(node.name, node)
         return definitions
@@ -100,6 +102,7 @@ def builders_of(
 
 
 def _exports(module: ast.Module) -> Iterator[tuple[str, str]]:
+    # `from .core import dot` makes `tl.dot`; an absolute import is of another package.
     for node in ast.walk(module):
         if isinstance(node, ast.ImportFrom) and node.level == 1 and node.module:
             for name in node.names:
@@ -148,6 +151,7 @@ def _language_function(
 @cache
 def _called(node: ast.AST) -> tuple[tuple[str, str], ...]:
     """Return the calls in a function: the object that is called on, and the name."""
+    # Nodes hash by identity, so a semantic function that many functions of the language call is walked once.
     calls = (callee.func for callee in ast.walk(node) if isinstance(callee, ast.Call))
     return tuple(
         (ast.unparse(callee.value), callee.attr) if isinstance(callee, ast.Attribute) else ("", callee.id)

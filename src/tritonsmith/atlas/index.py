@@ -94,6 +94,7 @@ class Index:
     def variables(self) -> Mapping[str, tuple[Place, ...]]:
         """The environment variables that the tree reads."""
         read = pipeline.variables(self.tree)
+        # A name may be read in full in one file, and composed in another.
         for name, places in pipeline.composed_variables(self.tree).items():
             read[name] = (*read.get(name, ()), *places)
         return read
@@ -113,6 +114,7 @@ class Index:
             ("cmake", pipeline.cmake_options(self.tree)),
         ):
             by_name: dict[str, list[Switch]] = {}
+            # One option may be declared by each backend: it is one thing with several owners.
             for switch in listed:
                 by_name.setdefault(switch.name, []).append(switch)
             entries += [
@@ -159,6 +161,7 @@ class Index:
         ):
             if matching := tuple(filter(fits, listed)):
                 return _without_doubles(matching)
+        # Only now: many of MLIR's ops share a short name with one of Triton's, such as load and reduce.
         foreign = (_of_definition(entry, ()) for entry in self.foreign if kind in ("", entry.kind))
         return tuple(entry for entry in foreign if thing == entry.name or thing in entry.aliases)
 
@@ -172,6 +175,8 @@ class Index:
 
     def exact(self, definition: Definition) -> tuple[Definition, str]:
         """Return a definition as TableGen gives it, or else as the text does, with the reason."""
+        # TableGen runs for a question and not for the index: a file takes up to a second, and many an LLVM is
+        # too far from the pin.
         if self.llvm is None or tablegen.program(self.llvm) is None:
             return definition, "read as text: no LLVM with MLIR's files at hand (--llvm-dir)"
         tree = (
@@ -231,6 +236,7 @@ def _called_only(path: str, calls: list[PassCall], known: MlirPass | None) -> En
     aliases = {path, short, short.removeprefix("add_"), *full}
     if known:
         aliases |= {known.maker, known.maker.removeprefix("create").removesuffix("Pass")}
+    # Of several spellings in the backends, the shortest has the fewest aliases of modules in it.
     name = known.name if known else min(full, key=len)
     return Entry("pass", name, frozenset(aliases - {name}), tuple(call.in_words for call in calls))
 
@@ -250,9 +256,11 @@ def lowered(index: Index, function: LanguageFunction) -> tuple[PythonBinding, ..
 
 def _of_definition(definition: Definition, bound: Iterable[PythonBinding]) -> Entry:
     aliases = {definition.record, definition.cpp, definition.name.lstrip("#!")}
+    # Users write `dot` for `tt.dot`, and `blocked` for `#ttg.blocked`.
     if definition.kind in ("op", "type", "attribute"):
         aliases.add(definition.name.rpartition(".")[2].lstrip("#!"))
     if definition.kind == "pass":
+        # Passes are known by their option (`coalesce` of tritongpu-coalesce), their C++ and their binding.
         aliases |= {*mentions.makers(definition), definition.name.partition("-")[2]}
         for binding in bound:
             aliases |= {binding.name, binding.name.removeprefix("add_")}

@@ -65,6 +65,8 @@ def _tests(
         if not is_test(file):
             continue
         text = tree.text(file)
+        # The regular expression only sees the files that have the plain words: there are over a thousand
+        # tests.
         if word in text and all(needed in text for needed in also) and (first := sign.search(text)):
             number = len(sign.findall(text))
             places.append(
@@ -76,7 +78,8 @@ def _tests(
 def last_change(root: Path, place: Place, end: int = 0) -> LastChange | None:
     """Return the last commit that changed lines, or a whole file; None where git knows none."""
     form = "--format=%h%x09%cs%x09%an%x09%s"
-    # -L prints the whole diff without -s.
+    # Lines rather than the file where there are any: a file of definitions changes for the sake of each of
+    # them. -L prints the whole diff without -s.
     where = (f"-L{place.line},{end}:{place.file}", "-s") if end else ("--", place.file)
     answer = git.look(root, "log", "-1", form, *where)
     if answer is None or answer.code or not answer.out:
@@ -213,6 +216,8 @@ class PythonBinding:
 
 def implementation(tree: SourceFiles, record: str, constructor: str = "") -> Implementation | None:
     """Return the file with a pass's TableGen guard, a class of its base, or its constructor; None if none."""
+    # Older files include the base classes of all passes at once (GEN_PASS_CLASSES), and have no guard of
+    # their own.
     base = re.compile(rf"\b(?:class|struct)\s+(\w+)[^;{{]*?\b{record}Base<\s*\1\s*>", re.DOTALL)
     guard = f"GEN_PASS_DEF_{record.upper()}"
     signs = [(re.compile(rf"\b{guard}\b"), guard), (base, f"a class that derives from {record}Base")]
@@ -227,6 +232,8 @@ def implementation(tree: SourceFiles, record: str, constructor: str = "") -> Imp
             if record not in text and guard not in text and not (constructor and constructor in text):
                 continue
             if match := sign.search(text):
+                # A file may implement several passes: the `runOnOperation` behind the class of this one is
+                # its own.
                 derived = base.search(text)
                 begin = derived.start() if derived else 0 if "constructor" in words else match.start()
                 run = _RUN.search(text, begin) or _RUN.search(text)
@@ -261,6 +268,7 @@ def methods(tree: SourceFiles, definition: Definition) -> tuple[Place, ...]:
     """Return functions of an op, type or attribute in C++, in the folder that belongs to its file."""
     # At the beginning of a line and without ; and =: a definition, not a call.
     begin = re.compile(rf"^[^\s#/][^\n;=]*?\b{definition.cpp}::(~?\w+)\s*\(", re.MULTILINE)
+    # The code of include/triton/Dialect/X/IR lies in lib/Dialect/X/IR.
     lib = (
         definition.file.replace("include/triton/", "lib/", 1)
         .replace("/include/", "/lib/", 1)
@@ -286,6 +294,7 @@ def patterns_of(tree: SourceFiles, definition: Definition) -> tuple[Place, ...]:
     places = []
     for file in tree.having(*_CPP, ".h", ".hpp"):
         text = tree.text(file)
+        # The expression spans lines, and backtracks for long in a file that cannot match.
         if definition.cpp in text:
             places += [
                 Place(file, line_of(text, match.start()), f"{match[1]} ({match[2]})")
@@ -300,6 +309,7 @@ def bindings(tree: SourceFiles) -> tuple[PythonBinding, ...]:
 
 
 def _bindings(file: str, text: str) -> Iterator[PythonBinding]:
+    # `def("name"` occurs in other C++, too.
     if "pybind11" not in text and "nanobind" not in text:
         return
     inits = [*_INIT.finditer(text)]
@@ -337,6 +347,8 @@ def makers(definition: Definition) -> tuple[str, ...]:
     """Return functions that make a pass, as TableGen or its definition names them."""
     return tuple(
         dict.fromkeys(
+            # TableGen declares create<Record>() for a pass that names no constructor; create<Record>Pass is
+            # the habit of older sources, where it is written by hand.
             filter(
                 None, (definition.constructor, f"create{definition.record}", f"create{definition.record}Pass")
             )
@@ -352,6 +364,7 @@ def callers(tree: SourceFiles, definition: Definition) -> tuple[Place, ...]:
     places = []
     for file in tree.having(*_CPP):
         text = tree.text(file)
+        # Bindings add passes in the same words, and are listed as such.
         if "Pass" in text and "pybind11" not in text and "nanobind" not in text:
             places += [Place(file, line_of(text, match.start())) for match in sign.finditer(text)]
     return tuple(places)

@@ -47,6 +47,8 @@ def calls(tree: SourceFiles) -> tuple[PassCall, ...]:
     pass_calls: list[PassCall] = []
     for file in tree.having(".py"):
         text = tree.text(file)
+        # 2.1 calls the pass manager, `pm.add_cse_pass()`; later versions pass it on,
+        # `passes.common.add_cse(pm)`.
         if "add_" in text and ("passes." in text or "pm.add" in text) and "test" not in file.split("/"):
             pass_calls += calls_in(text, file)
     return tuple(pass_calls)
@@ -76,6 +78,7 @@ def calls_of_binding(
 
 def _nearest(call: PassCall, candidates: list[PythonBinding]) -> PythonBinding:
     words = {*call.name.split("."), call.backend}
+    # The most words in common; then the binding with the fewest others, which a longer path would have named.
     return max(
         candidates, key=lambda binding: (len(words & {*binding.words}), -len({*binding.words} - words))
     )
@@ -135,6 +138,8 @@ class _Visitor:
             *map(ast.unparse, node.args),
             *(f"{keyword.arg}={ast.unparse(keyword.value)}" for keyword in node.keywords),
         ]
+        # Other objects have methods add_..., too: a pass manager, as the owner or the first argument, tells
+        # them apart.
         by_manager = name.startswith("pm.")
         ours = node.func.attr.startswith("add_") or "passes" in name
         if not ours or not (by_manager or arguments[:1] == ["pm"]):
@@ -241,6 +246,7 @@ class _Maker:
         for call in (
             re.finditer(rf"\b{self.called}\(\s*[\"']([\w-]+)[\"']", text) if self.called in text else ()
         ):
+            # The hole is not run, only looked at: these are the two calls that Triton has in such names.
             word = call[1].upper() if ".upper()" in self.hole else call[1]
             word = word.replace("-", "_") if ".replace('-', '_')" in self.hole.replace('"', "'") else word
             yield self.before + word + self.after, Place(file, line_of(text, call.start()), call[0] + ")")
@@ -258,6 +264,8 @@ def _fields(file: str, text: str) -> Iterator[Switch]:
         return
     lines = text.splitlines()
     for node in parsed.body:
+        # CUDAOptions, HIPOptions: a backend's options are a data class, whose annotated fields are the
+        # options.
         if not (isinstance(node, ast.ClassDef) and node.name.endswith("Options")):
             continue
         for field in node.body:
@@ -293,6 +301,7 @@ def cmake_options(tree: SourceFiles) -> tuple[Switch, ...]:
         text = tree.text(file)
         for match in _CMAKE_OPTION.finditer(text):
             place = Place(file, line_of(text, match.start(1)))
+            # An option without a value is OFF (cmake-commands(7)).
             options.append(Switch(match[1], match[2], "BOOL", match[3] or "OFF", "", (place,)))
         for match in _CMAKE_CACHE.finditer(text):
             place = Place(file, line_of(text, match.start(1)))

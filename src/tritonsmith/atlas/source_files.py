@@ -40,6 +40,7 @@ class SourceFiles:
     @cached_property
     def names(self) -> tuple[str, ...]:
         """The paths of all text files, relative to the root, sorted."""
+        # setup.py and CMakeLists.txt are at the top, among files and folders that are nobody's sources.
         paths = {path.name for path in self.root.iterdir() if path.name.endswith(_SUFFIXES)}
         for top in self._tops:
             paths.update(name for name in self.below(top) if name.endswith(_SUFFIXES))
@@ -47,6 +48,8 @@ class SourceFiles:
 
     def below(self, top: str) -> Iterator[str]:
         """Yield the path of every file of a folder, relative to the root, without builds and caches."""
+        # No links are followed: python/triton/backends/nvidia of an installed checkout leads to
+        # third_party/nvidia, whose files would count twice.
         for folder, folders, files in os.walk(self.root / top):
             folders[:] = [name for name in folders if name not in _PASSED_OVER]
             path = os.path.relpath(folder, self.root)
@@ -189,6 +192,7 @@ def cpp_class(kind: str, record: str, own_name: str) -> str:
         own_name: the name that a type or an attribute gives itself.
     """
     if kind == "op":
+        # As MLIR's Operator.cpp does it: a name that has no underscore, or begins with one, stays whole.
         head, _, tail = record.partition("_")
         return tail if head and tail else record
     if kind in ("type", "attribute") and own_name:

@@ -67,6 +67,7 @@ def explain(index: Index, name: str, kind: str = "") -> AtlasFacts | None:
         return None
     # The comment is mostly in the header, beside a declaration, and the body elsewhere.
     first = next((symbol for symbol in symbols if symbol.about), symbols[0])
+    # A function and a class may share a name; the comment of one says nothing of the other.
     if first.kind != symbols[0].kind:
         first = symbols[0]
     answer = AtlasFacts(symbols[0].kind, name, description=first.about)
@@ -130,6 +131,8 @@ def mentions(tree: SourceFiles, name: str) -> tuple[Place, ...]:
 
 def _cpp(file: str, text: str, name: str, scope: str) -> Iterator[Symbol]:
     word = re.escape(name)
+    # Macros have no class or namespace in front of them, and the code of a class is looked for by its bare
+    # name.
     if not scope:
         for match in re.finditer(rf"^[ \t]*#[ \t]*define[ \t]+{word}\b.*", text, re.MULTILINE):
             yield _symbol("macro", file, text, match.start(), match[0].strip(), body=True)
@@ -156,6 +159,8 @@ def _cpp(file: str, text: str, name: str, scope: str) -> Iterator[Symbol]:
 def _statement(text: str, at: int) -> int:
     """Return the start of the declaration that a name belongs to: after the last end of another one."""
     begin = max(0, at - _LONGEST_HEAD)
+    # The result type may be on a line of its own, so the line's start is not the declaration's: that is where
+    # whatever precedes it ends.
     begin = max(text.rfind(end, begin, at) + len(end) for end in (";", "{", "}", ")", "\n\n", "*/"))
     head = text[begin:at]
     if above := [*_NO_CODE.finditer(head)]:
@@ -182,6 +187,7 @@ def _closing(text: str, at: int) -> int:
 def _above(text: str, line: int) -> str:
     """Return the comment right above a line; `template <...>` may lie between."""
     lines = text.splitlines()[max(0, line - 80) : line - 1]
+    # `template <typename T>` is between the comment and the class.
     while lines and lines[-1].lstrip().startswith("template"):
         lines.pop()
     kept: list[str] = []

@@ -37,6 +37,7 @@ class _Root(NamedTuple):
     name: int | None = None
 
 
+# The positions are those of the parameters in MLIR's OpBase.td, AttrTypeBase.td, EnumAttr.td and PassBase.td.
 _ROOTS = {
     "Op": _Root("op", dialect=0, name=1),
     "LLVM_OpBase": _Root("op", dialect=0, name=1),
@@ -93,6 +94,7 @@ class _RecordReader:
         for record in records:
             if record.is_class:
                 self._classes.setdefault(record.name, []).append(record)
+        # An EnumAttr names the record of its enum, and its class in C++ is that enum's.
         self._enums = {record.name: _plain(record.parents[0][1][0]) for record in records if _is_enum(record)}
         dialects = (record for record in records if any(name == "Dialect" for name, _ in record.parents))
         self._dialects = {record.name: _value(record.lets.get("name", ""), {}) for record in dialects}
@@ -114,6 +116,7 @@ class _RecordReader:
         name = lets.get("name" if kind == "dialect" else "mnemonic", "") or _argument(arguments, end.name)
         if kind == "attribute" and end.cpp is None:  # an EnumAttr
             named = self._enums.get(_argument(arguments, 1), "")
+        # A dialect of MLIR's, such as LLVM_Dialect, has no record in this tree.
         prefix = self._dialects.get(dialect, dialect.removesuffix("_Dialect"))
         definition = Definition(
             kind=kind,
@@ -159,6 +162,7 @@ class _RecordReader:
                 lets.setdefault(name.lower(), arguments[0])
             elif name in _ROOTS:
                 reached = reached or (_ROOTS[name], tuple(map(_plain, arguments)))
+            # A class that derives from itself is an error in TableGen, and would be an endless climb here.
             elif (known := self._class(name, record.file)) and known.name not in visited:
                 values = {
                     parameter: arguments[at] if at < len(arguments) else _value(default, bound, keep=True)
@@ -169,6 +173,8 @@ class _RecordReader:
 
     def _class(self, name: str, file: str) -> _Record | None:
         """Return the class of that name; of several the one in the nearest file."""
+        # Includes are not followed, and two dialects may have a class of one name: the file that shares more
+        # folders is more likely the one that is included.
         known = self._classes.get(name, [])
         return max(known, key=lambda record: _common(record.file, file), default=None)
 
@@ -233,6 +239,8 @@ def _closing(hidden: str, at: int) -> int:
 
 
 def _header(text: str) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, tuple[str, ...]], ...]]:
+    # `<list<Trait> traits = []> : Op<TT_Dialect, mnemonic, traits>`: own parameters, then the parents with
+    # arguments.
     own, _, rest = _split_once(text)
     parameters = []
     for parameter in split_outside_brackets(own.strip()[1:-1], ",") if own.strip() else ():
@@ -281,6 +289,8 @@ def _value(raw: str, bound: dict[str, str], *, keep: bool = False) -> str:
 
 
 def _plain(raw: str) -> str:
+    # TableGen joins adjacent strings, as C does. With anything else beside them it is an expression, which
+    # stays as it is.
     pieces = [*_STRING.finditer(raw)]
     rest = _STRING.sub("", raw).strip()
     if not pieces or rest:
@@ -364,6 +374,8 @@ def program(llvm: Path) -> Path | None:
 
 def includes(llvm: Path) -> tuple[Path, ...]:
     """Return the folders of MLIR's and LLVM's `.td` files, of an installed LLVM or a build folder."""
+    # A build folder, such as llvm-project/build, has only what is generated; the .td files stay in the sources
+    # around it.
     tops = [llvm / "include", llvm / "tools" / "mlir" / "include", llvm.parent / "mlir" / "include"]
     tops += [llvm.parent / "llvm" / "include"]
     existing = tuple(top for top in tops if top.is_dir())
@@ -451,6 +463,7 @@ def _definition_of_record(
         or (record.get("className") if kind == "enum" else "")
         or ""
     )
+    # TableGen's JSON has one key for each kind of record, and an empty text or null where it is not set.
     named = str(record.get("cppClassName") or record.get("cppInterfaceName") or record.get("className") or "")
     plain = {"EnumAttr", "ArrayOfAttr"}.isdisjoint(record["!superclasses"])  # MLIR gives them a parameter
     return Definition(
@@ -494,6 +507,7 @@ def _dag(value: Any) -> tuple[tuple[str, str], ...]:
 def _options_in_records(records: Mapping[str, Any], listed: Any) -> Iterable[PassOption]:
     for item in listed or ():
         row = records[_def_name(item)]
+        # A statistic is no option: it has no argument on a command line.
         if "argument" not in row:
             yield PassOption(str(row["name"]), "", "", str(row["description"]))
         elif "ListOption" in row["!superclasses"]:
