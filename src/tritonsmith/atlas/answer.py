@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from tritonsmith.atlas import mentions, pipeline
-from tritonsmith.atlas.frontend import LanguageFunction
+from tritonsmith.atlas.frontend import LanguageFunction, full_path
 from tritonsmith.atlas.index import Entry, Index, known_variable, lowered, mlir_passes
 from tritonsmith.atlas.pipeline import Switch, cmake_options
 from tritonsmith.atlas.source_files import Definition, Place, line_of
@@ -326,7 +326,7 @@ def _function(index: Index, function: LanguageFunction) -> AtlasFacts:
     )
     if function.calls:
         answer.facts["calls"] = ", ".join(function.calls)
-    names = [function.name, *(f"triton.language.{function.name.partition('.')[2]}",)]
+    names = (function.name, full_path(function.name))
     answer.places["tests"] = tuple(
         place for name in names for place in mentions.tests_of_word(index.tree, name, (".py",))
     )

@@ -57,7 +57,9 @@ class FrontEnd:
 
     def _language(self, prefix: str, top: str) -> Iterator[tuple[str, LanguageFunction]]:
         # `tl` checks its types in semantic.py, Gluon in _semantic.py.
-        semantic = self._functions_of(f"{top}/semantic.py") | self._functions_of(f"{top}/_semantic.py")
+        candidates = (f"{top}/semantic.py", f"{top}/_semantic.py")
+        semantic_file = next((file for file in candidates if file in self._tree.names), "")
+        semantic = self._functions_of(semantic_file)
         modules: dict[str, dict[str, _Function]] = {}
         exports = list(_exports(self._parsed(f"{top}/__init__.py")))
         # tl.math is a module, whose functions __init__.py does not name.
@@ -74,7 +76,7 @@ class FrontEnd:
                 yield (
                     f"{prefix}.{name}",
                     _language_function(
-                        f"{prefix}.{name}", file, functions[name], semantic, f"{top}/semantic.py", known
+                        f"{prefix}.{name}", file, functions[name], semantic, semantic_file, known
                     ),
                 )
 
@@ -92,6 +94,12 @@ class FrontEnd:
         for node in every:
             definitions.setdefault(node.name, node)
         return definitions
+
+
+def full_path(name: str) -> str:
+    """Return the name of a function with its package: `triton.language.dot` for `tl.dot`."""
+    prefix, _, rest = name.partition(".")
+    return f"{_LANGUAGES[prefix].replace('/', '.')}.{rest}"
 
 
 def builders_of(

@@ -374,8 +374,8 @@ def program(llvm: Path) -> Path | None:
 
 def includes(llvm: Path) -> tuple[Path, ...]:
     """Return the folders of MLIR's and LLVM's `.td` files, of an installed LLVM or a build folder."""
-    # A build folder, such as llvm-project/build, has only what is generated; the .td files stay in the sources
-    # around it.
+    # A build folder (llvm-project/build) has only what is generated; the .td files stay in the sources around
+    # it.
     tops = [llvm / "include", llvm / "tools" / "mlir" / "include", llvm.parent / "mlir" / "include"]
     tops += [llvm.parent / "llvm" / "include"]
     existing = tuple(top for top in tops if top.is_dir())

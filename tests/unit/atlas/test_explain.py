@@ -11,6 +11,7 @@ from tests.unit.repositories import Made
 from tritonsmith.atlas import command
 from tritonsmith.atlas.answer import AtlasFacts
 from tritonsmith.atlas.index import Index
+from tritonsmith.atlas.source_files import SourceFiles
 from tritonsmith.core.errors import SmithError, UsageError
 
 
@@ -104,6 +105,25 @@ def test_a_function_down_to_the_op_through_what_its_semantics_call(index: Index)
     assert found.facts["ops"] == "ttg.convert_layout"
     assert places(found, "implemented") == ["python/triton/language/semantic.py:3 convert"]
     assert places(found, "tests") == ["python/test/unit/test_core.py:2"]
+
+
+def test_a_function_of_gluon_has_its_own_semantics_and_tests(tmp_path: Path) -> None:
+    gluon = tmp_path / "python" / "triton" / "experimental" / "gluon" / "language"
+    tests = tmp_path / "python" / "test"
+    for folder in (gluon, tests):
+        folder.mkdir(parents=True)
+    (gluon / "__init__.py").write_text("from ._core import arange\n")
+    (gluon / "_core.py").write_text(
+        "def arange(start, end, _semantic=None):\n    return _semantic.arange(start)\n"
+    )
+    (gluon / "_semantic.py").write_text("class GluonSemantic:\n    def arange(self, start):\n        pass\n")
+    (tests / "test_tl.py").write_text("triton.language.arange(0, 4)\n")
+    (tests / "test_gl.py").write_text("triton.experimental.gluon.language.arange(0, 4)\n")
+    answer = command.explain(Index(SourceFiles(tmp_path)), "gl.arange")
+    assert places(answer, "implemented") == [
+        "python/triton/experimental/gluon/language/_semantic.py:2 arange"
+    ]
+    assert places(answer, "tests") == ["python/test/test_gl.py:1"]
 
 
 def test_what_is_set_from_outside(index: Index) -> None:
