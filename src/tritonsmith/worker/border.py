@@ -197,6 +197,8 @@ def _collection_reader(annotation: str, module: str) -> Callable[[object, str], 
         return functools.partial(_read_dict, _reader(inner[len("str, ") :], module))
     if inner.endswith(", ..."):
         return functools.partial(_read_tuple, _reader(inner[: -len(", ...")], module))
+    # Commas within brackets would need a parser. A record of records is a class here, which has names as
+    # well.
     return functools.partial(_read_record, [_reader(part, module) for part in inner.split(", ")])
 
 
@@ -212,6 +214,8 @@ def _read_plain(annotation: str, value: object, where: str) -> Any:
 
 
 def _read_union(plain: list[str], read: Callable[[object, str], Any], value: object, where: str) -> Any:
+    # Plain types first: they cannot be mistaken for an object, and the other choice raises an error for all
+    # it does not read.
     return value if any(_is_plain(name, value) for name in plain) else read(value, where)
 
 
@@ -255,6 +259,7 @@ def encoded(value: JsonValue) -> Any:
         RequestRefusedError: the value is a stand-in.
         TypeError: JSON cannot represent the value.
     """
+    # Before all else: a stand-in answers to any attribute, and what it writes as would be a guess.
     if name_of(value):
         stood = name_of(value)
         raise unknown(

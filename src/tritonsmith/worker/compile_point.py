@@ -54,8 +54,11 @@ def attempt(
     operation = surgery.CompileOperation(point.surgery) if point.surgery is not None else None
     try:
         kernel = loaded(point.target)
+        # While the file was loaded, an unknown value was a doubt, as it may concern another kernel. Now it is
+        # this one.
         around.ledger.strict = True
         row = compile_point(request, point, kernel, around, operation)
+    # ^C ends the run, and must not become one more point that failed.
     except KeyboardInterrupt:
         raise
     except UnknownError as error:
@@ -132,6 +135,8 @@ def compile_point(
     with counted() as times, surgery.operating(operation), contextlib.suppress(surgery.StoppedError):
         compiled = triton.compile(source, target=target, options=options)
     seconds = time.monotonic() - began
+    # Only the whole compile shows that it never came to a pass. Its result is then an unchanged kernel, which
+    # nobody requested.
     if operation and operation.unmet():
         raise RequestRefusedError("pass", operation.unmet())
     metadata: Table = {}
@@ -160,6 +165,7 @@ def _written(
     """Write the stages that the request keeps."""
     stages = {}
     ending = request.file.rpartition(".")[2]
+    # A compile that begins with IR returns the stages after it, and readers expect the first one, too.
     if request.ir and ending not in asm:
         asm[ending] = content_of(request.file).decode()
     for name in request.stages:
@@ -213,6 +219,7 @@ def make_source(
         head, *rest = name.split(".")
         return (names.index(head), *map(int, rest))
 
+    # An integer argument of 1 is a constant to Triton: its own `run` hands it to the compiler as one.
     ones = {name: 1 for name, hint in hints.items() if hint == 1}
     values = {name: decoded(value) for name, value in constexprs.items()}
     values.update(ones)
@@ -255,6 +262,7 @@ def _descriptor(hints: dict[int, int]) -> Any:
 def write(request: PointsRequest, folder: str, stage: str, raw: bytes) -> StageFile:
     """Write one file, and return its path, size and digest."""
     path = os.path.join(folder, f"{request.kernel}.{stage}")
+    # `x` does not follow a link, and `attempt` has removed what an earlier run left.
     with open(path, "xb") as file:
         file.write(raw)
     return StageFile(os.path.relpath(path, request.output), len(raw), sha256(raw).hexdigest())

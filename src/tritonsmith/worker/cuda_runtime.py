@@ -47,6 +47,7 @@ class _Event:
         pass
 
     def elapsed_time(self, _: object) -> float:
+        # Not 0: benchmarks divide by it to choose a number of repetitions.
         return 1.0
 
     def query(self) -> bool:
@@ -75,6 +76,8 @@ def _answers(torch: Torch, gpu: FakeGpu, request: CaptureRequest) -> None:
         **dict.fromkeys(("_exchange_device", "_maybe_exchange_device"), _zero),
         **dict.fromkeys(("memory_stats", "memory_stats_as_nested_dict"), lambda *_, **__: {}),
         "_is_compiled": lambda: True,
+        # torch refuses CUDA in a forked process, whose copy of the driver's state is broken. Here there is
+        # none.
         "_is_in_bad_fork": lambda: False,
         "can_device_access_peer": lambda *_: False,
         "get_arch_list": architectures,
@@ -85,6 +88,8 @@ def _answers(torch: Torch, gpu: FakeGpu, request: CaptureRequest) -> None:
         "Event": _Event,
     }
     for name, answer in answers.items():
+        # These names come and go between torch's releases, and a name that this torch lacks must not appear:
+        # programs ask for it by hasattr, too.
         if hasattr(torch.cuda, name):
             setattr(torch.cuda, name, for_everyone(answer))
     if hasattr(torch, "accelerator"):
@@ -132,6 +137,7 @@ def _graphs(torch: Torch, recorder: Recorder) -> None:
         instantiate = reset = enable_debug_mode = debug_dump = _nothing
 
     graphs: Any = importlib.import_module("torch.cuda.graphs")
+    # torch.cuda has copies of these names, and torch.cuda.graphs uses its own.
     for module in (torch.cuda, graphs):
         module.CUDAGraph = CUDAGraph
         module.graph_pool_handle = lambda: (0, 0)
@@ -146,6 +152,7 @@ def _profiler(torch: Torch, recorder: Recorder) -> None:
     real = profile.__init__
 
     def init(self: Tensor, *args: Any, **kwargs: Any) -> None:
+        # `use_cuda` is the older name of `use_device`.
         if kwargs.get("use_device") == "cuda" or kwargs.pop("use_cuda", False):
             recorder.note(f"{site()} profiles the GPU: there are no times of kernels")
             kwargs.update(use_device=None, use_cpu=True)
@@ -160,6 +167,7 @@ def _generator_type(torch: Torch) -> Any:
 
     class Generator(real):  # type: ignore[misc, valid-type]
         def __new__(cls, device: object = "cpu") -> Any:
+            # torch's own constructor raises an error for `cuda`, as this build has no generator for it.
             generator = real.__new__(cls, "cpu")
             generator.smith_device = torch.device("cuda", 0) if torch.device(device).type == "cuda" else None
             return generator
@@ -230,6 +238,7 @@ def _constructors(torch: Torch) -> None:
                 return torch.zeros(args, dtype=cls.dtype, device="cuda")
             return torch.as_tensor(*args).to(device="cuda", dtype=cls.dtype)
 
+        # torch's old types have no instances either: they answer isinstance() by device and dtype.
         def __instancecheck__(cls, value: Tensor) -> bool:
             return bool(torch.is_tensor(value) and value.is_cuda and value.dtype == cls.dtype)
 

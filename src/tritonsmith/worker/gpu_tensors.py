@@ -137,6 +137,7 @@ class _Tensors:
             device = property(lambda _: cuda)
             is_cuda = property(lambda _: True)
             is_cpu = property(lambda _: False)
+            # A program that forgets `.cpu()` fails on a GPU, and must not get further here than there.
             numpy = _no_array
 
             @classmethod

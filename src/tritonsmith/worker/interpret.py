@@ -144,6 +144,7 @@ def _element(kind: str) -> Any:
         return tl.pointer_type(_element(kind[1:].lstrip("k")))
     if kind == "u1":
         return tl.int1
+    # A signature spells integers `i32`, a dtype `int32`; of other types both have the same name.
     spelled = {"i": "int", "u": "uint"}.get(kind[0]) if kind[1:].isdigit() else None
     return tl.dtype(spelled + kind[1:] if spelled else kind)
 

@@ -118,10 +118,13 @@ class Recorder:
     def requested(self, src: AstSource, target: GpuTarget, options: Table) -> str:
         """Record a compile request, and return the key of its launches."""
         kernel = specialized_kernel(src, target, options, self.note)
+        # Sorted, as two launches may name the same options in another order.
         key = json.dumps(json.loads(text_of(kernel)), sort_keys=True)
         with self._lock:
             if key not in self._launches:
                 self._launches[key] = KernelLaunches(kernel)
+                # Written at once, before the first launch: a program that crashes in it is why some people
+                # capture.
                 self._text(kernel.file)
                 self._changed[key] = None
                 self._flush()
@@ -327,6 +330,7 @@ def _named(fn: JitFunction, function: types.FunctionType) -> str:
         while value is not None:
             if value is fn:
                 return str(name)
+            # Decorators wrap: an autotuner has the kernel as its `fn`, and so have heuristics.
             value = vars(value).get("fn") if hasattr(value, "__dict__") else None
     maker, _, rest = function.__qualname__.partition(".<locals>.")
     inside = maker.isidentifier() and rest.isidentifier() and inspect.isfunction(bound.get(maker))

@@ -9,6 +9,11 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, ClassVar
 
+# Annotations of fields are texts to Python 3.8, and `border` reads them with a parser of its own: it knows
+# JSON's plain types, Any, classes of this module, `X | None`, `dict[str, X]`, `tuple[X, ...]`, and
+# `tuple[X, Y]` of plain types. A field without a default has to be in the JSON; a default is for what one
+# side may leave out.
+
 
 @dataclasses.dataclass(frozen=True)
 class SurgeryRequest:
@@ -36,6 +41,8 @@ class PointRequest:
     constexprs: dict[str, Any] = dataclasses.field(default_factory=dict)
     hints: dict[str, int] = dataclasses.field(default_factory=dict)
     ranges: tuple[str, ...] = ()
+    # None is more than a request that changes nothing: without an operation, Triton's bindings and the keys
+    # of its caches stay as they are.
     surgery: SurgeryRequest | None = None
 
 
@@ -76,6 +83,7 @@ class FileRequest:
 class DescribeRequest(FileRequest):
     """Describe a kernel as the first point's target sees it."""
 
+    # The word after `python worker`. A ClassVar is no field, so it stays out of the JSON.
     COMMAND: ClassVar[str] = "describe"
 
 
@@ -278,8 +286,11 @@ class PointsRequest(FileRequest):
 
     COMMAND: ClassVar[str] = "compile"
 
+    # No command can do without these, but fields with defaults come before them in FileRequest, and the way
+    # round that (`kw_only`) came with Python 3.10.
     output: str = ""
     scratch: str = ""
+    # A file and not standard output, to which the kernel's file, MLIR and ptxas print what they like.
     results: str = ""
     jobs: int = 1
     timeout: float = 0
@@ -355,10 +366,12 @@ class CompiledRow:
     options: dict[str, Any]
     status: str
     seconds: float
+    # What a failure leaves out comes last, with defaults: a failed point is a row like any other.
     stages: dict[str, StageFile] = dataclasses.field(default_factory=dict)
     metadata: dict[str, Any] = dataclasses.field(default_factory=dict)
     error: str = ""
     log: str = ""
+    # Empty says that ptxas ran and had no remarks, None that nothing is known.
     remarks: tuple[str, ...] | None = None
     surgery: SurgeryRequest | None = None
     passes: tuple[dict[str, Any], ...] | None = None
@@ -387,6 +400,7 @@ class InterpretedProgram:
         arguments: bits of numbers, addresses, and objects for descriptors.
     """
 
+    # Pairs, as keys of a table are texts in JSON; and hexadecimal, as JSON has no bytes.
     memory: tuple[tuple[int, str], ...]
     program: tuple[int, ...]
     grid: tuple[int, ...]
@@ -521,6 +535,8 @@ class ReduceRequest:
 class ReadyRow:
     """The worker has loaded libtriton."""
 
+    # A first line of its own, sent once libtriton is loaded: to load it takes seconds, which belong to no
+    # request.
     ready: bool
 
 
@@ -711,6 +727,8 @@ class CaptureRow:
         end: the process came to its end, so that its counts are complete.
     """
 
+    # One class for all lines, so that a reader needs no look at a line to know how to read it. Counts are
+    # totals: the last line of a kernel counts, and a process that is killed loses little.
     launches: LaunchesRow | None = None
     note: str = ""
     texts: dict[str, str] = dataclasses.field(default_factory=dict)

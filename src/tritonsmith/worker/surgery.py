@@ -123,6 +123,8 @@ class CompileOperation:
         Raises:
             StoppedError: it ran the last pass.
         """
+        # Passes run when their manager does, not when they are added: so the passes after the last one are
+        # left out of it, and the compile ends once it has run.
         if self._stopping:
             self.stages[self.stage] = str(module)
             raise StoppedError(self._stopping)
@@ -227,6 +229,7 @@ def names_of(
 ) -> list[str]:
     """Return the passes that a binding adds, as MLIR names them."""
     # They are read from a pass manager that the binding fills for this purpose.
+    # By path alone: arguments change a pass's options, not its name.
     if path not in _NAMES:
         if hasattr(lib.ir.pass_manager, "get_pipeline_str"):  # since 3.3
             manager = lib.ir.pass_manager(lib.ir.context())
@@ -234,6 +237,7 @@ def names_of(
             text = manager.get_pipeline_str()
         else:
             text = form_of(lib, path, plain(arguments)).get("value", "")
+        # From the inside out: options may hold pipelines, which have options again.
         while _BRACES.search(text):
             text = _BRACES.sub("", text)
         _NAMES[path] = _LEAF.findall(text)
@@ -276,6 +280,7 @@ def _watched_ptxas(real: Callable[..., Any]) -> Callable[..., Any]:
     def run(argv: Any, *arguments: Any, **named: Any) -> Any:
         operation = current()
         words = argv.split() if isinstance(argv, str) else [str(word) for word in argv]
+        # Triton also runs `ptxas --version`, which refuses other flags.
         if operation and "ptxas" in os.path.basename(words[0]) and "-o" in words:
             argv = operation.assembling(argv)
         return real(argv, *arguments, **named)
@@ -306,6 +311,8 @@ def _with_triton(request: OperateRequest, run: Callable[[], None], triton: types
     if request.allocator:
         triton.set_allocator(_allocated)
     replacement = functools.partial(_compile, request, compiler.compile)
+    # Each of these modules has a name of its own for the function, and Triton's run looks it up in one of
+    # them, by version.
     for module in (triton, triton.compiler, compiler):
         vars(module)["compile"] = replacement
 
