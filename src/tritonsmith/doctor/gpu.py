@@ -162,6 +162,8 @@ def _supported(subject: DoctorContext, capability: str) -> Finding:
             affects="some kernels do not compile for it, and nothing is tested on it",
             remedy="use an older Triton, or another GPU",
         )
+    # Triton asks for the architecture-specific target from 9.0 on (`sm_arch_from_capability`).
+    requested = target + ("a" if version_key(capability) >= (9,) else "")
     row, ptxas = table["capability"].get(capability), _ptxas(subject, capability)
     if not ptxas.release:
         return skipped(_no_ptxas(ptxas))
@@ -177,7 +179,7 @@ def _supported(subject: DoctorContext, capability: str) -> Finding:
     return error(
         f"{text}, which does not support it",
         str(ptxas.path),
-        affects=f"no kernel compiles: Value '{target}a' is not defined for option 'gpu-name' (triton#8539)",
+        affects=f"no kernel compiles: Value '{requested}' is not defined for option 'gpu-name' (triton#8539)",
         remedy=f"use a newer Triton, or a ptxas of {good}",
         commands=(_other(ptxas, row["first"]),),
     )

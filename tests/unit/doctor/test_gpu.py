@@ -212,12 +212,22 @@ def test_arch(
     assert only(gpu.arch, subject).status == status
 
 
-def test_what_an_unknown_name_ends_with(subject: DoctorContext) -> None:
+@pytest.mark.parametrize(
+    ("device", "name", "release"),
+    [
+        (SPARK, "sm_121a", "12.9"),
+        # Triton asks for the architecture-specific target from 9.0 on only.
+        (Gpu("nvidia", "of 8.8", "8.8"), "sm_88", "13.0"),
+    ],
+)
+def test_what_an_unknown_name_ends_with(
+    subject: DoctorContext, device: Gpu, name: str, release: str
+) -> None:
     bundled(subject, "3.4.0", ptxas="12.8")
-    nvidia(subject, SPARK)
+    nvidia(subject, device)
     found = only(gpu.arch, subject)
-    assert "Value 'sm_121a' is not defined" in found.affects
-    assert found.commands == ("invoke up --ptxas 12.9",)
+    assert f"Value '{name}' is not defined" in found.affects
+    assert found.commands == (f"invoke up --ptxas {release}",)
 
 
 def test_a_ptxas_that_a_variable_names(subject: DoctorContext, tmp_path: Path) -> None:
