@@ -98,8 +98,9 @@ def _entry(row: object) -> HistoryEntry:
         raise TypeError("an entry is not a table")
     known = {name: row[name] for name in HistoryEntry.__dataclass_fields__}
     entry = untrusted.shaped(HistoryEntry, known)
-    if entry.moment.tzinfo is None:
-        raise ValueError("an entry has no time")
+    # Not `entry.moment`: `astimezone` takes a time without a zone for a local one, and says nothing.
+    if datetime.fromisoformat(entry.when).tzinfo is None:
+        raise ValueError("the time of an entry has no time zone")
     return entry
 
 

@@ -110,8 +110,9 @@ def test_a_damaged_history_is_left_alone(subject: DoctorContext, text: str) -> N
     assert path.read_text() == text
 
 
-def test_a_time_that_is_none_is_damage(subject: DoctorContext) -> None:
-    write(subject.env.history, replace(ENTRY, when="yesterday"))
+@pytest.mark.parametrize("when", ["yesterday", "2026-11-20T12:00:00"])
+def test_a_time_that_is_none_or_has_no_zone_is_damage(subject: DoctorContext, when: str) -> None:
+    write(subject.env.history, replace(ENTRY, when=when))
     with pytest.raises(SmithError, match="damaged"):
         history.read(subject.env.history)
 
