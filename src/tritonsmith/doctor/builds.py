@@ -151,7 +151,7 @@ def _checkout_at(root: Path, subject: DoctorContext) -> TritonCheckout:
 
 @check("builds.cmake-paths", "folders and programs named in CMake's cache")
 def cmake_paths(subject: DoctorContext) -> Iterator[Finding]:
-    """Report paths that no longer exist: a temporary environment of pip's, an uninstalled compiler."""
+    """Report folders and programs in CMake's cache that no longer exist."""
     caches = list(_caches(subject))
     if not caches:
         raise NotApplicableError("nothing is configured")
@@ -191,6 +191,7 @@ def cmake_llvm(subject: DoctorContext) -> Iterator[Finding]:
 def _other_llvm(cache: CmakeCache, prefix: Path) -> Iterator[Finding]:
     for name in _PACKAGES:
         value = cache.get(name)
+        # CMake writes `LLVM_DIR-NOTFOUND` where it found none, which is no other LLVM.
         if value.startswith("/") and not _below(Path(value), prefix):
             yield error(
                 f"{name} is {value}; expected the LLVM in {prefix}",
@@ -220,6 +221,8 @@ def _caches(subject: DoctorContext) -> Iterator[CmakeCache]:
     folders = [subject.env.build]
     if subject.checkout:
         folders += sorted(subject.checkout.setup_dir.glob("build/cmake.*"))
+    # The same folder may come twice, as install-triton links pip's to that of the build. Read backwards, the
+    # first name wins, which is the one that the user knows.
     folder_of = {folder.resolve(): folder for folder in reversed(folders)}
     for folder in reversed(folder_of.values()):
         if cache := build_folder.read_cmake_cache(folder):
@@ -256,6 +259,7 @@ def _built_by(library: Path, subject: DoctorContext) -> Finding:
     }
     if Path(_text(receipt, "source")) != library.parents[3]:
         return note(f"not built in environment {name!r}", str(library), **mend)
+    # Only the first: one foreign build differs in several ways, and one command repairs them all.
     for grave, difference in _differences(library, receipt, subject):
         return Finding(grave, difference, str(library), **mend)
     return ok(f"{_text(receipt, 'build_type') or 'build type unknown'}, by environment {name!r}", library)
@@ -264,6 +268,7 @@ def _built_by(library: Path, subject: DoctorContext) -> Finding:
 def _differences(
     library: Path, receipt: dict[str, Any], subject: DoctorContext
 ) -> Iterator[tuple[Status, str]]:
+    # Never empty: this environment's own receipt names these sources, as the caller has checked.
     newest, last = max(_builders(subject, _text(receipt, "source")))
     if newest != _finished(receipt) and last != subject.settings.name:
         yield "warning", f"environment {last!r} was the last to build it"
@@ -300,7 +305,9 @@ def _finished(receipt: dict[str, Any]) -> float:
 
 @check("builds.backends", "links from python/triton into third_party")
 def backends(subject: DoctorContext) -> Iterator[Finding]:
-    """Find dangling links; one counts as a backend, or hides the intended one (triton#5570)."""
+    """Find dangling links into third_party."""
+    # Triton takes whatever is in `backends` for a backend, so a dangling link is not merely useless
+    # (triton#5570).
     tree = subject.need_checkout()
     package = tree.root / "python" / "triton"
     places = [package / name for name in _LINKED]
@@ -337,6 +344,8 @@ def database(subject: DoctorContext) -> Iterator[Finding]:
         fix = (Link(place.path, merged, phase="compile commands"),) if merged.is_file() else ()
         yield warning(text, str(place.path), affects="clangd finds no commands", fix=fix, **mend)
     elif place.state in ("file", "folder"):
+        # setup.py removes what is in the way of its link: a folder goes with all of its contents, while a
+        # file makes it fail.
         grave: Any = "error" if place.state == "folder" else "note"
         does = "delete it" if place.state == "folder" else "fail on it"
         affects = f"setup.py of Triton 3.5 and later would {does}"

@@ -19,7 +19,6 @@ from tritonsmith.core.command_line import command
 from tritonsmith.core.plan.steps.cache_entries import RemoveEntries
 from tritonsmith.core.text import byte_size, entry_count, short_age
 from tritonsmith.doctor.caches import clear
-from tritonsmith.doctor.caches import clear as caches_stale
 from tritonsmith.doctor.check import (
     DoctorContext,
     Finding,
@@ -84,7 +83,7 @@ def stale(subject: DoctorContext) -> Iterator[Finding]:
     part = _part(entries, total)
     if not installed:
         raise NotApplicableError(f"no Triton installed to compare with; entry names: {eras}{part}")
-    verdicts = Counter(caches_stale.staleness(entry, installed) for entry in entries)
+    verdicts = Counter(clear.staleness(entry, installed) for entry in entries)
     versions = ", ".join(sorted({triton.version for triton in installed}))
     unknown = f", {verdicts['unknown']} undecided" if verdicts["unknown"] else ""
     text = f"{verdicts['stale']} of {len(entries)} by a Triton other than {versions}{unknown}; {eras}{part}"
@@ -106,13 +105,14 @@ def leftovers(subject: DoctorContext) -> Iterator[Finding]:
     """Find unfinished writes of dead processes, empty files, and leftovers of an interrupted clear."""
     contents = subject.caches
     entries = _looked_at(contents)
-    steps = [step for content in contents if (step := _mending(content, time.time()))]
+    steps = [step for content in contents if (step := _removal(content, time.time()))]
     if not entries and not steps:
         raise NotApplicableError(_NOTHING)
     part = _part(entries, sum(content.total for content in contents))
     if not steps:
         yield ok(f"none in {entry_count(len(entries))}{part}")
         return
+    # The name of an entry has no `tmp.`; that of an unfinished write, or of a bundle, always has.
     names = [leftover.name for step in steps for leftover in step.entries]
     empty = sum("tmp." not in name for name in names)
     what = [f"{empty} with empty files"] if empty else []
@@ -189,7 +189,8 @@ def filesystem(subject: DoctorContext) -> Iterator[Finding]:
 
 @check("caches.inductor", "TorchInductor's cache")
 def inductor(subject: DoctorContext) -> Iterator[Finding]:
-    """Check TorchInductor's own kernels, which clearing Triton's cache does not touch."""
+    """Check TorchInductor's cache, which clearing Triton's does not touch."""
+    # A link to nowhere exists, too: torch.compile would fail on it.
     folder = triton_cache.inductor_folder(subject.environ)
     if not os.path.lexists(folder):
         raise NotApplicableError("TorchInductor has no cache here")
@@ -238,10 +239,11 @@ def _part(entries: list[CacheEntry], total: int) -> str:
 
 def _whole_size(content: Content) -> int:
     """Return the size in bytes, extrapolated from the entries that were checked."""
+    # Names are hashes, so their order in the folder says nothing about the sizes of the entries.
     return round(content.bytes * content.total / len(content.entries)) if content.entries else 0
 
 
-def _mending(content: Content, now: float) -> RemoveEntries | None:
+def _removal(content: Content, now: float) -> RemoveEntries | None:
     """Return the step that removes a cache's leftovers, and nothing that is still of use."""
     abandoned = [leftover for entry in content.entries for leftover in _leftovers(entry, now)]
     if not abandoned and not content.trash:

@@ -30,7 +30,9 @@ from tritonsmith.facts.tools import Tool
 from tritonsmith.facts.triton_cache import Content
 
 Status = Literal["ok", "note", "warning", "error", "crashed", "not applicable"]
+# It changes when a key of the JSON changes its meaning or goes, and not when one is added (docs/doctor.md).
 FINDINGS_SCHEMA = 2
+# From the least severe: `worst`, and the reader of saved reports, compare positions.
 GRAVITY: tuple[Status, ...] = ("not applicable", "ok", "note", "warning", "error", "crashed")
 
 
@@ -120,6 +122,7 @@ def worst(findings: tuple[Finding, ...]) -> Status:
 
 
 def _table(finding: Finding) -> dict[str, Any]:
+    # `fix` is a plan's steps, which are no data; its presence is the key `fixable`.
     fields = {name: value for name, value in asdict(finding).items() if name not in ("fix", "check")}
     head = {"id": finding.check, "group": finding.group}
     return {**head, **fields, "docs": finding.docs, "fixable": bool(finding.fix)}
@@ -186,6 +189,8 @@ class DoctorContext:
 
         It is a path in its file, the one around the current folder, the last one built, or the env's clone.
         """
+        # An error is kept, not raised: one broken file must not take the other checks along. Only
+        # `sources.checkout` reports it.
         root = self._checkout_root()
         try:
             return checkouts.read(root) if root else None
@@ -204,6 +209,7 @@ class DoctorContext:
         return self.checkout
 
     def _checkout_root(self) -> Path | None:
+        # A URL names no folder; what was cloned from it is the last candidate below.
         source = self.settings.triton.source
         if source and "://" not in source and not source.startswith("git@"):
             return Path(source).expanduser().absolute()
@@ -225,6 +231,7 @@ class DoctorContext:
         used = [
             (str(receipt.get("finished")), str(receipt[key])) for receipt, key in sources if receipt.get(key)
         ]
+        # The newest: the times are ISO 8601 in UTC, which compare as texts.
         return max(used, default=("", ""))[1]
 
     @cached_property

@@ -32,7 +32,9 @@ from tritonsmith.wheels import ptxas as registry
 
 _NO_NVIDIA = "no NVIDIA GPU"
 _NO_AMD = "no AMD GPU"
-_HIDDEN = {"": "empty", "-1": "-1", "NoDevFiles": "NoDevFiles"}  # values that hide all GPUs
+# CUDA ignores the list from its first invalid number on, so -1 hides every GPU. Slurm sets NoDevFiles in
+# jobs without GPUs.
+_HIDDEN = {"": "empty", "-1": "-1", "NoDevFiles": "NoDevFiles"}
 
 
 class _Ptxas(NamedTuple):
@@ -53,13 +55,14 @@ class _Ptxas(NamedTuple):
 
 @check("gpu.devices", "GPUs and their drivers")
 def devices(subject: DoctorContext) -> Iterator[Finding]:
-    """List GPUs; none is not a fault, as Triton compiles for any GPU without one."""
+    """List the GPUs and their drivers."""
     gpu_facts = subject.gpus
     for vendor, driver in (("NVIDIA", gpu_facts.nvidia), ("AMD", gpu_facts.amd)):
         vendor_gpus = gpu_facts.of(vendor.lower())
         if vendor_gpus and driver:
             yield ok(f"{', '.join(_counted(vendor_gpus))}; driver {_named(driver)}")
         elif driver and not driver.problem:
+            # Its device files exist, so its GPUs may be lost, or were not passed to this container.
             yield note(f"{vendor}'s driver {_named(driver)} is loaded but reports no GPU")
     if gpu_facts.nvidia and gpu_facts.nvidia.problem:
         yield _silent(gpu_facts.nvidia)
@@ -70,6 +73,7 @@ def devices(subject: DoctorContext) -> Iterator[Finding]:
             affects="programs started from this shell see no NVIDIA GPU",
             commands=(variables.unset_command("CUDA_VISIBLE_DEVICES"),),
         )
+    # Not a fault: Triton compiles for any target without a GPU.
     if not gpu_facts.all and not gpu_facts.nvidia and not gpu_facts.amd:
         yield note(
             "no GPU",
@@ -100,6 +104,7 @@ def _counted(gpu_list: tuple[Gpu, ...]) -> Iterator[str]:
 
 
 def _named(driver: Driver) -> str:
+    # Only AMD's own packages give the module a version; the one that comes with the kernel has none.
     version = driver.version or "of the kernel"
     return f"{version} (CUDA {driver.cuda})" if driver.cuda else version
 
@@ -112,6 +117,7 @@ def driver(subject: DoctorContext) -> Iterator[Finding]:
     if not nvidia_driver or not nvidia_driver.cuda or not subject.gpus.of("nvidia"):
         raise NotApplicableError(_NO_NVIDIA)
     for capability in _capabilities(subject):
+        # For each architecture: some releases run another ptxas for newer GPUs.
         ptxas = _ptxas(subject, capability)
         if not ptxas.release:
             yield skipped(_no_ptxas(ptxas))
@@ -129,8 +135,6 @@ def driver(subject: DoctorContext) -> Iterator[Finding]:
 
 
 def _too_new(seen: Driver, ptxas: _Ptxas) -> Finding:
-    # A driver loads machine code of its own CUDA major and older ones, so a ptxas beyond it compiles
-    # kernels that nobody can load.
     oldest: dict[str, int] = configs.load("gpus")["nvidia"]["driver"]
     major = ptxas.release.partition(".")[0]
     requirement = f" ({oldest[major]} or newer)" if major in oldest else ""
@@ -154,6 +158,7 @@ def arch(subject: DoctorContext) -> Iterator[Finding]:
 
 def _supported(subject: DoctorContext, capability: str) -> Finding:
     table, version = configs.load("gpus")["nvidia"], subject.triton_version
+    # The rows are sorted by release: the last that covers this one has its minimum.
     oldest = next(row["capability"] for row in reversed(table["oldest"]) if covers(version, row["since"]))
     target = f"sm_{capability.replace('.', '')}"
     if version_key(capability) < version_key(oldest):
@@ -171,6 +176,7 @@ def _supported(subject: DoctorContext, capability: str) -> Finding:
     if too_new:
         return too_new
     text = f"{target}, ptxas of CUDA {ptxas.release}"
+    # No verdict: a GPU that is newer than the table may well be supported.
     if row is None:
         return note(f"{text}; tritonsmith has no data on this GPU", str(ptxas.path))
     if version_key(row["first"]) <= version_key(ptxas.release) <= version_key(row.get("last", "99")):
@@ -186,7 +192,8 @@ def _supported(subject: DoctorContext, capability: str) -> Finding:
 
 
 def _other(ptxas: _Ptxas, cuda: str) -> str:
-    """Return the command that selects another ptxas; no package has one older than CUDA 12."""
+    """Return the command that selects a ptxas of another CUDA."""
+    # `up --ptxas` downloads NVIDIA's packages, which begin with CUDA 12; an older one must be installed.
     if version_key(cuda) < version_key(configs.load("toolchain")["ptxas"]["oldest"]):
         return f"export {ptxas.variable}=/usr/local/cuda-{cuda}/bin/ptxas"
     return command("up --ptxas", cuda)
@@ -219,6 +226,7 @@ def _ptxas(subject: DoctorContext, capability: str) -> _Ptxas:
     folders = _folders(subject, table["folders"])
     # The variable's name differs by architecture: from sm_100 on Triton runs a ptxas of its own.
     named = subject.environ.get(row["variable"], "")
+    # As Triton does: a variable that names no file is ignored, and the ptxas of the package runs.
     candidates = (*([Path(named)] if named else []), *(folder / row["name"] for folder in folders))
     path = next((path for path in candidates if path.is_file()), None)
     return _Ptxas(path, gpus.cuda_release(path) if path else "", row["variable"], folders)
@@ -240,7 +248,7 @@ def _no_ptxas(ptxas: _Ptxas) -> str:
 
 @check("gpu.libcuda", "whether Triton finds the driver's libcuda.so.1")
 def libcuda(subject: DoctorContext) -> Iterator[Finding]:
-    """Search libcuda as Triton does: by /sbin/ldconfig, and nothing else if that program is missing."""
+    """Search for libcuda as Triton does."""
     if not subject.gpus.of("nvidia"):
         raise NotApplicableError(_NO_NVIDIA)
     search = gpus.libcuda(subject.environ)
@@ -260,12 +268,14 @@ def libcuda(subject: DoctorContext) -> Iterator[Finding]:
 
 @check("gpu.amd", "AMD GPUs: supported by this Triton, and accessible to this user")
 def amd(subject: DoctorContext) -> Iterator[Finding]:
-    """Check AMD GPUs; the kernel driver assigns /dev/kfd to a group, `render` or `video`."""
+    """Check that this Triton supports the AMD GPUs, and that this user can open /dev/kfd."""
     amd_driver, amd_gpus = subject.gpus.amd, subject.gpus.of("amd")
     if not amd_driver or not amd_gpus:
         raise NotApplicableError(_NO_AMD)
     for name in sorted({gpu.arch for gpu in amd_gpus if gpu.arch}):
         yield _family(subject.triton_version, name)
+    # The device belongs to the group `render`, on older systems to `video`: ROCm's installation guide asks
+    # for both.
     if amd_driver.problem:
         yield error(
             amd_driver.problem,
@@ -285,6 +295,7 @@ def _family(version: str, name: str) -> Finding:
     for row in rows:
         if covers(version, row["since"], row.get("until", "")):
             return ok(f"{name} ({row['name']}), supported by {variables.triton_name(version)}")
+    # "since" only if support begins later: it may also have ended (gfx940 in 3.2), or never existed.
     later = rows and not covers(version, rows[0]["since"])
     since = f"; supported since {rows[0]['since']}" if later else ""
     return error(
@@ -302,14 +313,17 @@ _XIDS = "https://docs.nvidia.com/deploy/xid-errors/"
 
 @check("gpu.memory", "ECC errors and remapped rows of NVIDIA GPUs")
 def memory(subject: DoctorContext) -> Iterator[Finding]:
-    """Check memory errors; the texts tell whether a counter survives a restart or the driver's reload."""
+    """Check for memory errors and failed repairs."""
+    # `volatile` counters start again when the driver is loaded. `aggregate` ones cover the GPU's whole life,
+    # and a row that was repaired years ago is no fault today: hence a note.
     yield from _signs(subject, "gpu.memory", "no uncorrectable memory error, no failed repair")
 
 
 @check("gpu.reset", "whether NVIDIA GPUs need a reset")
 def reset(subject: DoctorContext) -> Iterator[Finding]:
-    """Find pending resets; such a GPU may still compute, with parts that are known to be bad."""
-    # nvidia-smi that hangs is itself a sign: it waits for a GPU that does not answer.
+    """Find pending resets: such a GPU may still compute, with parts that are known to be bad."""
+    # An nvidia-smi that hangs is itself a sign: it waits for a GPU that does not answer. One that is not
+    # installed ("no nvidia-smi on PATH") is not.
     if isinstance(subject.smi, str) and subject.gpus.of("nvidia") and not subject.smi.startswith("no "):
         yield warning(
             subject.smi,
@@ -318,6 +332,7 @@ def reset(subject: DoctorContext) -> Iterator[Finding]:
         )
         return
     for gpu in _gpus(subject):
+        # Such a GPU has one of these texts in place of values, in whichever element.
         lost = gpu.anywhere(configs.load("gpu-health")["unreadable"]["lost"])
         if lost:
             yield error(
@@ -336,7 +351,7 @@ def throttle(subject: DoctorContext) -> Iterator[Finding]:
 
 @check("gpu.xid", "errors (Xid) that NVIDIA's driver reported since the start of the machine")
 def xid(subject: DoctorContext) -> Iterator[Finding]:
-    """Report Xids; one of a program is usual after an illegal access, one of the GPU outlasts the program."""
+    """Report the Xids in the kernel's log."""
     if not subject.gpus.nvidia:
         raise NotApplicableError(_NO_NVIDIA_DRIVER)
     text = gpus.read_kernel_log()
@@ -345,14 +360,16 @@ def xid(subject: DoctorContext) -> Iterator[Finding]:
     table: dict[str, Any] = configs.load("gpu-health")["xid"]
     counts = Counter(gpus.xids(text.splitlines()))
     for (number, bus), count in counts.items():
+        # An illegal address in a kernel is enough for a program's Xid, and harms no other program. An unknown
+        # number is a note, too: it does not say whose fault it was.
         row = table.get(str(number), {"by": "", "says": "not in tritonsmith's table"})
         make = warning if row["by"] == "gpu" else note
         yield make(
             f"Xid {number} on {bus}{f', {count} times' if count > 1 else ''}: {row['says']}",
-            affects="the GPU, its link or its driver failed, as a rule; results since then are in doubt"
+            affects="usually the GPU, its link or its driver failed; results since then are in doubt"
             if row["by"] == "gpu"
-            else "the program that met it was stopped",
-            remedy=f"{_XIDS} says what to do; they stay in the log until the next start",
+            else "the program that hit it was stopped",
+            remedy=f"see {_XIDS}; Xids stay in the log until the next start",
         )
     if not counts:
         yield ok("no Xid in the kernel's log")
@@ -360,7 +377,7 @@ def xid(subject: DoctorContext) -> Iterator[Finding]:
 
 @check("gpu.uptime", "uptime of NVIDIA's driver and of the machine")
 def uptime(subject: DoctorContext) -> Iterator[Finding]:
-    """Report a driver change without a restart, after which programs still use the old driver's libraries."""
+    """Report a driver that was replaced while the machine was running."""
     driver, up = subject.gpus.nvidia, machine.uptime()
     if not driver or up is None:
         raise NotApplicableError(_NO_NVIDIA_DRIVER if not driver else "the uptime cannot be read")
@@ -371,6 +388,7 @@ def uptime(subject: DoctorContext) -> Iterator[Finding]:
         change = None  # `doctor` reports a damaged history
     if change is None:
         yield ok(f"{text}; the history of this environment records no driver change")
+    # Younger than the last start. What was started before the change has the old libraries mapped.
     elif change.seconds < up:
         yield note(
             f"{text}; the driver changed {short_age(change.seconds)} ago (history), without a restart since",
@@ -401,6 +419,7 @@ def _signs(subject: DoctorContext, name: str, fine: str) -> Iterator[Finding]:
         findings = [_finding(gpu, row, value) for row, value in values if _is_bad(value, row["bad"])]
         if findings:
             yield from findings
+        # Silence is no good news: a GPU without ECC answers N/A, which reads as empty, to every question.
         elif any(value for _, value in values):
             yield ok(f"{gpu.name}: {fine}")
         else:

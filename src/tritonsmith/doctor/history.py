@@ -112,6 +112,7 @@ def keep(
     Returns:
         The reason why nothing could be kept; empty if all is well.
     """
+    # A reason and no exception: a history that cannot be kept must not cost the user the findings.
     path = subject.env.history
     worst = check.worst(findings)
     entry = HistoryEntry(_now(), __version__, worst, deep, setup)
@@ -167,6 +168,7 @@ def at(entries: tuple[HistoryEntry, ...], moment: datetime) -> HistoryEntry:
 
 def driver_since(entries: tuple[HistoryEntry, ...], version: str) -> HistoryEntry | None:
     """Return the entry that saw the change to this driver; None if it never changed to it."""
+    # The newest change counts: a driver may be replaced, put back, and replaced again.
     change = None
     for earlier, later in pairwise(entries):
         if later.setup.get("driver") != earlier.setup.get("driver"):
@@ -217,6 +219,7 @@ def check_since(since: str) -> None:
     Raises:
         UsageError: the text is neither `last-good`, nor a date, nor a file.
     """
+    # Before the checks: a typo must not cost the seconds that they take.
     if since != LAST_GOOD and not _is_file(since) and _date(since) is None:
         raise UsageError(f"--since cannot be {since!r}: no such file, and not a date", hints=_FORMS)
 
@@ -257,7 +260,7 @@ def _of_good(subject: DoctorContext, entries: tuple[HistoryEntry, ...], now: Sna
 
 def _of_date(since: str, entries: tuple[HistoryEntry, ...], now: Snapshot) -> SetupComparison:
     moment = _date(since)
-    assert moment is not None  # noqa: S101 - see `check`
+    assert moment is not None  # noqa: S101 - `check_since` has refused everything else
     entry = at(entries, moment)
     remarks = _others(entries, entry, now)
     if entry.moment > moment:
@@ -267,6 +270,7 @@ def _of_date(since: str, entries: tuple[HistoryEntry, ...], now: Snapshot) -> Se
 
 def _others(entries: tuple[HistoryEntry, ...], used: HistoryEntry, now: Snapshot) -> tuple[str, ...]:
     """Return the other times to compare with, if nothing differs."""
+    # Identical setups look as if nothing ever changed; whoever asks wants to know when it did.
     others = [entry for entry in entries if entry.setup != now]
     if used.setup != now or not others:
         return ()
@@ -285,6 +289,8 @@ def _is_file(since: str) -> bool:
 
 
 def _date(since: str) -> datetime | None:
+    # A date without a zone is local time, as people mean it. OverflowError: 0001-01-01 parses, and its local
+    # time may lie before the first year.
     try:
         return datetime.fromisoformat(since).astimezone()
     except (ValueError, OverflowError):

@@ -26,7 +26,8 @@ _ELSEWHERE = {
     "workspace": ("export TRITONSMITH_HOME=/local/tritonsmith",),
     "compiler cache": ("export CCACHE_DIR=/local/ccache",),
 }
-_SKEW = 2.0  # seconds; coarser than the time stamps of any file system for builds
+# Seconds; coarser than the time stamps of any file system for builds, which round.
+_SKEW = 2.0
 
 
 @check("machine.memory", "memory for each compile and link job")
@@ -41,7 +42,7 @@ def memory(subject: DoctorContext) -> Iterator[Finding]:
     text = f"{host.memory_gib:.1f} GiB{limited}, {host.cores} cores: {fitting}"
     needed = max(jobs.compile * need["compile-job"], jobs.link * link)
     # setup.py's own default, whatever memory there is.
-    pips = 2 * host.cores
+    pip_jobs = 2 * host.cores
     if needed > host.memory_gib:
         yield warning(
             f"{text}, which need {needed:.0f} GiB",
@@ -49,10 +50,10 @@ def memory(subject: DoctorContext) -> Iterator[Finding]:
             remedy="fewer jobs (jobs and link-jobs under [toolchain]), more swap, or another machine",
             commands=("invoke build-triton --jobs 1",),
         )
-    elif pips * need["compile-job"] > host.memory_gib and not subject.environ.get("MAX_JOBS"):
+    elif pip_jobs * need["compile-job"] > host.memory_gib and not subject.environ.get("MAX_JOBS"):
         yield note(
             text,
-            affects=f"a plain `pip install` of Triton starts {pips} jobs (2 per core), regardless of memory",
+            affects=f"a plain `pip install` of Triton starts {pip_jobs} jobs, regardless of memory",
             remedy="limit the jobs; `invoke install-triton` does so itself",
             commands=(f"export MAX_JOBS={jobs.compile}",),
         )
@@ -78,6 +79,7 @@ def disk(subject: DoctorContext) -> Iterator[Finding]:
     settings = subject.settings
     build_type = settings.llvm.build_type
     least = need["wheel-env"] if settings.triton.wheel else need["triton-build"]
+    # Only Triton's own need is an error: an LLVM from source can be replaced by a prebuilt one.
     if free < least:
         yield error(
             text,
@@ -129,10 +131,10 @@ def libstdcxx(subject: DoctorContext) -> Iterator[Finding]:
 
 @check("machine.clock", "files with time stamps in the future")
 def clock(subject: DoctorContext) -> Iterator[Finding]:
-    """Find files from the future."""
+    """Find files with time stamps in the future."""
     # Ninja compares time stamps: with a skewed clock it rebuilds everything, or nothing.
     now = time.time()
-    checked = [path for path in _telling(subject) if path.is_file()]
+    checked = [path for path in _often_written(subject) if path.is_file()]
     ahead = {path: path.stat().st_mtime - now for path in checked}
     late = {path: seconds for path, seconds in ahead.items() if seconds > _SKEW}
     if not checked:
@@ -150,8 +152,9 @@ def clock(subject: DoctorContext) -> Iterator[Finding]:
         yield ok(f"no file is from the future ({len(checked)} checked)")
 
 
-def _telling(subject: DoctorContext) -> Iterator[Path]:
+def _often_written(subject: DoctorContext) -> Iterator[Path]:
     """Yield files that every configure, build and git command writes."""
+    # A clock that was set back shows in them first, and a walk over all sources would take seconds.
     folders = [subject.env.build, subject.env.path / "receipts"]
     names = (
         "build.ninja",
@@ -165,6 +168,7 @@ def _telling(subject: DoctorContext) -> Iterator[Path]:
     if subject.checkout:
         root = subject.checkout.root
         yield from (
+            # The index of a worktree is not below `.git`, which is a file there.
             (git.git_folder(root) or root / ".git") / "index",
             root / "CMakeLists.txt",
             root / "python" / "triton" / "_C" / "libtriton.so",
@@ -173,7 +177,7 @@ def _telling(subject: DoctorContext) -> Iterator[Path]:
 
 @check("machine.filesystem", "network file systems under builds and compiler caches")
 def filesystem(subject: DoctorContext) -> Iterator[Finding]:
-    """Find builds and caches on another machine's disk."""
+    """Find builds and caches on network file systems."""
     places = {
         "workspace": subject.space.root,
         "checkout": subject.checkout.root if subject.checkout else None,

@@ -24,7 +24,7 @@ _MIB = float(1 << 20)
 @check("python.version", "Python's version against this Triton's range, and its headers")
 def version(subject: DoctorContext) -> Iterator[Finding]:
     """Check Python against Triton's supported range, and its headers."""
-    # Each release line of Triton supports a range of Pythons; building needs Python.h.
+    # Every other check of the group does not apply then (`need_packages`), so this one must be an error.
     if subject.packages is None and subject.interpreter:
         yield error("this Python does not run", str(subject.interpreter), affects="nothing runs in it")
         return
@@ -47,6 +47,7 @@ def _in_range(python: PythonEnv, subject: DoctorContext) -> Finding:
     triton = tree.version if tree else subject.installed_triton
     try:
         oldest, newest = tree.python if tree else checkout.triton_release(triton).python
+    # No Triton, or one that is older than the table.
     except UsageError:
         return ok(f"Python {python.version}; no Triton to compare with", python.executable)
     text = f"Python {python.version}; Triton {triton} supports {oldest} to {newest}"
@@ -65,13 +66,11 @@ def _in_range(python: PythonEnv, subject: DoctorContext) -> Finding:
 
 @check("python.owners", "installed distributions that own triton/")
 def owners(subject: DoctorContext) -> Iterator[Finding]:
-    """Find the owners of triton/.
-
-    Several overwrite each other's files, and uninstalling one breaks the others.
-    """
+    """Find the owners of triton/: several overwrite each other's files."""
     python = subject.need_packages()
     owned = package_owners.owners(python.distributions)
     # Per site folder: two owners in different folders hide each other, two in one mix their files.
+    # `distributions` are in the order of the path, so those of one folder are together, as `groupby` needs.
     for site, group in groupby(owned, key=lambda distribution: distribution.site):
         yield from _shared(tuple(group), site, subject)
     sites = dict.fromkeys(distribution.site for distribution in owned)
@@ -103,6 +102,7 @@ def _shared(owned: tuple[Distribution, ...], site: Path, subject: DoctorContext)
 
 
 def _orphaned(site: Path, python: PythonEnv, subject: DoctorContext) -> Iterator[Finding]:
+    # The folder into which a purge moves the files; it goes when the purge ends.
     if os.path.lexists(site / uninstall.NAME):
         yield error(
             "a purge was interrupted",
@@ -132,12 +132,12 @@ def editable(subject: DoctorContext) -> Iterator[Finding]:
         distribution for distribution in package_owners.owners(python.distributions) if distribution.editable
     ]
     for distribution in installs:
-        yield _leads(distribution, subject)
+        yield _points_to(distribution, subject)
     if not installs:
         yield skipped("no editable install of Triton")
 
 
-def _leads(distribution: Distribution, subject: DoctorContext) -> Finding:
+def _points_to(distribution: Distribution, subject: DoctorContext) -> Finding:
     assert distribution.editable is not None  # noqa: S101 - for the type checker
     project, package, hooks = (
         distribution.editable.project,
@@ -158,6 +158,7 @@ def _leads(distribution: Distribution, subject: DoctorContext) -> Finding:
             commands=(*installing(subject), *_purge(subject)),
         )
     tree = sources(subject)
+    # Both with links followed: otherwise a checkout that is reached by two paths counts as two.
     if tree and not target.resolve().is_relative_to(tree.root.resolve()):
         return warning(
             f"{distribution.title} points to {target}; you work in {tree.root}",
@@ -175,8 +176,9 @@ def spec(subject: DoctorContext) -> Iterator[Finding]:
     python = subject.need_packages()
     finders = installed_tritons.import_finders(python.sites, python.distributions)
     plain = installed_tritons.resolve_import(python.path, finders)
-    yield _found(plain, subject)
+    yield _resolved(plain, subject)
     named = subject.environ.get("PYTHONPATH", "").split(os.pathsep)
+    # `python.path` was read with -I, so PYTHONPATH is not in it; Python puts that before all site folders.
     variable = tuple(subject.cwd / folder for folder in named if folder)
     with_variable = installed_tritons.resolve_import((*variable, *python.path), finders)
     if with_variable and with_variable != plain:
@@ -192,10 +194,11 @@ def spec(subject: DoctorContext) -> Iterator[Finding]:
         )
 
 
-def _found(resolved: ResolvedImport | None, subject: DoctorContext) -> Finding:
+def _resolved(resolved: ResolvedImport | None, subject: DoctorContext) -> Finding:
     tree = sources(subject)
     if resolved is None:
         return skipped("import triton finds nothing")
+    # Such a folder wins over an editable install: the finders of those come last on `sys.meta_path`.
     if resolved.namespace:
         return error(
             f"import triton finds a folder without __init__.py: {resolved.folder}",

@@ -1,4 +1,4 @@
-"""Group `python`, second half: the installed Triton against torch, its LLVM and bindings; a test run."""
+"""Group `python`, second half: Triton against torch, its LLVM and its bindings; imports and a compile."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 _BINDINGS = ("pybind11", "nanobind")
 _PTXAS = ("backends/nvidia/bin/ptxas*", "*/cuda/bin/ptxas")  # in the package; the second is from 2.x
-_PATIENCE = 120.0  # seconds; a cold import of torch reads gigabytes
+_TIMEOUT = 120.0  # seconds; a cold import of torch reads gigabytes
 _ARCHITECTURES = {"arm64": "aarch64"}  # macOS's name to that in ELF files
 # Prints the last line of the traceback, because standard error is not kept.
 _IMPORT = """
@@ -168,7 +168,7 @@ def _unmet(owner: Distribution, line: str, installed: Distribution) -> Finding:
 
 @check("python.llvm-revision", "the LLVM in the installed libtriton.so")
 def llvm_revision(subject: DoctorContext) -> Iterator[Finding]:
-    """Read from the library itself which LLVM it was really built from, whatever its version suggests."""
+    """Read from the library itself which LLVM it was built from."""
     python = subject.need_packages()
     package = package_of(python)
     libraries = libtriton.find(package) if package else ()
@@ -268,7 +268,7 @@ def _imported(name: str, python: PythonEnv) -> Finding:
     began = time.monotonic()
     argv = (str(python.executable.absolute()), "-B", "-c", _IMPORT.format(name=name))
     # In /, where nothing shadows the package: `python -c` searches the current folder first.
-    output = capture(argv, cwd=Path("/"), timeout=_PATIENCE)
+    output = capture(argv, cwd=Path("/"), timeout=_TIMEOUT)
     took = time.monotonic() - began
     verdict, _, rest = (output or "").rpartition("\n")[2].partition(" ")
     if verdict == "version":
@@ -276,7 +276,7 @@ def _imported(name: str, python: PythonEnv) -> Finding:
     if output is None:
         # `capture` returns None for a process that a signal ended and for one that hung: only
         # the time tells them apart.
-        rest = f"no answer in {_PATIENCE:.0f} s" if took >= _PATIENCE else "the process crashed"
+        rest = f"no answer in {_TIMEOUT:.0f} s" if took >= _TIMEOUT else "the process crashed"
     return error(
         f"import {name}: {rest}",
         str(python.executable),
@@ -288,7 +288,7 @@ def _imported(name: str, python: PythonEnv) -> Finding:
 
 @check("python.ptxas", "the installed ptxas runs", deep=True)
 def ptxas(subject: DoctorContext) -> Iterator[Finding]:
-    """Run ptxas, as every compile for NVIDIA does; old wheels contain one for another architecture."""
+    """Run ptxas, as every compile for NVIDIA does."""
     python = subject.need_packages()
     package = package_of(python)
     programs = list(installed_ptxas(package)) if package else []
@@ -306,13 +306,14 @@ def _assembler(path: Path, subject: DoctorContext) -> Finding:
     if not path.is_file():
         return error("TRITON_PTXAS_PATH does not name a file", str(path), affects=affects)
     # Read from the file before it is run: the shell's "Exec format error" would say nothing of the cause.
+    # Wheels have brought the ptxas of another architecture to arm64.
     machine = elf.machine_of(path)
     if machine and machine != host:
         text = f"{path.name} is for {machine}, this machine is {host} (triton#2921, triton#3134)"
         return error(text, str(path), affects=affects)
     if not os.access(path, os.X_OK):
-        mend = (shlex.join(("chmod", "+x", str(path))),)
-        return error(f"{path.name} is not executable", str(path), affects=affects, commands=mend)
+        commands = (shlex.join(("chmod", "+x", str(path))),)
+        return error(f"{path.name} is not executable", str(path), affects=affects, commands=commands)
     version = tools.version_of(path)
     if not version:
         return error(f"{path.name} --version fails", str(path), affects=affects)
@@ -359,7 +360,7 @@ def triton_kernels(subject: DoctorContext) -> Iterator[Finding]:
         raise NotApplicableError(f"no {_NAME} installed")
     triton = package_of(python)
     if triton is None or not libtriton.find(triton):
-        raise NotApplicableError(f"{_NAME} is installed, and no whole Triton")
+        raise NotApplicableError(f"{_NAME} is installed, but no complete Triton")
     for folder in folders:
         yield _fits(folder, triton, python, subject)
 

@@ -16,7 +16,6 @@ from rich.text import Text
 
 from tritonsmith import __version__
 from tritonsmith.core import command_line, redact
-from tritonsmith.core import redact as ui_redact
 from tritonsmith.core.process import capture
 from tritonsmith.core.ui import console, tables
 from tritonsmith.core.ui.tables import Grid
@@ -33,7 +32,8 @@ _MARKS: dict[Status, str] = {
     "error": "✗",
     "crashed": "✗",
 }
-_INDENT = 22  # indentation of all lines of a finding but the first
+# All lines of a finding but the first begin where its text does: after the mark, and the name in 18 columns.
+_INDENT = 22
 _NOUNS = ("note", "warning", "error")
 
 
@@ -110,6 +110,8 @@ class _Hanging:
 
     def __rich_console__(self, _: Console, options: ConsoleOptions) -> Iterator[Text]:
         width = tables.width_of(options)
+        # Not by rich, which also breaks a word that is wider than the screen: a broken path can be neither
+        # copied nor clicked.
         lines = [part for line in self.text.split("\n") for part in tables.wrapped(line, width, self.indent)]
         if width is None or lines[-1].cell_len + self.tail.cell_len <= width:
             lines[-1] += self.tail
@@ -209,7 +211,7 @@ def _rows(subject: DoctorContext, hide: Redactor, *, deep: bool) -> Iterator[tup
     yield from _triton(subject)
     yield from _torch(subject, deep=deep)
     shown = [
-        f"`{name}={hide.path(ui_redact.variable(name, value))}`"
+        f"`{name}={hide.path(redact.variable(name, value))}`"
         for name, value in sorted(subject.environ.items())
         if _VARIABLES.match(name)
     ]
@@ -261,8 +263,11 @@ def _torch(subject: DoctorContext, *, deep: bool) -> Iterator[tuple[str, str]]:
     built = {"cuda": torch.cuda, "hip": torch.hip, "xpu": torch.xpu}
     yield "PyTorch built for", ", ".join(f"{name} {version or 'none'}" for name, version in built.items())
     if not deep:
+        # Importing torch takes seconds, and may crash: a report must also come from a broken environment.
         yield "PyTorch says", "not queried (`--deep` imports it)"
         return
+    # -I: a `torch.py` in the current folder, or in PYTHONPATH, must not answer. The last line is ours:
+    # torch and what it imports may print before it.
     answer = capture((str(python.executable), "-I", "-c", _ASK), timeout=120)
     answers = json.loads(answer.splitlines()[-1]) if answer else {}
     text = ", ".join(f"{name}: {value}" for name, value in answers.items())
@@ -270,6 +275,7 @@ def _torch(subject: DoctorContext, *, deep: bool) -> Iterator[tuple[str, str]]:
 
 
 def _cell(text: str) -> str:
+    # A `|` would end the cell even inside backticks, and a line break the table.
     return text.replace("|", "\\|").replace("\n", " ")
 
 

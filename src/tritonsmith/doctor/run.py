@@ -39,9 +39,11 @@ UNREADABLE = "env.file"  # stands for a check: the env file could not be read, s
 
 def checks_of(*modules: ModuleType) -> tuple[Check, ...]:
     """Return the checks that modules define, in the order of their definition."""
+    # Whatever is in a module's namespace counts: a module that imports a check of another one lists it twice.
     return tuple(value for module in modules for value in vars(module).values() if isinstance(value, Check))
 
 
+# The order on the screen, in `--list` and in docs/doctor.md, which a test compares.
 ALL = (
     *checks_of(machine),
     *tools.PROGRAMS,
@@ -64,6 +66,7 @@ def explanation(name: str) -> str:
     Raises:
         UsageError: there is no such check.
     """
+    # The page is the only source, in a checkout and in the wheel: no second text that could contradict it.
     text = configs.page("doctor")
     if name == UNREADABLE:
         anchor = f'<a id="{name.replace(".", "")}"></a>'
@@ -88,6 +91,7 @@ def chosen_checks(only: Iterable[str] = (), *, deep: bool = False) -> tuple[Chec
     for name in names:
         if name not in known:
             raise UsageError(f"no such check: {name!r}", hints=did_you_mean(name, known))
+    # A deep check that is named by its id runs without --deep: nobody names one in order to skip it.
     if not names:
         return tuple(check for check in ALL if deep or not check.deep)
     return tuple(
@@ -171,6 +175,7 @@ def examined(
     if since:
         history.check_since(since)
     findings = run_checks(subject, chosen)
+    # After the checks: the setup reuses the facts that they have read.
     if not whole and not since:
         return Examination(subject.settings.name, findings)
     setup = snapshot.read(subject)
@@ -189,9 +194,9 @@ def examine(chosen: Settings) -> tuple[Finding, ...]:
     return examined(DoctorContext(chosen, workspace.default()), chosen_checks()).findings
 
 
-def mending(findings: tuple[Finding, ...]) -> Plan:
+def fix_plan(findings: tuple[Finding, ...]) -> Plan:
     """Return a plan with the fixes of all findings that can be fixed safely; empty if there are none."""
-    # Several findings may have the same step.
+    # Several findings may have the same step, as all that are due to one stale CMake cache.
     steps = dict.fromkeys(step for result in findings if result.wrong for step in result.fix)
     notes = tuple(f"{result.check}: {result.seen}" for result in findings if result.wrong and result.fix)
     return Plan("apply fixes that can be undone", tuple(steps), notes)

@@ -58,6 +58,7 @@ def read(path: Path) -> SavedReport:
         UsageError: there is no such file.
         SmithError: the file is not a report, or one without a setup.
     """
+    # Reports are passed around, so this file is hostile until read: its size and every type are checked.
     try:
         document = untrusted.read_json(path, _LIMIT)
     except FileNotFoundError:
@@ -119,7 +120,7 @@ def _remarks(path: Path, document: Mapping[str, Any]) -> tuple[str, ...]:
     if schema != FINDINGS_SCHEMA:
         remarks.append(
             f"{path.name} has schema {schema!r}, tritonsmith {__version__} writes {FINDINGS_SCHEMA}: "
-            "its setup is compared, what its findings mean may differ"
+            "its setup is compared, but its findings may mean something else"
         )
     if others:
         remarks.append(f"{path.name} has unknown keys, which are not compared: {', '.join(others)} (by {by})")
@@ -136,6 +137,7 @@ def _how() -> str:
 
 # `up --like REPORT`: recreate the environment of a report, as far as wheels and this machine allow.
 
+# The fact `triton`: `3.5.1`, `3.6.0+git1234abcd`, `pytorch-triton-rocm 3.2.0`, or several of them.
 _RELEASE = re.compile(r"(?:(?P<owner>\S+) )?(?P<release>\d+\.\d+\.\d+)(?P<rest>[^\s,]*)")
 _TORCH = re.compile(r"(\d+\.\d+\.\d+)(\+\S+)?")
 _SHELL_NAME = re.compile(r"[^\w.-]+")
@@ -157,9 +159,11 @@ class LikeReport:
 
     def env_file(self, report: SavedReport) -> str:
         """Return the text of the env file."""
+        # As JSON, which escapes line breaks: a file's name may have one, which would end the comment.
         lines = [f"# like {json.dumps(report.title)} (tritonsmith {__version__})"]
         for section in ("triton", "python"):
             lines.append(f"[{section}]")
+            # Plain quotes will do: `resolve` takes every value from a pattern that matches none.
             lines += [
                 f'{key.partition(".")[2]} = "{value}"'
                 for key, value in self.values.items()
@@ -183,6 +187,7 @@ def resolve(report: SavedReport, here: DoctorContext) -> LikeReport:
             why=f"its setup has triton: {setup.get('triton', '')!r}",
         )
     values["triton.wheel"] = release["release"]
+    # A build of a checkout is on no index, and another owner is another build: the release comes nearest.
     if release["owner"] or release["rest"] or release.end() != len(setup["triton"]):
         differs.append(f"Triton: {setup['triton']} there; the released wheel {release['release']} here")
     python, remark = _python(setup.get("python", ""))
@@ -199,6 +204,7 @@ def _python(version: str) -> tuple[str, tuple[str, ...]]:
     minor = ".".join(version.split(".")[:2])
     path = python_env.find_interpreter(minor) if re.fullmatch(r"\d+\.\d+", minor) else None
     interpreter = python_env.interpreter(path) if path else None
+    # Without that Python, the default one: the Triton still is the report's, and the difference is listed.
     if interpreter is None:
         own = python_env.find_interpreter("")
         interpreter = python_env.interpreter(own) if own else None
@@ -213,7 +219,7 @@ def _torch(version: str, *, exact: bool) -> Iterator[str]:
     if version and not exact:
         yield f"PyTorch: {version} there, none here: not a release"
     elif version and not version.endswith("+cpu"):
-        yield f"PyTorch: {version} there, the same release for the CPU here: env-triton has the others"
+        yield f"PyTorch: {version} there, that release for the CPU here; env-triton installs the other builds"
 
 
 def _machine(report: SavedReport, here: DoctorContext) -> Iterator[str]:
@@ -223,5 +229,5 @@ def _machine(report: SavedReport, here: DoctorContext) -> Iterator[str]:
         if facts.get(change.what, {}).get("part") == "machine":
             yield f"{change.title}: {change.then or 'none'} there, {change.now or 'none'} here"
         elif change.what.startswith(VARIABLE):
-            then, now_ = (value or "not set" for value in (change.then, change.now))
-            yield f"{change.what.removeprefix(VARIABLE)}: {then} there, {now_} here"
+            there, current = (value or "not set" for value in (change.then, change.now))
+            yield f"{change.what.removeprefix(VARIABLE)}: {there} there, {current} here"

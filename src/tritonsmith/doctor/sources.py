@@ -78,6 +78,8 @@ def pins(subject: DoctorContext) -> Iterator[Finding]:
 def _core(pin: LlvmPin, subject: DoctorContext) -> Finding:
     name = subject.named if not subject.settings.triton.wheel else ""  # a wheel has no build to set up
     table = configs.load("triton-eras")["llvm-source"]
+    # Release branches since 3.5 may pin a commit of Triton's fork of LLVM. A clone of LLVM lacks it, so
+    # without this remark the pin looks wrong.
     forked = any(llvm_tree.same_commit(pin.commit, commit) for commit in table["fork-pins"])
     text = f"{pin.file} pins {pin.commit[:12]}" + (
         f", a commit of {table['repositories'][-1]}" if forked else ""
@@ -105,7 +107,7 @@ def _other(pin: LlvmPin) -> Finding:
 
 @check("sources.branches", "branches named like commits")
 def branches(subject: DoctorContext) -> Iterator[Finding]:
-    """Find branches named like commits: `git checkout -b HASH` creates one at HEAD (triton#5521)."""
+    """Find branches named like commits, which `git checkout -b HASH` creates at HEAD."""
     looked = [root for root in _repositories(subject) if git.common_folder(root)]
     if not looked:
         raise NotApplicableError("no git repository of Triton or LLVM found")
@@ -132,10 +134,12 @@ def _misleads(root: Path, name: str, commit: str) -> bool:
     if not re.fullmatch(r"[0-9a-f]{7,40}", name) or commit.startswith(name):
         return False
     # A full hash, or fewer digits that name an object of git: git prefers the branch, and warns at most.
+    # Fewer digits alone prove nothing: 20251101 may be a date.
     return len(name) == _WHOLE or git.has_object(root, name)
 
 
 def _repositories(subject: DoctorContext) -> Iterator[Path]:
+    # LLVM's sources, too: the pin is a hash, which people check out there by hand (triton#5521).
     if subject.checkout:
         yield subject.checkout.root
     named = subject.settings.llvm.source
@@ -164,6 +168,8 @@ def llvm(subject: DoctorContext) -> Iterator[Finding]:
             )
         if missing:
             return
+    # Upstream's prebuilt LLVM has them, and those of distributions usually do not: -debug-only is not even
+    # an option there.
     if tree.assertions:
         yield ok(_describe(tree), tree.prefix)
     else:
@@ -180,6 +186,7 @@ def _no_llvm(subject: DoctorContext) -> Finding:
     named = subject.llvm_prefix
     if named is None:
         return skipped("no LLVM is set up")
+    # builds.llvm reports that as an error; a second one would send the reader to look for two causes.
     if str(named) == (subject.receipt("setup-mlir") or {}).get("prefix"):
         return skipped("the LLVM that was set up no longer exists (see builds.llvm)")
     return error(

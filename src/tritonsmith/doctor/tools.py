@@ -51,12 +51,13 @@ def _judge(row: dict[str, Any], tool: Tool | None, subject: DoctorContext) -> Fi
         "remedy": row["remedy"],
         "commands": tuple(row["commands"]),
     }
+    # An environment of a released wheel compiles nothing, so a missing compiler is no fault there.
     if tool is None:
         return Finding("error" if building and row["needed"] else "note", f"no {row['name']}", **advice)
     text = f"{row['name']} {tool.version or 'of unknown version'}"
     if not _fits(tool.version, row["range"]):
         return warning(f"{text}; required: {row['range']}", str(tool.path), **advice)
-    requirement = _asked(row["name"], subject)
+    requirement = _required_by_checkout(row["name"], subject)
     if not _fits(tool.version, requirement):
         return note(
             f"{text}; this checkout's pyproject.toml requires {requirement}",
@@ -70,22 +71,22 @@ def _fits(version: str, specifier: str) -> bool:
     return not version or SpecifierSet(specifier).contains(version, prereleases=True)
 
 
-def _asked(name: str, subject: DoctorContext) -> str:
+def _required_by_checkout(name: str, subject: DoctorContext) -> str:
     """Return the requirement of the checkout's own pyproject.toml; empty if there is none."""
     requirements = map(Requirement, subject.checkout.requires if subject.checkout else ())
-    return next((str(asks.specifier) for asks in requirements if asks.name == name), "")
+    return next((str(line.specifier) for line in requirements if line.name == name), "")
 
 
 @check("tools.cmake-on-path", "the CMake on PATH, which a plain pip build runs")
 def cmake_on_path(subject: DoctorContext) -> Iterator[Finding]:
-    """Check the `cmake` on PATH, which upstream's setup.py runs; tritonsmith runs its own."""
+    """Check the `cmake` on PATH."""
     # tritonsmith calls its own CMake, from the pinned build requirements; setup.py
     # takes what PATH has first.
     program = tools.find("cmake")
     if program is None:
         raise NotApplicableError("no cmake on PATH; tritonsmith brings its own")
     known = next(row["range"] for row in configs.load("tools")["tool"] if row["name"] == "cmake")
-    required = _asked("cmake", subject) or known
+    required = _required_by_checkout("cmake", subject) or known
     if not _fits(program.version, required):
         yield note(
             f"cmake {program.version}; this Triton requires {required}",
@@ -243,6 +244,7 @@ def libstdcxx(subject: DoctorContext) -> Iterator[Finding]:
         yield ok(f"GLIBCXX_{system}, and no older one hides it")
 
 
+# A tuple, so that `checks_of`, which collects a module's checks, does not list them a second time.
 PROGRAMS = tuple(map(_program, configs.load("tools")["tool"]))
 
 
@@ -250,7 +252,7 @@ PROGRAMS = tuple(map(_program, configs.load("tools")["tool"]))
 
 _GUIDE = "docs/scale-out.md has the whole setup"
 _SOCKETS = ("/var/run/icecc/iceccd.socket", "/var/run/iceccd.socket", "~/.iceccd.socket")  # icecc 1.4
-_PATIENCE = 0.5  # seconds
+_TIMEOUT = 0.5  # seconds
 
 
 def _compiles(subject: DoctorContext) -> bool:
@@ -268,7 +270,7 @@ def remote(subject: DoctorContext) -> Iterator[Finding]:
     except ConfigError as failure:
         yield of_error(failure)
         return
-    answer = ccache.ask_storage(cache.remote, write=cache.remote_write, timeout=_PATIENCE)
+    answer = ccache.ask_storage(cache.remote, write=cache.remote_write, timeout=_TIMEOUT)
     # ccache gives up on a storage that takes longer to connect, and compiles.
     limit = configs.load("resources")["ccache"]["remote-connect"]
     if answer.trouble:
@@ -391,13 +393,13 @@ def icecc(subject: DoctorContext) -> Iterator[Finding]:
     named = subject.environ.get("ICECC_TEST_SOCKET")
     # The file of a socket outlives a killed daemon: only a connection shows that one listens.
     sockets = [Path(name).expanduser() for name in ((named,) if named else _SOCKETS)]
-    if any(ccache.listens(path, timeout=_PATIENCE) for path in sockets if path.exists()):
+    if any(ccache.listens(path, timeout=_TIMEOUT) for path in sockets if path.exists()):
         yield ok(f"icecc {program.version}, and its daemon answers".replace("  ", " "), program.path)
     else:
         yield warning(
             "no iceccd answers on this machine",
             str(program.path),
-            affects="all compiles run here, each after looking for the daemon in vain",
+            affects="every compile runs here, after a futile search for the daemon",
             remedy=f"start the daemon with the scheduler's address; {_GUIDE}",
             commands=("systemctl start iceccd",),
         )

@@ -32,6 +32,7 @@ def given_variables(subject: DoctorContext) -> list[tuple[TritonVariable, str]]:
     """Return the variables that are set and that this version reads, in the table's order, with values."""
     rows = variables.table().values()
     version = subject.triton_version
+    # Empty counts as unset here; `variables.empty` has the cases where Triton disagrees.
     return [
         (row, subject.environ[row.name])
         for row in rows
@@ -61,6 +62,7 @@ def run_time_folder(subject: DoctorContext, name: str, default: str) -> Path:
     if subject.environ.get(name) and rows[name].exists(version):
         return Path(subject.environ[name])
     home = subject.environ.get("HOME", "")
+    # TRITON_HOME replaces the home folder, not `~/.triton`: Triton appends that to either.
     if rows["TRITON_HOME"].exists(version):
         home = subject.environ.get("TRITON_HOME", home)
     return Path(home) / ".triton" / default
@@ -68,6 +70,7 @@ def run_time_folder(subject: DoctorContext, name: str, default: str) -> Path:
 
 def has_entries(path: Path) -> bool:
     """Report whether the folder exists and is not empty."""
+    # The first entry will do: a cache may have 100,000, on a network file system.
     try:
         with os.scandir(path) as entries:
             return next(entries, None) is not None
@@ -105,8 +108,7 @@ def unset_command(name: str) -> str:
     return f"unset {shlex.quote(name)}"
 
 
-# Group `variables`: environment variables of Triton's build and of Triton at run time.
-
+# As CMake's `if(<constant>)`, but for numbers other than 1, which are true there and hardly ever set.
 _TRUE_FOR_CMAKE = {"1", "ON", "YES", "TRUE", "Y"}
 
 
@@ -123,7 +125,7 @@ def known(subject: DoctorContext) -> Iterator[Finding]:
     if read := [assignment(subject, name) for name, problem in problems.items() if not problem]:
         yield ok(f"{triton_name(subject.triton_version)} reads {', '.join(read)}")
     if foreign:
-        yield ok(f"of other software: {', '.join(foreign)}")
+        yield ok(f"used by other software: {', '.join(foreign)}")
     if not names:
         yield ok("no variable that Triton reads is set")
 
@@ -172,6 +174,7 @@ def _unknown(subject: DoctorContext, name: str) -> Finding:
         return warning(
             f"{shown}: no Triton reads it; did you mean {meant}?",
             affects="it has no effect",
+            # The shell copies the value: `shown` may have hidden a secret in it, or cut it.
             commands=(f'export {meant}="${name}"; unset {name}',),
         )
     return note(f"{shown}: no known Triton reads it", remedy="check the spelling, or ignore this")
@@ -205,6 +208,7 @@ def values(subject: DoctorContext) -> Iterator[Finding]:
 def _misread(subject: DoctorContext) -> Iterator[Finding]:
     version = subject.triton_version
     for row, value in given_variables(subject):
+        # Not of build types: other programs read DEBUG, too, and `variables.debug` judges its value.
         if row.kind == "flag" and row.effect != "build-type" and not variables.is_plain(row, value, version):
             taken = ", ".join(variables.true_values(row, version))
             yield warning(
@@ -247,6 +251,7 @@ def _path_problem(row: TritonVariable, text: str) -> str:
     # CMake resolves it against its build folder, so it names something else than in the shell.
     if row.effect == "dependency" and not path.is_absolute():
         return "the path is relative, and CMake resolves it against its build folder (triton#4463)"
+    # Folders that Triton creates itself are of the kind `makes-folder`, and need not exist.
     if row.kind in ("folder", "folders") and not path.is_dir():
         return "not a folder" if path.exists() else "no such folder"
     if row.kind in ("file", "files", "program") and not path.is_file():
@@ -264,7 +269,7 @@ def contradictory(subject: DoctorContext) -> Iterator[Finding]:
 
 @check("variables.cached-away", "dumps that do not appear for cached kernels")
 def cached_away(subject: DoctorContext) -> Iterator[Finding]:
-    """Find dumps that do not appear."""
+    """Find dumps that do not appear because the kernels come from the cache."""
     # Dumps come from compiling; the second run loads the kernel from the cache and prints nothing.
     dumps = dumping_variables(subject)
     if not dumps:
@@ -280,6 +285,8 @@ def cached_away(subject: DoctorContext) -> Iterator[Finding]:
     always = variables.table()["TRITON_ALWAYS_COMPILE"].exists(subject.triton_version)
     never = [row.name for row in dumps if row.cache != "invalidates"]
     twice = [row.name for row in dumps if row.cache == "invalidates"]
+    # What is not in the cache's key leaves an old entry valid. What is in it makes the first run compile, and
+    # store under a key that the second run hits.
     affects = [f"{', '.join(never)}: no output for a kernel that is in the cache"] if never else []
     affects += [f"{', '.join(twice)}: output on the first run, none on the second"] if twice else []
     yield warning(
@@ -295,7 +302,8 @@ def cached_away(subject: DoctorContext) -> Iterator[Finding]:
 
 @check("variables.debug", "DEBUG, which setup.py reads as a build type")
 def debug(subject: DoctorContext) -> Iterator[Finding]:
-    """Check DEBUG: many programs read it, but it makes the next `pip install` a Debug build."""
+    """Check DEBUG, which turns the next `pip install` into a Debug build."""
+    # A check of its own, as the name is not only Triton's: Node's `debug` package reads DEBUG=app:*.
     if "DEBUG" not in subject.environ:
         yield skipped("DEBUG is not set")
     elif not variables.is_true(variables.table()["DEBUG"], subject.environ["DEBUG"], subject.triton_version):
@@ -312,18 +320,18 @@ def debug(subject: DoctorContext) -> Iterator[Finding]:
 @check("variables.left-on", "variables that are easily left on")
 def left_on(subject: DoctorContext) -> Iterator[Finding]:
     """Find variables that change every kernel, or the cost of compiling."""
-    suffers = variables.left_on()
+    costs = variables.left_on()
     left = [
-        note(assignment(subject, name), affects=suffers[name], commands=(unset_command(name),))
+        note(assignment(subject, name), affects=costs[name], commands=(unset_command(name),))
         for name in variables_on(subject)
-        if name in suffers
+        if name in costs
     ]
     yield from left or [ok("none on")]
 
 
 @check("variables.sticky", "variables no longer set that CMake's cache still remembers")
 def sticky(subject: DoctorContext) -> Iterator[Finding]:
-    """Find remembered variables."""
+    """Find variables that were unset and still take effect."""
     # setup.py passes them only if they are set, so unsetting one does not restore the default.
     remembered = variables.sticky(subject.triton_version)
     folders = _pip_folders(subject)
@@ -343,7 +351,7 @@ def sticky(subject: DoctorContext) -> Iterator[Finding]:
         if name not in subject.environ and not _same(cache.get(name), default)
     ]
     files = ", ".join(str(cache.file) for cache in caches)
-    yield from kept or [ok(f"nothing of {files} is remembered")]
+    yield from kept or [ok(f"{files}: no old value of an unset variable")]
 
 
 def _pip_folders(subject: DoctorContext) -> list[Path]:
@@ -360,9 +368,6 @@ def _same(value: str, default: str) -> bool:
     return value == default
 
 
-# The check `variables.contradictory`: variables that conflict although each is fine alone.
-
-
 def _conflicts(subject: DoctorContext) -> Iterator[Finding]:
     """Find variables that conflict although each is fine alone."""
     for look in (_build_types, _offline, _build_dir, _llvm_debug, _override, _interpreted, _alone):
@@ -370,6 +375,7 @@ def _conflicts(subject: DoctorContext) -> Iterator[Finding]:
 
 
 def _build_types(subject: DoctorContext) -> Iterator[Finding]:
+    # The table lists them in the order in which setup.py asks for them, and `variables_on` keeps it.
     rows = [row for row in variables_on(subject).values() if row.effect == "build-type"]
     if len(rows) > 1:
         yield warning(

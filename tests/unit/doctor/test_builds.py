@@ -258,7 +258,7 @@ def test_a_compiler_that_was_uninstalled(subject: DoctorContext) -> None:
     assert found.status == "error"
     assert found.seen == "CMAKE_CXX_COMPILER is /usr/lib/llvm-7/bin/clang++, which no longer exists"
     assert found.commands == ("invoke build-triton --reconfigure",)
-    mend(subject, doctor_run.mending((found,)))
+    mend(subject, doctor_run.fix_plan((found,)))
     assert not file.exists()
     assert file.with_name("CMakeCache.txt.stale").is_file()
     assert only(builds.cmake_paths, subject).status == "not applicable"
@@ -278,7 +278,7 @@ def test_each_cache_is_told_apart(subject: DoctorContext) -> None:
         fakes.cmake_cache(folder, "CMAKE_CXX_COMPILER:STRING=/gone")
     found = builds.cmake_paths(subject)
     assert [one.status for one in found] == ["error", "error"]
-    assert len(doctor_run.mending(found).steps) == 2
+    assert len(doctor_run.fix_plan(found).steps) == 2
 
 
 # --- the LLVM in CMake's cache
@@ -317,7 +317,7 @@ def test_a_cache_with_another_llvm(subject: DoctorContext, name: str) -> None:
     assert found.status == "error"
     assert found.seen == f"{name} is {other}; expected the LLVM in {prefix}"
     assert found.commands == ("invoke build-triton --reconfigure",)
-    mend(subject, doctor_run.mending((found,)))
+    mend(subject, doctor_run.fix_plan((found,)))
     assert only(builds.cmake_llvm, subject).status == "not applicable"
 
 
@@ -325,7 +325,7 @@ def test_two_findings_about_one_cache_are_mended_by_one_step(subject: DoctorCont
     configured(subject, "LLVM_DIR:PATH=/gone/lib/cmake/llvm")
     found = (*builds.cmake_paths(subject), *builds.cmake_llvm(subject))
     assert [one.status for one in found] == ["error", "error"]
-    assert len(doctor_run.mending(found).steps) == 1
+    assert len(doctor_run.fix_plan(found).steps) == 1
 
 
 @pytest.mark.parametrize("linked", ["prefix", "inside"])
@@ -516,7 +516,7 @@ def test_a_database_that_is_gone(subject: DoctorContext, root: Path) -> None:
     merged.write_text("[]")
     found = only(builds.database, subject)
     assert found.fix == (Link(root / NAME, merged, phase="compile commands"),)
-    mend(subject, doctor_run.mending((found,)))
+    mend(subject, doctor_run.fix_plan((found,)))
     assert only(builds.database, subject).status == "ok"
 
 

@@ -135,7 +135,7 @@ def test_no_triton_to_compare_with(subject: DoctorContext, root: Path, limits: L
 
 
 def mend(subject: DoctorContext, log: Path) -> None:
-    plan = run.mending(caches.leftovers(subject))
+    plan = run.fix_plan(caches.leftovers(subject))
     Runner(log, PhaseProgress(live=False, silent=True)).run(plan)
     vars(subject).pop("caches")
 

@@ -283,7 +283,7 @@ def test_an_import(subject: DoctorContext, text: str, status: str, says: str) ->
 
 
 def test_an_import_that_hangs(subject: DoctorContext, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(python_triton, "_PATIENCE", 0.5)
+    monkeypatch.setattr(python_triton, "_TIMEOUT", 0.5)
     install(real(subject), "triton", "3.5.0", {"triton/__init__.py": "import time; time.sleep(60)"})
     subject.packages = python_env.read(subject.cwd / "real" / "bin" / "python")
     assert "no answer in" in only(python_triton.imports, subject).seen

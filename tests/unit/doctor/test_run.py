@@ -189,7 +189,7 @@ def test_before_any_was_used(tmp_path: Path) -> None:
 
 
 def test_what_mends() -> None:
-    plan = run.mending(
+    plan = run.fix_plan(
         (
             Finding("error", "one is gone", fix=(A,), check="builds.cmake-paths"),
             Finding("error", "another LLVM", fix=(A, B), check="builds.cmake-llvm"),
@@ -202,7 +202,7 @@ def test_what_mends() -> None:
 
 
 def test_where_nothing_mends() -> None:
-    assert run.mending((Finding("error", "x"), Finding("ok", "y"))).steps == ()
+    assert run.fix_plan((Finding("error", "x"), Finding("ok", "y"))).steps == ()
 
 
 def test_a_whole_examination(programs: Programs) -> None:

@@ -144,7 +144,7 @@ def test_unknown_and_foreign(subject: DoctorContext) -> None:
     )
     assert (unknown.status, foreign.status) == ("note", "ok")
     assert foreign.seen == (
-        "of other software: LLVM_PROFILE_FILE (LLVM's profile runtime), MLIR_DIR (CMake's find_package)"
+        "used by other software: LLVM_PROFILE_FILE (LLVM's profile runtime), MLIR_DIR (CMake's find_package)"
     )
 
 

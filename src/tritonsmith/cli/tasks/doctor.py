@@ -103,7 +103,7 @@ def run(
     elif not fix or not dry_run:
         console.note(f"environment {subject.settings.name}, Python {subject.interpreter or 'none'}")
         _print(examination, whole=bool(only))
-    is_fixed = fix and _fix(subject, doctor_run.mending(findings), dry_run=dry_run, yes=yes)
+    is_fixed = fix and _fix(subject, doctor_run.fix_plan(findings), dry_run=dry_run, yes=yes)
     left = tuple(finding for finding in findings if not (is_fixed and finding.fix))
     # With `--fix --dry-run` the plan is the answer, and not the state of the machine.
     if not (fix and dry_run) and check.worst(left) in ("error", "crashed"):
