@@ -220,9 +220,7 @@ def test_arch(
         (Gpu("nvidia", "of 8.8", "8.8"), "sm_88", "13.0"),
     ],
 )
-def test_what_an_unknown_name_ends_with(
-    subject: DoctorContext, device: Gpu, name: str, release: str
-) -> None:
+def test_what_an_unknown_name_ends_with(subject: DoctorContext, device: Gpu, name: str, release: str) -> None:
     bundled(subject, "3.4.0", ptxas="12.8")
     nvidia(subject, device)
     found = only(gpu.arch, subject)
