@@ -218,6 +218,8 @@ class CheckResult:
     @property
     def open(self) -> tuple[CheckedPass, ...]:
         """The texts at either end that were not compared: before the first certain one, or after the last."""
+        # A text in the middle that could not be run is no gap, as a later one was compared with the same
+        # reference.
         sure = [number for number, row in enumerate(self.passes) if row.sure]
         ends = (*self.passes[: sure[0]], *self.passes[sure[-1] + 1 :]) if sure else self.passes
         return tuple(row for row in ends if row.status == "unknown" or row.waits)
@@ -253,6 +255,7 @@ class ReadRange:
 
     def outside(self, memory: RecordingMemory) -> Difference | None:
         """Return the first element that a run reads outside the range; None if there is none."""
+        # The ranges decide nearly always; to merge all addresses that were read takes longer.
         if all(self._has(number, *reach) for number, reach in memory.reach.items()):
             return None
         at = memory.read
@@ -265,6 +268,7 @@ class ReadRange:
         return Difference(argument, offset, None, None, int((~inside).sum()), int(at.size), address)
 
     def _has(self, number: int, first: int, last: int) -> bool:
+        # For a region that the reference never accesses: a range that nothing lies in.
         low, high = self.spans.get(number, (1, 0))
         return low <= first and last <= high
 
@@ -302,6 +306,7 @@ def compare_memory(
     if unequal.any():
         bad = unequal.copy()
         for dtype in {first.dtypes[int(number)] for number in first.kinds[mine[unequal]]}:
+            # Elements whose types differ between the runs are never close, whatever their numbers are.
             chosen = (
                 unequal
                 & (first.kinds[mine] == first.dtypes.index(dtype))
@@ -315,11 +320,13 @@ def compare_memory(
                 close, most = _close(*values, dtype, least, slack, sizes, narrow=narrow)
             bad[np.flatnonzero(chosen)[close]] = False
             largest = max(largest, most)
+        # `bad` counts the elements that both have written, and `wrong` counts all.
         wrong[np.flatnonzero(~wrong)[bad]] = True
     if not wrong.any():
         return largest, None
     address = int(addresses[wrong][0])
     argument, distance = where(address)
+    # The element may have been written by one of the two runs only.
     owner = first if np.isin(address, first.at) else second
     size = owner.dtypes[int(owner.kinds[owner.index(np.asarray([address]))[0]])].itemsize
     difference = Difference(
@@ -468,6 +475,7 @@ def verdict(answer: CheckResult) -> str:
         names = ", ".join(culprit.suspects)
         one_of = "one of " if len(culprit.suspects) > 1 else ""
         return f"{answer.kernel}: {one_of}{names} {_CHANGES[culprit.change]}"
+    # The reference is one of those that were checked, and no pass.
     sentence = f"{answer.kernel}: none of {answer.checked - 1} passes changes the result"
     if not answer.open:
         return sentence

@@ -199,6 +199,7 @@ _ROUNDED: tuple[tuple[str, Callable[..., Any]], ...] = (
     ("arith.divf", np.divide),
     ("arith.remf", np.fmod),
     ("arith.negf", np.negative),
+    # These two drop NaN, and the next two keep it.
     ("arith.maxnumf", np.fmax),
     ("arith.minnumf", np.fmin),
     ("arith.maximumf", np.maximum),
@@ -223,8 +224,10 @@ _FUNCTIONS: tuple[tuple[str, Callable[..., Any]], ...] = (
     ("math.sin", np.sin),
     ("math.cos", np.cos),
     ("math.tanh", np.tanh),
+    # NumPy has no erf.
     ("math.erf", np.vectorize(math.erf, otypes=[np.float64])),
     ("math.powf", np.power),
+    # The product of two fp32 numbers is exact in fp64: as in an fma, only the sum is rounded.
     ("math.fma", lambda factor, times, plus: factor * times + plus),
     ("tt.precise_sqrt", np.sqrt),
 )
@@ -246,6 +249,7 @@ def _constant(_run: AnyRun, operation: Operation) -> tuple[Array]:
 def _select(
     _run: AnyRun, _operation: Operation, condition: Array, chosen: Selectable, otherwise: Selectable
 ) -> tuple[Selectable]:
+    # `np.where` would make an array of objects out of descriptors.
     if not isinstance(chosen, np.ndarray) or not isinstance(otherwise, np.ndarray):
         return (chosen if condition else otherwise,)
     return (np.where(condition, chosen, otherwise).astype(chosen.dtype),)

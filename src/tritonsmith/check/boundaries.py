@@ -91,6 +91,7 @@ class BoundaryFinder:
         # likely values of each of them: those near the constants of that arithmetic. Values where it changes
         # are bounds.
         values = {place: int(usual[place]) for place in self._free()}
+        # Program 0 runs, where no bound is about the ids: see `ReferenceRuns`.
         values |= {-1 - axis: 0 for axis in range(_AXES)}
         bounds: dict[Boundary, None] = {}
         for decision in self._decisions():

@@ -178,6 +178,7 @@ def check(
     texts = _generic(index, dumps, python, space, silent=silent)
     request = {
         "folder": str(index.folder.absolute()),
+        # By its number, as the other process reads the dump again.
         "kernel": index.kernels.index(kernel),
         "name": kernel.name,
         "target": kernel.target,
@@ -269,6 +270,8 @@ def inputs_of(seeds: int) -> list[CheckInputs]:
     programs = configs.load("passes-check")["inputs"]["programs"]
     inputs: list[CheckInputs] = []
     for seed in range(seeds):
+        # The programs belong to the extent that a seed stands for (`inputs.Extent`): those that such sizes
+        # give work.
         *others, last = (CheckInputs(seed, (x, y, z)) for x, y, z in programs[seed % 3])
         # The last program has no edge cases: a dot over NaN is NaN whatever the other operand is.
         contents = Contents.EDGES if 0 < seed == seeds - 1 else Contents.PLAIN
@@ -296,6 +299,8 @@ def more_inputs(seeds: int) -> list[CheckInputs]:
 def _of_modules(index: DumpIndex, kernel: DumpedKernel) -> list[Dump]:
     """Return the dumps of whole modules before each pass, with digests of the files as they are now."""
     return [
+        # The digests of the index may be older than the files, and the generic form of a text is found by its
+        # digest.
         replace(dump, sha256=hashlib.sha256(index.content(dump)).hexdigest())
         for dump in index.of(kernel.name)
         if dump.language == "mlir"
@@ -409,6 +414,7 @@ class PassCheck:
             begun(CheckedPass(dump.number, name, "unknown", others=self._others(place, name)))
             rows.append(self._row(place, rows))
             done(rows[-1])
+            # After a change all texts differ, and after Triton's IR none can be run.
             if rows[-1].status in ("lowered", "differs"):
                 break
         return self._answer(rows)
@@ -444,6 +450,8 @@ class PassCheck:
     ) -> CheckedPass:
         """Run a text and compare it with the reference; the first text that runs is the reference."""
         kernel, runs, raw = self._kernel_in(plain), self.reference, self._texts[self._dumps[place].sha256]
+        # A lowered text writes bytes, which only the elements of a reference give a type: so it cannot be the
+        # reference.
         if kernel is None or (isinstance(kernel, LoweredKernel) and not runs.memories):
             if not self._is_lowered(place):
                 raise UnsupportedIrError("LLVM's dialect, and Triton's in a later text")
@@ -531,6 +539,8 @@ class PassCheck:
                 self.reference.run(kernel, inputs, recorder, order, slow)
         arguments = self.reference.given[inputs.arguments]
         one_level = len({isinstance(kernel, LoweredKernel) for kernel in kernels}) == 1
+        # Values of single threads have nothing in common with whole tensors: between the two levels, every
+        # value is new.
         operation = changed.by or (blame.first_new(old, new) if one_level else None)
         behind = difference.argument if difference else None
         return Culprit(

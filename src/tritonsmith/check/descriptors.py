@@ -200,6 +200,8 @@ def _reinterpret(run: TensorProgram, operation: Operation, place: Array) -> tupl
     target = result_type(operation)
     if len(target.shape) != len(created.sizes):
         raise UnsupportedIrError("a descriptor of another rank")
+    # The hardware's strides are in bytes, and leave out the innermost axis, whose elements are adjacent
+    # (cuTensorMapEncodeTiled in the CUDA driver API).
     strides = (1, *(stride // target.dtype.itemsize for stride in created.strides))
     sizes = created.sizes[::-1]  # outermost first, as in Triton
     descriptor = TensorDescriptor(created.base, sizes, strides[::-1], target.shape, target.dtype, created.nan)

@@ -62,6 +62,7 @@ def _local_dealloc(run: TensorProgram, _operation: Operation, memory: Array) -> 
 
 @OPERATIONS.known("ttg.local_load", "triton_gpu.local_load")
 def _local_load(_run: TensorProgram, _operation: Operation, memory: Array, *_token: Any) -> tuple[Array]:
+    # A copy: the memory may be written again before the value is used.
     return (np.array(memory),)
 
 
@@ -77,6 +78,7 @@ def _memdesc_index(
 ) -> tuple[Memory]:
     """Return a part of memory: one buffer of several, or a part at an offset along each axis."""
     shape = result_type(operation).shape
+    # Some releases index a buffer, and others give an offset along each axis.
     starts = (
         tuple(map(int, offsets)) if len(offsets) > 1 else (int(offsets[0]), *(0 for _ in memory.shape[1:]))
     )

@@ -105,6 +105,7 @@ class TritonInterpreter:
             return InterpretedRuns(
                 "unknown", f"the interpreter ended after {len(rows)} of {len(images)} runs"
             )
+        # Under these inputs nothing was compared, so "equal" would claim too much.
         if reference.left_out:
             count = reference.left_out
             why = f"under {count} inputs the first text does not end, or assumes what does not hold"
@@ -149,6 +150,8 @@ class TritonInterpreter:
             if kind.startswith("("):
                 raise UnsupportedIrError("a tuple as a parameter")
             taken += rest[:1]
+            # Some releases pass the sizes and strides behind each descriptor, and the source has no
+            # parameters for them.
             own = [*taken[-1].shape, *taken[-1].strides] if kind.startswith("tensordesc<") else []
             del rest[: 1 + len(own) if list(map(_plain, rest[1 : 1 + len(own)])) == own else 1]
         if rest or len(taken) != len(kinds):
@@ -203,6 +206,7 @@ def _function(reference: ReferenceRuns) -> Operation:
 
 def _runs_of(at: np.ndarray[Any, Any], data: np.ndarray[Any, Any]) -> Iterator[tuple[int, str]]:
     """Yield each run of consecutive bytes: its first address, and the bytes in hexadecimal."""
+    # Most of what is read is contiguous, and the request would name each byte's address otherwise.
     ends = np.flatnonzero(np.diff(at) != 1) + 1
     for part, content in zip(np.split(at, ends), np.split(data, ends), strict=True):
         if part.size:
@@ -213,6 +217,7 @@ def _plain(value: Any) -> Any:
     """Return an argument as JSON: the bits of a number, or a descriptor."""
     if isinstance(value, TensorDescriptor):
         return {"base": value.base, "shape": value.shape, "strides": value.strides, "block": value.block}
+    # By its bits, as JSON has neither NaN nor a bfloat16.
     raw = np.ascontiguousarray(value).reshape(1)
     return int(raw.view(np.uint8 if raw.dtype == np.bool_ else f"u{raw.dtype.itemsize}")[0])
 
@@ -222,6 +227,7 @@ def _failed(message: str, missing: str) -> InterpretedRuns:
     hints = [
         entry["try"] for entry in configs.load("passes-check")["interpreter"] if entry["says"] in message
     ]
+    # A traceback has its message in the last line.
     why = (message.strip() or "it fails without a message").splitlines()[-1][:200]
     if missing and not hints:
         why = f"the interpreter has no {missing}: {why}"

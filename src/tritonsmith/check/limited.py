@@ -77,6 +77,7 @@ class LimitedChecks:
             return _answer(answer)
         if not any(row.status == "reference" for row in rows):
             raise UndecidedError("nothing of this kernel can be run", where=request["folder"], why=why)
+        # A text that was begun and has no row is the one that was too much.
         last = begun[len(rows)] if len(begun) > len(rows) else rows[-1]
         open_end = CheckedPass(last.number, last.name, "unknown", why, others=last.others)
         rows = [*rows, open_end] if len(begun) > len(rows) else [*rows[:-1], open_end]
@@ -132,6 +133,7 @@ def _ended(code: int, limits: Mapping[str, int], last: str) -> str:
     """
     if code == -signal.SIGALRM:
         return f"the check takes longer than {limits['timeout']} s (--timeout)"
+    # Where there is no memory left, the kernel kills the process, and C++ code aborts or crashes.
     if code in (-signal.SIGKILL, -signal.SIGABRT, -signal.SIGSEGV):
         name, most = signal.Signals(-code).name, f"{limits['memory']} MiB of memory"
         return f"the process of the check died by {name}: it may take no more than {most}"
@@ -143,6 +145,7 @@ def main() -> None:
     request = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     from tritonsmith.check import check  # noqa: PLC0415 - they import this module
 
+    # `no_memory` names the limit, which the parent may have set.
     configs.load("passes-check")["limits"].update(request["limits"])
     _limit(**request["limits"])
     try:

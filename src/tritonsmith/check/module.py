@@ -142,6 +142,7 @@ def name_of(operation: Operation) -> str:
 
 def attribute(operation: Operation, name: str) -> Attribute | None:
     """Return a property or a discardable attribute; None if there is none."""
+    # Which of the two an attribute is differs between dialects, and between releases.
     value = operation.properties.get(name)
     return operation.attributes.get(name) if value is None else value
 
@@ -258,6 +259,7 @@ def _pointee(spelling: str) -> np.dtype[Any]:
     try:
         return element_type(spelling)
     except UnsupportedIrError:
+        # A pointer to an unknown type may be passed on; only arithmetic with it is refused.
         return POINTER if spelling.startswith("!tt.ptr") else _VOID
 
 
@@ -266,6 +268,7 @@ def constant(attr: Attribute | None, kind: ValueType) -> np.ndarray[Any, Any]:
     dtype = kind.dtype
     if isinstance(attr, builtin.DenseIntOrFPElementsAttr):
         values = attr.get_values()
+        # A splat has one value for the whole tensor, which is broadcast without memory of its own.
         array = np.array(values[0] if len(values) == 1 else values)
         if dtype == np.bool_:
             array = array != 0

@@ -36,6 +36,7 @@ def _alloc(run: TensorProgram, operation: Operation, source: Array | None = None
 
 def _tokens(operation: Operation) -> tuple[None, ...]:
     """Return None for each result but the first."""
+    # Tokens order operations, which run in their order here anyway.
     return (None,) * (len(operation.results) - 1)
 
 
@@ -155,6 +156,7 @@ def _multiply(
     arrival: _Arrival,
 ) -> None:
     """Add a product of operands in memory to memory, or store it; now, or when a barrier says so."""
+    # Checked now: a product that is late is computed where its operation could not be named.
     if bool(arrival.pred):
         require_inside(*operands, memory)
 
@@ -268,6 +270,7 @@ def _scaled_elements(value: Array, scale: Array | None, compute: np.dtype[Any]) 
     with np.errstate(all="ignore"):
         if scale is None:
             return value.astype(compute)
+        # Whether 32 or 16 elements share a scale follows from the shapes.
         factors = np.repeat(scale_factors(scale), value.shape[-1] // scale.shape[-1], axis=-1)
         product: Array = (value * factors.astype(compute).astype(np.float32)).astype(compute)
         return product

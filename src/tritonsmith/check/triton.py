@@ -141,6 +141,7 @@ def load(
     # Without another value, masked elements are undefined; NVIDIA's code makes them 0, which kernels rely on.
     if mask is None:
         elements: Array = run.memory.load(pointer, dtype)
+        # In memory an i1 is a byte.
         return elements.astype(np.bool_) if dtype == np.bool_ else elements
     # Masked lanes are not read at all: their addresses may be anything.
     mask = np.broadcast_to(mask, pointer.shape)
@@ -235,6 +236,7 @@ def dot(left: Array, right: Array, accumulator: Array) -> Array:
 
 def _widened(value: Array, wide: type[np.float64 | np.int64]) -> Array:
     return np.ascontiguousarray(
+        # Through fp32, as the small floats of ml_dtypes convert to nothing wider.
         value.astype(np.float32).astype(wide)
         if value.dtype.itemsize < _SINGLE and wide == np.float64
         else value.astype(wide)
@@ -289,6 +291,7 @@ def by_element(
 ) -> tuple[Array, ...]:
     """Apply a region whose arguments are scalars to one element after another."""
     flat, name = [value.reshape(-1) for value in values], run.name
+    # The region's operations set the run's name, which the caller still reads afterwards.
     rows = [run.region(region, tuple(column[number] for column in flat)) for number in range(flat[0].size)]
     run.name = name
     return tuple(
@@ -304,6 +307,7 @@ def _scan(run: TensorProgram, operation: Operation, *values: Array) -> tuple[Arr
     if integer(operation, "reverse"):
         parts = [part[::-1] for part in parts]
     whole = not _makes_tensors(run, operation.regions[0])
+    # In order, unlike a reduction: every partial result is seen.
     running, kept = [part[0] for part in parts], [[part[0]] for part in parts]
     for number in range(1, parts[0].shape[0]):
         running = list(_combined(run, operation, (*running, *(part[number] for part in parts)), whole=whole))
@@ -416,6 +420,7 @@ def _bits(value: Array) -> Array:
     return np.ascontiguousarray(value).view(np.uint8).reshape(value.size, -1)
 
 
+# These have no value, and no other grid runs that a program could wait for.
 @OPERATIONS.known(
     "tt.assert",
     "tt.print",

@@ -222,6 +222,7 @@ def _llvm_limit(number: int) -> Surgery:
 
 
 def _cut(point: Point, pass_run: KnockedOut, *, llvm: bool) -> PassCut:
+    # These names are in the journal and of `--skip`, so they have to say for which target.
     if llvm:
         return PassCut(f"{point.id} to {pass_run.number}", _llvm_limit(pass_run.number))
     return PassCut(f"{point.id} without {pass_run.flag}", Surgery(skip=(pass_run.flag,)))

@@ -16,6 +16,7 @@ class Verdict(StrEnum):
     it, as for what could not be tested.
     """
 
+    # A journal has these texts, so a change of one makes older journals unreadable.
     GOOD = "good"
     BAD = "bad"
     OTHER = "another failure"

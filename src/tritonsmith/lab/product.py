@@ -161,10 +161,8 @@ class CompiledKernels:
                     self.kept += 1
 
     def manifest(self, job: CompileJob, targets: Sequence[str]) -> Manifest | None:
-        """Return the manifest of a job with the points of these targets; None if it was not compiled.
-
-        Kernels that ask for the same share a folder, and each sees its own targets only.
-        """
+        """Return the manifest of a job with the points of these targets; None if it was not compiled."""
+        # Kernels that ask for the same compile share a folder, and each sees its own targets only.
         manifest = self.manifests.get(job.out)
         if manifest is None:
             return None

@@ -23,7 +23,7 @@ _LIMIT = re.compile(
     r"(?P<metric>[^<>=!]+?)\s*(?P<comparison><=|>=|==|!=|<|>)\s*(?P<sign>[+-]?)(?P<number>\d+(\.\d+)?)\s*(?P<percent>%?)",
     re.ASCII,
 )
-# `not contains` and `does not contain` are the same.
+# `not contains` and `does not contain` are the same; the text may have several lines.
 _CONTAINS = re.compile(r"(?P<stage>\w+)\s+(?P<lacks>(does\s+)?not\s+)?contains?\s+(?P<text>.+)", re.DOTALL)
 _COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
@@ -171,6 +171,7 @@ def _parse(text: str, flag: str) -> tuple[Term, ...]:
         if match["stage"] not in TEXTS:
             hints = did_you_mean(match["stage"], TEXTS)
             raise UsageError(f"{flag}: unknown stage {match['stage']!r}", hints=hints)
+        # Quotes around the text mark it, and are no part of it.
         return (TextTerm(text, match["stage"], match["text"].strip("'\""), bool(match["lacks"])),)
     parts = [part.strip() for part in text.split(",")]
     if len(parts) > 1:

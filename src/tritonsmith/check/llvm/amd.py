@@ -58,6 +58,7 @@ def _dpp(run: ThreadBlock, operation: Operation, old: Array, value: Array) -> tu
     kind, by = control >> 4, control & 15
     inside = np.ones(lane.shape, np.bool_)
     if control < 0x100:  # quad_perm  # noqa: PLR2004
+        # Two bits for each lane of a group of four name its source in the group.
         source = lane - lane % 4 + (control >> 2 * (lane % 4) & 3)
     elif kind in (0x10, 0x11) and by:  # row_shl, row_shr
         moved = at + by if kind == 0x10 else at - by  # noqa: PLR2004
@@ -158,6 +159,7 @@ def _mfma(
     product = np.matmul(matrix, other)
     result = []
     for number in range(len(parts[2])):
+        # Each lane holds groups of four rows, and the lanes beyond the first `rows` hold the next four.
         row = number // 4 * (4 * 64 // rows) + 4 * (lane // rows) + number % 4
         sums = product[:, row, lane % rows] + exact[2][:, :, number]
         result.append(sums.astype(np.float32).reshape(-1))
@@ -178,6 +180,7 @@ for _size in ("16x16x4", "32x32x2", "16x16x16", "32x32x8", "16x16x32", "32x32x16
         THREADED.known(f"rocdl.mfma.f32.{_size}{_kind}")(_mfma)
 
 
+# Priorities and counters say when something happens, and here everything happens at once.
 @THREADED.known(
     "rocdl.s.setprio", "rocdl.sched.barrier", "rocdl.s.waitcnt", "rocdl.sched.group.barrier", "rocdl.iglp.opt"
 )

@@ -71,6 +71,7 @@ class LockstepRun(ThreadBlock):
             self.mask = waiting.pop(number)
             terminator, operands = self._block(blocks[number])
             if name_of(terminator) in _RETURNS:
+                # Threads may return at different places, each with a value of its own.
                 results = operands if results is None else merge(self.mask, operands, results)
                 continue
             for block, mask, arguments in self._ways(terminator, operands):
@@ -185,6 +186,8 @@ class LoweredKernel:
             threads=warp * warps,
             warp=warp,
         )
+        # Further parameters point to scratch memory, whose regions are no argument's: nothing in them is a
+        # result.
         scratch_values = tuple(
             np.asarray(np.int64(base(number))) for number in range(len(values), len(parameters))
         )

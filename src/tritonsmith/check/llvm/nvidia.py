@@ -24,6 +24,7 @@ _ROWS = 16  # of the result of mma.sync
 
 @THREADED.known("nvvm.read.ptx.sreg.tid.x", "rocdl.workitem.id.x")
 def _tid(run: ThreadBlock, _operation: Operation) -> tuple[Array]:
+    # Triton's blocks have one axis, so the other two are of size 1, and `x` is the number of the thread.
     return (np.arange(run.threads, dtype=np.int32),)
 
 
@@ -53,10 +54,12 @@ def _nctaid(run: ThreadBlock, _operation: Operation) -> tuple[Array]:
 def _barrier(run: ThreadBlock, operation: Operation, *values: Value) -> tuple[()]:
     if values or operation.results:
         raise UnsupportedIrError(f"{run.name} with an id or a number of threads")
+    # A barrier that a part of the block reaches is undefined, which lockstep would not show.
     run.block()
     return ()
 
 
+# The threads of a warp are in step anyway, and copies have landed at once: see `ptx`.
 @THREADED.known("nvvm.bar.warp.sync", "nvvm.cp.async.commit.group", "nvvm.cp.async.wait.group")
 def _nothing(_run: ThreadBlock, _operation: Operation, *_: Value) -> tuple[()]:
     return ()
@@ -81,6 +84,7 @@ def _shfl(
     }.get(kind)  # fmt: skip
     if source is None:
         raise UnsupportedIrError(f"nvvm.shfl.sync {kind}")
+    # For `up` the clamp is the first lane of the segment, not the last (PTX ISA, shfl.sync).
     inside = source >= high if kind == "up" else source <= high
     source = np.where(inside, source, lane)
     return (run.spread(value)[np.arange(run.threads) - lane + source],)

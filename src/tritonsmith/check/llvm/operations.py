@@ -161,6 +161,7 @@ def to_bytes(value: Value, threads: int) -> Array:
 
 def from_bytes(raw: Array, of: LlvmType) -> Value:
     """Return a scalar or a vector from an array of threads by bytes."""
+    # An i1 is a byte in memory, of which only the lowest bit is defined.
     if of.dtype == np.bool_:
         raw = raw & 1
     lanes = np.ascontiguousarray(raw).view(of.dtype)
@@ -392,6 +393,7 @@ def _call(run: ThreadBlock, operation: Operation, *values: Value) -> Values:
         if (register := run.operations.get(run.name)) is not None:
             return register(run, operation)
     function = library_function(name)
+    # The kind of bfloat16 and the other floats of ml_dtypes is `V` to NumPy.
     if function is None or any(
         isinstance(operand, tuple) or operand.dtype.kind not in "fV" for operand in values
     ):

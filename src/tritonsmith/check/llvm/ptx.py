@@ -27,6 +27,7 @@ from tritonsmith.check.program import OperationTable, Values
 THREADED = OperationTable()
 
 _STATEMENT = re.compile(r"(?:@(!?)\$(\d+)\s+)?([a-z][\w.:]*)\s+(.*)", re.DOTALL)
+# Hints and memory orders change no value here, as a single block runs, in lockstep.
 _HINT = r"(?:L[12]::\w+|c[agsv]|lu|wb|wt|nc|relaxed|acquire|release|acq_rel|volatile|weak|gpu|sys|cta)"
 _HINTS = rf"(?:\.{_HINT})*"
 _ACCESS = rf"{_HINTS}\.(?P<space>global|shared)(?:::cta)?{_HINTS}(?:\.v(?P<count>[248]))?\.[bu](?P<bits>\d+)"
@@ -53,11 +54,13 @@ class Registers:
         if operand.startswith("$"):
             register: Array = self.values[int(operand[1:])]
             return register
+        # A register holds bits, and a literal may be negative.
         return np.asarray(np.uint64(int(operand, 0) & (1 << 64) - 1))
 
     def write(self, operand: str, value: Array) -> None:
         """Set a register where the predicate is true."""
         number = int(operand.strip().removeprefix("$"))
+        # Threads that are elsewhere, or whose predicate is false, keep what the register had.
         old = self.values[number]
         self.values[number] = np.where(self.run.mask & self.predicate, value, old).astype(old.dtype)
 
@@ -72,6 +75,7 @@ def _inline_asm(run: ThreadBlock, operation: Operation, *values: Value) -> Value
     # `$$` is a dollar sign of the assembly, `$0` a register: the former is put out of the way first.
     code = text(attribute(operation, "asm_string")).strip('"')
     code = code.replace("\\0A", "\n").replace("\\09", " ").replace("$$", "\0")
+    # `~{memory}` and its kind say what is clobbered, and stand for no register.
     constraints = [
         item for item in text(attribute(operation, "constraints")).strip('"').split(",") if "~" not in item
     ]
@@ -85,6 +89,7 @@ def _inline_asm(run: ThreadBlock, operation: Operation, *values: Value) -> Value
     inputs = [_bits(item) for item in values]
     fresh: list[Array] = [np.zeros((), _UNSIGNED[8 * item.bytes]) for item in types]
     for constraint, value in zip(constraints[len(outputs) :], inputs, strict=True):
+        # A number ties an input to that result, whose register begins with the input's value.
         if constraint.isdigit():
             fresh[int(constraint)] = value
     registers = Registers(run, [*fresh, *inputs])
@@ -121,12 +126,14 @@ def _execute(registers: Registers, statement: str) -> None:
     if match is None:
         raise UnsupportedIrError(f"the assembly {statement}")
     negated, predicate, opcode, rest = match.groups()
+    # The guard belongs to one instruction, so that of the last one must not stay.
     registers.predicate = True
     if predicate:
         truth = registers.values[int(predicate)] != 0
         registers.predicate = ~truth if negated else truth
     operands = [
         operand.strip()
+        # Brackets and braces hold one operand, whatever commas are in them.
         for operand in re.findall(r"\{[^}]*\}|\[[^\]]*\]|[^,{}\[\]]+", rest)
         if operand.strip()
     ]
@@ -215,6 +222,8 @@ def _mma(registers: Registers, match: re.Match[str], operands: list[str]) -> Non
         raise UnsupportedIrError(f"the instruction {match[0]}")
     parts = [tuple(registers.read(name) for name in _list(operand)) for operand in operands[1:4]]
     depth, size = int(match["k"]), _TYPES[left].itemsize
+    # Over 32 lanes, A has 16 times K elements and B has K times 8; other numbers of registers are of another
+    # shape.
     if len(parts[0]) * 4 != depth * size // 2 or len(parts[1]) * 8 != depth * size // 2:
         raise UnsupportedIrError(f"{match[0]} of {len(parts[0])} and {len(parts[1])} registers")
     rounds = left == "tf32" and registers.run.rounds
@@ -227,6 +236,7 @@ def _mma(registers: Registers, match: re.Match[str], operands: list[str]) -> Non
 def _atom(registers: Registers, match: re.Match[str], operands: list[str]) -> None:
     kind, bits, size = match["op"], match["type"], int(match["bits"])
     signed = {"s": "i", "f": "f"}.get(bits, "u")
+    # `.b`, which only cas, exch and the bitwise operations have, is as good as unsigned.
     dtype = np.dtype(f"{signed}{size // 8}")
     values = [
         registers.run.spread(registers.read(operand)).astype(_UNSIGNED[size]).view(dtype)
@@ -242,6 +252,7 @@ def _atom(registers: Registers, match: re.Match[str], operands: list[str]) -> No
     registers.write(operands[0], old.view(_UNSIGNED[size]))
 
 
+# Commits and waits of cp.async: `_copy` has copied at once.
 def _nothing(_registers: Registers, _found: re.Match[str], _operands: list[str]) -> None:
     pass
 

@@ -138,10 +138,8 @@ def command(job: CompileJob, env: str) -> str:
 
 
 def sources(job: CompileJob, trees: SourceTrees) -> str:
-    """Return a digest of the kernel's file and its own imports.
-
-    It is empty for a keyed job, whose folder's name is such a digest, and where a file cannot be read.
-    """
+    """Return a digest of the kernel's file and its own imports; empty if it is not needed or not known."""
+    # A keyed job needs none, as its folder's name is such a digest.
     tree = None if job.keyed else _tree(job, trees)
     return tree.key if tree else ""
 
@@ -271,11 +269,10 @@ class FolderMetrics:
 def metrics_of(manifest: Manifest) -> FolderMetrics:
     """Return the metrics of a folder: those beside its manifest, or else measured now, and kept there.
 
-    To read the binaries again would take longer than all the rest of an experiment that compiles nothing.
-
     Raises:
         FactError: a file of a compile cannot be read.
     """
+    # To read the binaries again would take longer than all the rest of an experiment that compiles nothing.
     path = manifest.folder / METRICS
     key = digest(_SCHEMA, manifest.render(), [configs.load(name) for name in _TABLES])
     with suppress(OSError, ValueError, KeyError, TypeError):  # there are none yet, or not ours

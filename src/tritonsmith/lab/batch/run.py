@@ -119,6 +119,7 @@ def compiled(
     """
     workspace.default().claim()
     whole = {job.out: replace(job, request=applied(job.request, job.triton)) for job in jobs}
+    # The jobs as they came, without what their Tritons add: these are what the caller knows.
     by_folder = {job.out: job for job in jobs}
     parts: dict[Path, list[Manifest]] = {}
     left: list[CompileJob] = []
@@ -196,6 +197,7 @@ def _filled(
     todo = [_Unit(job, request, places.get(job.triton.label)) for job, request in requests]
     missing = {job.out: sum(unit.job.out == job.out for unit in todo) for job in left}
     with (
+        # A process without a unit would only cost the time of its start.
         pool.opened(options.scheduler, min(number, len(todo))) as workers,
         PhaseProgress(live=False if options.silent else None, silent=options.silent) as progress,
     ):
@@ -361,6 +363,7 @@ def _content(file: Path) -> bytes:
 def compile_there(job: RemoteJob) -> RemoteResult | SmithError:
     """Compile on a cluster worker, in its own workspace and environment; runs there."""
     try:
+        # One compile at a time, as the worker has a unit for each of its threads.
         place = tritons.place_of(job.triton, 1, job.timeout, job.env)
         with _scratch(place.space) as scratch:
             # The sender's path may not exist here, or be another file of that name.
@@ -415,6 +418,7 @@ def _compiled(request: CompileRequest, place: Interpreter, scratch: Path) -> Man
 @contextmanager
 def _scratch(space: Workspace) -> Iterator[Path]:
     space.claim()
+    # Units of several processes, and of several machines, may share the workspace.
     folder = space.root / "kernels" / "units" / uuid.uuid4().hex
     _run(space, MakeDir(folder, phase=_UNIT))
     try:
@@ -437,6 +441,7 @@ def _tar(folder: Path) -> bytes:
 
 def _about_file_here(error: SmithError, there: Path, here: Path) -> SmithError:
     """Return an error about the copy there as an error about the file here."""
+    # The class stays the same, since it decides whether a refusal is final: see `_refusal`.
     where, why = (text and text.replace(str(there), str(here)) for text in (error.where, error.why))
     return type(error)(error.what, where=where, why=why, hints=error.hints)
 

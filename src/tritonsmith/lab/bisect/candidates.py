@@ -78,6 +78,7 @@ def one_by_one(test: Callable[[Triton], Observation]) -> CandidateTests:
     return lambda tritons: ((triton, test(triton)) for triton in tritons)
 
 
+# Upstream's archives from before June 2024 are no longer served (triton#4527), for example.
 class NoLlvmError(StepError):
     """The LLVM of a pin cannot be had, so no commit that pins it can be tested."""
 
@@ -300,6 +301,8 @@ class CommitBuilds:
         # Without the path of the clone: one native tree makes the same libraries in each.
         triton = replace(settings.triton, source="", revision="")
         how = (triton, settings.llvm, settings.python, settings.toolchain.compiler)
+        # From 3.4 on, one in seven of upstream's commits that matter for NVIDIA changes Python alone, and
+        # needs no build.
         return self.space.root / "bisect" / "libraries" / digest(commit.native, commit.pin, *how)
 
     def built(self, commit: TritonCommit) -> dict[str, Any] | None:
@@ -445,6 +448,7 @@ class CommitBuilds:
             Run((str(base.executable), "-m", "venv", "--without-pip", str(folder)), cwd=folder, phase=PHASE),
             Write(site / "tritonsmith-bisect.pth", f"{import_path}\n", phase=PHASE),
             Write(
+                # The version is what follows `triton-` in the folder's name.
                 about / "METADATA",
                 f"Metadata-Version: 2.1\nName: triton\nVersion: {about.stem[7:]}\n",
                 phase=PHASE,

@@ -151,6 +151,7 @@ def prepare(
     test = _test_file(question)
     needed, programs = (test.needed, test.lit) if test else ((), False)
     build_settings = settings.load(question.env)
+    # The clone of a URL has no contents of files, which the builds fetch from there.
     url = question.source if is_url(question.source) else ""
     builds = (
         CommitBuilds(clone, build_settings, workspace.default(), (), needed, programs, url) if clone else None
@@ -165,6 +166,7 @@ def prepare(
         silent=silent,
     )  # fmt: skip
     backends = {target.backend for kernel in kernels for target in kernel.asked.targets}
+    # For both vendors no commit is an unlikely one.
     vendor = _VENDORS[backends.pop()] if len(backends) == 1 else ""
     return TritonBisect(session, tests, good, bad, builds, vendor, jobs or 1, console.note)
 
@@ -204,6 +206,7 @@ def _explained(
     compiles = None
     if parted:
         sides = [bisect.search.triton(name) for name in (answer.step.good, answer.step.bad)]
+        # The page shows one kernel: the one whose passes were compared.
         folders = [kernel_folder(session.folder / _TESTS, side, kernels[0]) for side in sides]
         compiles = (folders[0], folders[1])
     path = session.folder / "report.html"

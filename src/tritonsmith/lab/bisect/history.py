@@ -144,6 +144,7 @@ def _from_base(clone: Path, first: str, last: str, good: str, bad: str) -> Commi
 def branch_point(release: str, clone: Path | None) -> str:
     """Return the last commit of main in a release: of a clone that has the branch, or else of the table."""
     if clone:
+        # A clone of single branches may have the tag of a release alone.
         for branch in (*git_history.branch_names(release), f"v{release}"):
             for main in git_history.MAINS:
                 try:
@@ -259,8 +260,8 @@ def by_history(wheels: Iterable[Triton], commits: Sequence[str]) -> tuple[Triton
 
 def by_date(wheels: Iterable[Triton], good: str, bad: str) -> tuple[Triton, ...]:
     """Return the nightlies towards a release after `good`, up to `bad`, by the dates in their versions."""
-    # `3.5.0+gitabcdef12` has no date, and PEP 440 sorts it by the digits of its hash, which is no order: only
-    # `3.6.0.dev20251012+gitabcdef12` can be placed without a clone.
+    # `3.5.0+gitabcdef12` has no date, and PEP 440 sorts it by the digits of its hash, which is no order
+    # (triton#10218): only `3.6.0.dev20251012+gitabcdef12` can be placed without a clone.
     between = (
         (version.dev, wheel.label, wheel)
         for wheel in wheels
@@ -356,6 +357,7 @@ def standings(wheels: Sequence[Triton], commit: str, clone: Path | None) -> tupl
             ]
         pairs = zip(wheels, commits, strict=True)
         rows = [_by_history(wheel, built, whole, clone) for wheel, built in pairs]
+    # By the time of the commit where a clone knows it, as a hash in a version has no order.
     return tuple(sorted(rows, key=lambda row: (row.time, Version(row.wheel.label).dev or 0, row.wheel.label)))
 
 

@@ -321,6 +321,7 @@ class LlvmBisect:
         return {name.removeprefix(begin): row for name, row in outcomes.items() if name.startswith(begin)}
 
     def _builds(self, by: str) -> LlcBuilds:
+        # `by` names the programs that are tested, so it says which have to be built.
         return replace(self.builds, programs=tuple(by.split(_AND)))
 
     def _note(self, name: str, outcome: Observation) -> None:
@@ -487,6 +488,7 @@ class LlcCompiles:
 
     def of(self, triton: Triton) -> Manifests:
         """Return the compiles by the llc, or by a Triton."""
+        # An end that others are compared with is a Triton, and is compiled as such.
         every = self.tritons.of(self.whose if triton == self.llc else triton)
         return tuple(map(self._compiled, every)) if triton == self.llc else every
 

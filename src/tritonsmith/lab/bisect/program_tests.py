@@ -79,6 +79,7 @@ class CommandTests:
             return Observation(Verdict.SKIP, why=error.what)
         began = time.monotonic()
         scratch = self.scratch / folder_name(triton.label)
+        # The cache is empty at each test: a kernel that is found there shows nothing of the compiler.
         code, log, last = command.run_cold(self.argv, python, self.cwd, scratch)
         seconds = time.monotonic() - began
         figures = f"exit code {code}" + (f": {last}" if last else "")
@@ -90,11 +91,12 @@ class CommandTests:
 
 
 def check() -> None:
-    """Refuse a `PYTHONPATH` with a Triton in it: each interpreter would import that one.
+    """Refuse a `PYTHONPATH` with a Triton in it.
 
     Raises:
         UsageError: there is one.
     """
+    # It comes before the interpreter's own packages, so all tests would be of that one Triton.
     for folder in filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)):
         if (Path(folder) / "triton" / "__init__.py").is_file():
             hints = ["unset PYTHONPATH"]
@@ -168,6 +170,7 @@ class TestFile:
     def needed(self) -> tuple[str, ...]:
         """The folders that a commit's own tests consist of."""
         if self.lit:
+            # Lit reads its configuration from the folders above a test.
             return ("test",)
         return _FOR_PYTEST if self.of_commit else ()
 
@@ -266,6 +269,7 @@ class CheckoutTests:
         if jobs > 1 and not self.scheduler:
             needed_packages()  # if pytest is missing, say so before any process begins
         run, scheduler = partial(_run, self.file, self.scratch), "" if self.file.lit else self.scheduler
+        # Closed at once if a test raises, so that the others are stopped before the error is shown.
         with closing(results(run, tritons, scheduler, jobs)) as runs:
             for triton, mine in runs:
                 yield triton, self._outcome(triton, mine)

@@ -34,6 +34,7 @@ _LLVM_TESTS = ("llc good", "llc bad", "opt and llc good", "opt and llc bad")
 _LLVM_TEST = re.compile(rf"({'|'.join(_LLVM_TESTS)}) [0-9a-f]{{40}}", re.ASCII)
 # Names and ends become parts of paths and of command lines, and the files may be damaged, or a stranger's.
 _TRITON = re.compile(r"\w[\w.+!-]*", re.ASCII)
+# A value that began with a dash would be an option to git or pip.
 _VALUE = re.compile(r"([^-\x00-\x1f\x7f][^\x00-\x1f\x7f]*)?")
 _WHOLE = re.compile(r"[0-9a-f]{40}|\d+\.\d+\.\d+(?:\.dev\d+)?(?:\+[\w.]+)?", re.ASCII)
 _DIGITS = re.compile(r"[0-9a-f]{7,40}", re.ASCII)
@@ -314,6 +315,7 @@ def skip(session: BisectSession, text: str) -> str:
     Raises:
         UsageError: the text names neither.
     """
+    # LLVM's clone is asked first, as digits alone do not say whose commit they are.
     if commit := _llvm_commit(session, text):
         skip_in_llvm(session, commit)
         return commit

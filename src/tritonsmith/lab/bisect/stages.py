@@ -174,6 +174,7 @@ class StagedSearch:
                 return BisectResult(release, notes=notes, nightly=nightly, nightlies=self._labels)
         # From here on the ends are commits. A release is one of its branch; see `history.commit_range`.
         commits, span = yield from self._verified(good, bad)
+        # The user should know before the first build that `--jobs` may gain nothing for commits.
         if self.jobs > 1:
             trees = {(row.commit.native, row.commit.pin) for row in commits.candidates if row.commit}
             shared = len(trees) < len(commits.candidates)
@@ -206,6 +207,8 @@ class StagedSearch:
     def costs(self) -> Iterator[CandidateCost]:
         """Yield each candidate of the stage that is not over."""
         if self._of_releases:
+            # This follows `run` without testing: the first stage with candidates left is the one that is not
+            # over.
             wheels = self._releases()
             state = wheels.state
             good, bad = (wheels.candidates[index].name for index in (state.good, state.bad))
@@ -266,6 +269,7 @@ class StagedSearch:
     def _search_releases(self) -> Search[Candidate, BisectStep]:
         releases = self._releases()
         names = {"good": self.good.label, "bad": self.bad.label}
+        # Both ends come first: a search between wrong ends finds a culprit, too.
         if against := _contradiction(*(yield from releases.ends()), names):
             raise _not_reproduced(*against)
         return _step((yield from first_bad(releases)), releases.candidates, fix=self._mended)

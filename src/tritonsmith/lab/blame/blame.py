@@ -297,6 +297,7 @@ def _one_ptx(
         for at, version in enumerate(versions):
             if version != oldest:
                 notes.append(f"{specs[at].label} produces PTX {version}; the mixtures use PTX {oldest}")
+                # Only this target is compiled again, as the others may need no older PTX.
                 request_with_ptx = replace(
                     request.kernel.asked, options=options, targets=targets.parse_all([pair.a.point.target])
                 )
@@ -330,6 +331,7 @@ def _programs(request: BlameRequest, mixed: MixedPipeline, *, silent: bool) -> l
 
     Without any named, they are the last of each CUDA between the two.
     """
+    # Two Tritons with the same ptxas have one row.
     own = {registry.version_of(program): program for program, _ in map(mixed.assembler, mixtures.SIDES)}
     versions = request.ptxas_versions
     if versions is None:

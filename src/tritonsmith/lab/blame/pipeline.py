@@ -165,7 +165,7 @@ class MixedPipeline:
         return self.step(whose, "ttgir", side.file("ttgir"), "llir", off)[0]
 
     def figures(self, choice: Choice) -> Figures:
-        """Return registers, spills and code of a mixture; a step that several mixtures share is done once.
+        """Return registers, spills and code of a mixture.
 
         Raises:
             FactError: a step cannot take the text of the step before.

@@ -95,6 +95,7 @@ class UpgradeRehearsal:
             cell
             for kernel in self.kernels
             for cell in (
+                # Cells as well, so that `--skip` and `--confirm` are about both Tritons.
                 *product.cells(kernel.name, self.a.label, kernel.a),
                 *product.cells(kernel.name, self.b.label, kernel.b, kernel.a),
             )
@@ -185,6 +186,7 @@ def prepare(
     kernels, skipped = [], []
     for entry, kernel in zip(entries, listed, strict=True):
         if entry.fits(a.triton) and entry.fits(b.triton):
+            # Keyed by content, so the next rehearsal finds these results, whatever list it is of.
             jobs = (kept.keyed(kernel.asked, triton, entry.module) for triton in (a, b))
             kernels.append(RehearsedKernel(entry.name, *jobs))
         else:
@@ -226,6 +228,7 @@ def execute(
     with (
         # The results, too: another rehearsal may have one of these two Tritons.
         kept.held((*rehearsal.folders, rehearsal.folder), workspace.default(), purpose),
+        # Nothing is cleared here, as no result belongs to a single rehearsal.
         product.recorded(rehearsal.folder, TASK, cells, terms, rules) as (journal, earlier),
     ):
         observations = product.execute(cells, subject, journal, earlier)
@@ -262,6 +265,7 @@ def _result(
         if any(manifest and manifest.warnings for manifest in manifests):
             assumed.append(kernel.name)
         a, b = manifests
+        # The targets that were asked for: a cell that is skipped by hand leaves a gap in its manifest.
         requested = product.targets_of((kernel.a, kernel.b))
         pairs = (
             matching.pair([a], [b], requested).pairs if a and b else ()

@@ -54,6 +54,7 @@ def blocks(result: RehearsalResult, assessment: Assessment) -> Iterator[Text | G
     if assessment.neither:
         rows = [[kernel, point, _short(message)] for kernel, point, message in assessment.neither]
         yield tables.plain("compile by neither", ["kernel", "point", "message"], rows)
+    # These are names only, and may be hundreds: as tables they would push the findings off the screen.
     for lead, names in (
         ("unknown values", [f"{kernel} {point}: {metric}" for kernel, point, metric in assessment.unknown]),
         ("newly compile", [f"{kernel} {point}" for kernel, point in assessment.fixed]),
@@ -129,6 +130,7 @@ def _pair_json(compared: Compared) -> dict[str, Any]:
         }
         for name, member, values in (("from", pair.a, compared.a), ("to", pair.b, compared.b))
     }
+    # Where one side did not compile, every metric would count as changed: a number here, and none there.
     short = {name: compared.in_short(name) for name in metrics.summary()} if compared.measured else {}
     changed = {name: [change.a, change.b] for name, change in short.items() if change.a != change.b}
     return {
@@ -190,6 +192,7 @@ def write_page(
     rows = [
         (pair.pair.kernel, pair.pair.point, [_number(pair, name) for name in names])
         for pair in result.comparison.compared
+        # A pair without both compiles has no numbers; the page names it among the findings or the failures.
         if pair.measured
     ]
     changed = [row for row in rows if any(cell and cell.changed for cell in row[2])]

@@ -60,6 +60,7 @@ def differences(
         comparison: two sides.
         stages: only these, a binary by its disassembly; all if empty.
     """
+    # A binary is compared by its disassembly, so its diff goes by that name.
     shown = {show_stage.BINARY.get(stage, stage) for stage in stages}
     for compared in comparison.compared:
         for stage, diff in compared.diffs.items():
@@ -166,6 +167,7 @@ def _failure(side: str, member: PairMember, style: str) -> Iterator[Text]:
     point = member.point
     yield Text(f"  {side}: {point.status}", style=style)
     lines = point.error.strip().splitlines()
+    # Most of a long message is the IR at which the compiler fails.
     for line in lines[:_OF_ERROR]:
         yield Text(f"     {line}")
     if len(lines) > _OF_ERROR:
@@ -286,6 +288,7 @@ def _member(member: PairMember) -> dict[str, Any]:
 
 def _place(compared: Compared, stage: str) -> str:
     """Return the file of a diff in the folder of the comparison: `diffs/KERNEL/POINT/STAGE.diff`."""
+    # The names of a pair are unique among the pairs; those of a kernel alone may be not.
     return "/".join(
         ("diffs", folder_name(compared.pair.kernel), folder_name(compared.pair.point), f"{stage}.diff")
     )

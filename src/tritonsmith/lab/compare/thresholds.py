@@ -198,6 +198,7 @@ def check(comparison: Comparison, thresholds: Sequence[Threshold]) -> Judgement:
         measured,
         neither=tuple(pair for pair in failed if pair.pair.b.point.status != "ok"),
         fixed=tuple(pair for pair in failed if pair.pair.b.point.status == "ok"),
+        # That one kernel lacks a metric is usual; that all of them do is a mistake in the term.
         unchecked=tuple(threshold for threshold, is_applied in applied.items() if not is_applied),
     )
 
@@ -260,6 +261,7 @@ class WorseThanBaseline:
         Raises:
             FactError: a file of a compile cannot be read.
         """
+        # Measuring reads every binary of a folder, and each of its targets is a cell that asks for it.
         if manifest.folder not in self._measured:
             self._measured[manifest.folder] = self._measure(manifest)
         return self._measured[manifest.folder]

@@ -159,6 +159,7 @@ def prepare(a: Triton, b: Triton, kernels: Sequence[ComparedKernel], out: Path |
                 "or give two output folders",
             ],
         )
+    # The folder's name has the question, so that no other comparison removes these results.
     own = workspace.default().root / "kernels" / "compare"
     place = out or own / digest(a.label, b.label, [kernel.asked.flags() for kernel in kernels])
     jobs = [tuple(_jobs(side, kernels, place / name)) for side, name in ((a, "a"), (b, "b"))]
@@ -197,6 +198,7 @@ def _folders(sides: ComparisonInputs) -> list[Manifests]:
 
 def _question(limits: Sequence[Threshold], folders: Sequence[Manifests]) -> object:
     """Return all that the answers depend on besides the compiles."""
+    # The whole manifest counts: a folder that was compiled again is another baseline.
     return [limit.term.text for limit in limits], [[row.render() for row in side] for side in folders]
 
 

@@ -69,6 +69,7 @@ def merged(source: IrText) -> Iterator[str]:
         for region in function.regions:
             for begin, end in region.labels:
                 label = _LABEL.match(source.text[begin:end])
+                # Only the block right before it: from any other place, its text would have to move.
                 before = next((op for op in region.ops if op.end == begin), None)
                 # The operands of the branch would have to take the place of a block's parameters.
                 if not label or before is None or "(" in source.text[begin:end].partition("//")[0]:
@@ -226,6 +227,7 @@ class Loop:
 
 def loop(op: Op) -> Loop | None:
     """Read an operation as a loop; None if it is none, or spelled in another way."""
+    # A body of several blocks cannot stand in the place of an operation.
     if op.name != "scf.for" or len(op.regions) != 1 or op.regions[0].labels:
         return None
     match = _FOR.fullmatch(op.head.rstrip())
@@ -247,6 +249,8 @@ def unwrapped(source: IrText) -> Iterator[str]:
     """Yield the text with the body in the place of the operation, for each loop and each side of a choice."""
     for op in source.ops():
         if for_loop := loop(op):
+            # This is the first iteration: the induction value is the lower bound, and what is carried has its
+            # start.
             values = {for_loop.match["iv"]: for_loop.match["lb"], **dict(for_loop.pairs)}
             if text := _inlined(source, op, op.regions[0], values):
                 yield text
@@ -268,6 +272,7 @@ def _inlined(source: IrText, op: Op, region: Region, values: dict[str, str]) -> 
         return None
     body = text[region.begin : last.begin if last else region.end]
     around = text[: op.begin] + text[op.end :]
+    # New names count on from those of earlier edits: one that is still there must not be bound twice.
     number = max((int(digits) for digits in _FRESH.findall(text)), default=-1) + 1
     # A name of the body is free outside, so the text around it may have the same one for another value.
     names = dict(values)

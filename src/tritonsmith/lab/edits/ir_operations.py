@@ -118,6 +118,7 @@ class Cutter:
         begin, end = scope(op)
         for name, count in op.results:
             for use in self._named[name]:
+                # Its own text has the place where it is bound, which is no use.
                 if begin <= use[0] < end and not op.begin <= use[0] < op.end:
                     yield first + use[2], use
             first += count
@@ -342,6 +343,7 @@ def without_pieces(source: IrText, gone: Sequence[Piece]) -> str:
         every = list(_pieces(source.text, *group))
         kept = [source.text[piece.begin : piece.end] for piece in every if piece.begin not in cut]
         if outer and not kept:
+            # With the blank before it, which would be left at the end of a word.
             changed.append(Edit(outer[0] - (source.text[outer[0] - 1] == " "), outer[1]))
         else:
             changed.append(Edit(every[0].begin, every[-1].end, ", ".join(kept)))

@@ -52,6 +52,7 @@ def removable(text: str, kernel: str, *, top: bool = False) -> list[int]:
         number
         for number, node in enumerate(nodes)
         if isinstance(node, ast.stmt)
+        # `pass` is what `text_of` puts in the place of an empty body.
         and not isinstance(node, ast.Pass)
         and node is not kept
         and (id(node) in here or not top)
@@ -178,6 +179,7 @@ def functions(tree: ast.Module) -> list[ast.FunctionDef]:
 def replaced(text: str, new: Mapping[int, Replacement]) -> str | None:
     """Return the text with other nodes at some numbers; None as for `text_of`."""
     tree, nodes = parsed(text)
+    # By identity, as two nodes of a tree may be equal.
     edited = _Replacer({id(nodes[number]): node for number, node in new.items()}).visit(tree)
     return text_of(edited, text)
 
@@ -285,6 +287,7 @@ def _simple(function: ast.FunctionDef) -> bool:
     """Report whether a function has plain parameters only, and returns at its end or not at all."""
     inside = [node for part in function.body for node in ast.walk(part)]
     returns = [node for node in inside if isinstance(node, ast.Return)]
+    # A nested scope has names of its own, which renaming those of the body would mix with them.
     nested = any(isinstance(node, (ast.FunctionDef, ast.Lambda, ast.comprehension)) for node in inside)
     plain = not (function.args.vararg or function.args.kwarg)
     return plain and not nested and returns in ([], [function.body[-1]])
@@ -315,6 +318,8 @@ def _body(
             fresh = _fresh(name, taken)
             values[name] = ast.Name(fresh, ast.Load())
             before.append(ast.Assign([ast.Name(fresh, ast.Store())], value))
+    # Sorted: a set of texts has another order in each process, and a search that is resumed needs the same
+    # candidates.
     for name in sorted(stored - set(arguments)):
         values[name] = ast.Name(_fresh(name, taken), ast.Load())
     body = [*before, *(named(statement, values) for statement in body)]
@@ -348,6 +353,7 @@ def _given(helper: ast.FunctionDef, call: ast.Call) -> dict[str, tuple[ast.expr,
         return None
     known |= {parameter.arg: value for parameter, value in zip(heads, call.args, strict=False)}
     known |= {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
+    # The compiler evaluates a constexpr, so its expression may stand at each of its uses.
     constants = {
         parameter.arg
         for parameter in [*heads, *helper.args.kwonlyargs]
@@ -407,6 +413,7 @@ def simpler(text: str, begin: int) -> Iterator[Place]:
     }
     for number, node in enumerate(nodes):
         if number >= begin and isinstance(node, ast.expr) and id(node) not in kept:
+            # Outer expressions come first, as one that goes takes along all that is in it.
             for expression in _simpler(node, modules):
                 yield number, replaced(text, {number: expression})
 
@@ -521,6 +528,7 @@ def _changed(text: str, function: str, names: Sequence[str], values: Mapping[str
     if not head:
         return None
     for node in [inner for part in head.body for inner in ast.walk(part)]:
+        # A parameter that is assigned has another value from there on.
         if isinstance(node, ast.Name) and node.id in values and not isinstance(node.ctx, ast.Load):
             return None
     order = [parameter.arg for parameter in _plain(head.args)]

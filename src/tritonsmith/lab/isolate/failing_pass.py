@@ -63,6 +63,7 @@ class PipelineEnd:
     @property
     def name(self) -> str:
         """Its name in the journal: `12 tritongpu-coalesce`, `10 cse to 12 licm, with locations`."""
+        # With their numbers: `canonicalize` and `cse` run many times in one pipeline.
         first, last = (f"{link.dump.number} {link.dump.argument}" for link in (self.links[0], self.links[-1]))
         passes = last if len(self.links) == 1 else f"{first} to {last}"
         return passes if self.stripped else f"{passes}, with locations"
@@ -187,6 +188,7 @@ class PipelineEndTests:
         return FactError(
             "the input of the failing pass cannot be parsed, or the pass cannot be added",
             where=way.who if isinstance(way, PassRunner) else None,
+            # An error goes into issues, too, so it names no folder.
             why=failure.anonymous(log.strip())[-2000:] or None,
             hints=[f"use the Triton that wrote the dump: {triton}"],
         )
@@ -205,6 +207,7 @@ def search(
         The first that fails as in the dump, or else the first that fails at all; None if none does.
     """
     other: tuple[PipelineEnd, Observation] | None = None
+    # Most passes that fail do so alone: the first test is usually the last one.
     for begin in reversed(range(len(links))):
         if not runnable(links[begin]):
             continue
@@ -270,8 +273,10 @@ def isolate(
     space.claim()
     folder = folder_of(index, kernel, tool, space)
     program = journal.program(tool.opt) if tool.opt else tool.python and journal.python(tool.python)
+    # By their sizes and times, as the texts of a dump are large.
     texts = [(link.dump.pipeline, journal.file(index.path(link.dump))) for link in links]
     key = (texts, dict(options), str(tool), program, journal.environment())
+    # No run: the failure that the dump recorded is what the next run has to find there again.
     baseline = Observation(Verdict.BAD, str(recorded), failure=recorded)
     with (
         experiment.kept(folder, key, space, "passes.isolate", baseline, rules, silent=silent) as notes,
@@ -368,6 +373,7 @@ def way(seen: KernelPasses, links: Sequence[PassLink], tool: Replayer, space: Wo
 
 def recorded_failure(kernel: DumpedKernel) -> Failure:
     """Return the failure that the dump recorded."""
+    # Our worker names the signal; a log that is from elsewhere may have faulthandler's line alone.
     died = _DIED.search(kernel.error)
     python = next((name for text, name in _PYTHON.items() if text in kernel.error), "")
     return failure.of(kernel.error, crashed=died[1] if died else python)

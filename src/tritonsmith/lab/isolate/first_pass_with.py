@@ -192,6 +192,8 @@ def folder_of(index: DumpIndex, kernel: str, pattern: re.Pattern[str], space: Wo
 
 
 def _text(index: DumpIndex, dump: Dump) -> str:
+    # A location has the names of files and variables, in which the pattern could occur from the first dump
+    # on.
     content = ir_text.without_locations(dump.kind, index.content(dump))
     return content.decode("utf-8", errors="replace")
 
@@ -228,9 +230,12 @@ def compiled_pattern(text: str, *, regex: bool) -> re.Pattern[str]:
     Raises:
         UsageError: it is empty or not a valid regular expression.
     """
+    # It would occur in every text.
     if not text:
         raise UsageError("--pattern is empty")
     try:
+        # IR is full of brackets and stars, so a plain text is what is usually meant; `^` and `$` are about
+        # lines.
         return re.compile(text if regex else re.escape(text), re.MULTILINE)
     except re.error as error:
         raise UsageError(f"{text!r} is not a valid regular expression", why=str(error)) from error
@@ -279,6 +284,7 @@ def limit(text: str, manifest: Manifest) -> tuple[tuple[str, Value, bool], ...]:
 
 def binary_step(manifest: Manifest) -> str:
     """Return the step that determines the registers and spills of a kernel."""
+    # For NVIDIA, ptxas allocates the registers; for AMD, LLVM does on the way to its assembly.
     return STEPS["sass"] if _point(manifest).backend == "cuda" else STEPS["amdgcn"]
 
 

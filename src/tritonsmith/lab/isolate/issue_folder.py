@@ -56,6 +56,7 @@ def about(isolated: Isolated, tool: Replayer) -> About:
     version = (installed.version if installed else "") or isolated.passes.index.triton
     checkout, commit, python = _checkout(tool), "", ""
     if checkout:
+        # An interpreter has said which version it runs; a `triton-opt` only has its checkout.
         version = checkout.version if tool.opt else version
         commit = f"{checkout.commit}{_MODIFIED if checkout.dirty else ''}"
     if tool.python:

@@ -18,6 +18,7 @@ from tritonsmith.lab.reduce.oracles import OptOracle, PassRunner
 
 def find(opt: Path | None) -> Path | None:
     """Return the reducer beside a `triton-opt` or `mlir-opt`; None if there is none."""
+    # A `triton-opt` on PATH may be a link to where it was built, and the reducer is only there.
     beside = [opt.resolve().with_name(name) for name in ("triton-reduce", "mlir-reduce")] if opt else []
     return next((path for path in beside if path.is_file()), None)
 

@@ -67,7 +67,7 @@ class OracleResult:
 class Oracle(Protocol):
     """Runs passes on texts, one at a time, each for a limited number of seconds.
 
-    An oracle keeps its files in a folder of its own, which must exist.
+    Each keeps its files in a folder of its own, which must exist.
     """
 
     def ask(self, text: str) -> OracleResult:
@@ -83,7 +83,7 @@ class Oracle(Protocol):
 
 
 class BindingsOracle(Oracle):
-    """A Python with libtriton that stays, and runs each text in a child, by one binding for each pass.
+    """A Python with libtriton that stays alive, and runs each text in a child, by one binding for each pass.
 
     Raises:
         FactError: the interpreter has no Triton.
@@ -135,6 +135,7 @@ class BindingsOracle(Oracle):
             input=str(self._input),
             calls=self._calls if passes else (),
             log=str(self._log),
+            # Only a text that is read again is printed: thousands of candidates are only asked how they fail.
             out="" if passes and not generic else str(self._out),
             generic=generic,
             timeout=self.limit,
@@ -156,6 +157,7 @@ class OptOracle(Oracle):
         answer = self._run(text, f"--pass-pipeline={self._pipeline}")
         if answer is None:
             return OracleResult(failure.of("", timeout=True), True, "")
+        # Before the exit code counts: a mistake in the command line would pass for the failure of every text.
         if match := _NO_PASS.search(answer.err):
             raise _no_pass(match[1], self._opt)
         if match := _NO_OPTION.search(answer.err):
@@ -203,6 +205,7 @@ class CommandOracle(Oracle):
         files.write(self._input, text)
         answer = process.query(self._argv, timeout=self.limit)
         if answer is None:
+            # Not interesting, as the command has not said that it is.
             why = f"the command did not end within {self.limit:.0f} s, or does not exist"
             return OracleResult(None, True, why)
         printed = f"{answer.out}\n{answer.err}\nexit code {answer.code}\n".lstrip()
@@ -218,7 +221,7 @@ class OraclePool:
         self._members, self._lock = tuple(members), threading.Semaphore(len(members))
 
     def test(self, text: str) -> Observation:
-        """Test by one of them whether a text fails in that way."""
+        """Test by an oracle that is free whether a text fails in that way."""
         with self._lock:  # as many threads as members: so one is free, but which is not known before
             member = self._free.pop()
             try:
@@ -230,7 +233,7 @@ class OraclePool:
         return Observation(Verdict.OTHER if failed else Verdict.GOOD, failure=failed)
 
     def close(self) -> None:
-        """Stop them all."""
+        """Stop all oracles."""
         for member in self._members:
             member.close()
 
@@ -280,7 +283,7 @@ class PassRunner:
 
     @property
     def who(self) -> str:
-        """Return the program that runs them."""
+        """The program that runs them."""
         return self.command[0] if self.command else str(self.opt or self.python)
 
 
@@ -307,6 +310,7 @@ def spelled(text: str) -> str:
     parts = []
     for form in forms(text):
         inside = form.render()
+        # From the inside out: the nest begins with the outermost operation.
         for operation in reversed(
             [operation_name for operation_name in form.nest if operation_name != pass_chain.MODULE]
         ):
@@ -384,6 +388,7 @@ class WrongPassOracle(BindingsOracle):
         if before is None:
             return OracleResult(None, began=False, log=log)
         after, log = self._generic(text, passes=True)
+        # Passes that fail are another bug than a wrong result.
         if after is None:
             return OracleResult(None, began=True, log=log)
         change, log = self._checks.changed(before, after)

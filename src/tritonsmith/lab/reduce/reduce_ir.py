@@ -130,6 +130,7 @@ def reduce(
     with ExitStack() as stack:
         folder = stack.enter_context(files.scratch("reduce-"))
         limit = float(configs.load("passes-replay")["limits"]["pass"])
+        # It stays until the end, where it prints the best text.
         first = stack.enter_context(_oracle(way, folder / "first", limit, options.name))
         began_first = time.monotonic()
         answer = first.ask(text)
@@ -160,6 +161,8 @@ def reduce(
                 _inputs(text, way, options),
                 space,
                 "passes.reduce",
+                # If this run fails in another way than the one that was stopped, the tests of that one say
+                # nothing.
                 Observation(Verdict.BAD, str(sought), failure=sought),
                 options.rules,
                 silent=options.silent,
@@ -178,6 +181,7 @@ def reduce(
                         experiment.run(search.search(), test, notes, _untold)
                     steps.append((options.reducer.name, size_of(search.best).ops))
         except OutOfTimeError:
+            # No error: what is smaller by then is a result, and the journal lets the same command go on.
             why = f"timed out: --timeout {options.timeout:.0f}"
         except (KeyboardInterrupt, InterruptedRunError):
             why = INTERRUPTED
@@ -198,6 +202,7 @@ def check(answer: OracleResult, way: PassRunner) -> Failure:
         SmithError: there is none, or the file does not parse.
     """
     printed = answer.log.strip()[-_SAID:]
+    # First: a text that does not parse has no failure either, and the other message would mislead.
     if not answer.began:
         raise SmithError(
             "no pass ran on this file: it cannot be parsed, or a pass cannot be added",
@@ -256,6 +261,7 @@ def _pretty(search: IrSearch, oracle: Oracle, sought: Failure) -> str:
     """Return the best text as the compiler prints it: values numbered in order, no blank lines."""
     best = search.best
     printed = oracle.printed(best)
+    # Asked once more: the printer renumbers values, and a failure may depend on that.
     if printed and size_of(printed).ops <= size_of(best).ops and oracle.ask(printed).failure == sought:
         return printed
     return best
@@ -282,6 +288,7 @@ def _by_tool(
     plan = mlir_reduce.plan(reducer, way, sought, text, folder, _TOOL)
     try:
         space.run(plan, "passes.reduce", quiet=True)
+    # Its failure, or that it takes too long, is not ours: the result so far stands.
     except CommandFailedError:
         return ""
     result = folder / "reduced.mlir"
@@ -309,7 +316,7 @@ def size_of(text: str) -> Size:
 
 
 class IrSearch(DeltaSearch[str]):
-    """Shrinks a text while it stays interesting: see `DeltaSearch`."""
+    """Shrinks IR text while it stays interesting: see `DeltaSearch`."""
 
     def __init__(
         self, text: str, *, jobs: int = 1, on_better: Callable[[str, int], None] = lambda *_: None

@@ -67,6 +67,8 @@ class DeltaSearch(Generic[C]):
         self.best, self.tried = start, 0
         self._size_of, self._size = size_of, size_of(start)
         self._jobs, self._on_better = jobs, on_better
+        # These are kept for the whole search: moves reach the same text in several ways, and a test may take
+        # seconds.
         self._answers: dict[C, bool] = {}
 
     def moves(self) -> Sequence[Callable[[], Part[C, bool]]]:

@@ -258,6 +258,7 @@ def write_page(cells: Sequence[StudyCell], folder: Path) -> Path:
     )
     content = {"study.json": json.dumps(as_json(cells), indent=1), "study.csv": as_csv(cells)}
     try:
+        # The page comes last, as it links to the other two.
         for name, data in {**content, PAGE: page}.items():
             files.write_atomically(folder / name, data)
     except OSError as error:
@@ -346,6 +347,7 @@ def _point(cell: StudyCell | None, name: str, value: Callable[[StudyCell], float
         return ChartPoint(name, None, cell.row.error, compiled=False)
     if cell.row.error:
         return ChartPoint(name, None, f"does not compile: {cell.row.error}")
+    # None means that nothing is known about a launch, which is not the same as a launch that fails.
     launch = cell.row.values.get(LAUNCH, CAN_LAUNCH)
     return ChartPoint(name, value(cell), "" if launch in (CAN_LAUNCH, None) else f"cannot launch: {launch}")
 
@@ -472,6 +474,7 @@ def _widen(axes: Axes, values: Sequence[float]) -> None:
 def _all_of(panels: Sequence[Axes]) -> tuple[list[Artist], list[str]]:
     """Return each kernel once, in order, from whichever panel has it."""
     artists: dict[str, Artist] = {}
+    # A kernel whose spills are zero throughout has no line in that panel, so no single one has all labels.
     for axes in panels:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             artists.setdefault(label, handle)

@@ -206,6 +206,7 @@ def prepare(
                 ]
                 continue
             if text is not None:
+                # Several kernels may be in one file, which is written once.
                 files[request.file] = Write(request.file, text, phase="sources")
             job = CompileJob(request, triton, out / name / folder_name(entry.name))
             jobs.append(job)

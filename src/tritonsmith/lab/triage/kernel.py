@@ -40,6 +40,7 @@ from tritonsmith.lab.triage.verdict import not_tested
 
 # `  3.7846 (  6.9%)  ConvertTritonGPUToLLVM`; LLVM has up to four such pairs before the name, wall time last.
 _ROW = re.compile(r"^(?: +-?\d+\.\d+ \( *-?[\d.]+%\))* +(?P<seconds>\d+\.\d+) \( *[\d.]+%\) +(?P<name>\S.*)$")
+# Rows that sum up others, or are part of another one: MLIR marks an analysis, which a pass runs, by `(A)`.
 _SUMS = re.compile(r"Total|Rest|.* Pipeline|\(A\) .*")
 _TITLES = {"cubin": "cubin (ptxas)"}  # of stages whose name says little
 _BINARIES = ("cubin", "hsaco")
@@ -127,7 +128,7 @@ class KernelSubject:
         self._least = min(times, default=self._least)
 
     def baseline(self, name: str = BASELINE) -> Observation:
-        """Compile it as it is."""
+        """Compile the kernel unchanged."""
         began = time.monotonic()
         variables = self.where.variables
         # The log then has the time of each pass, which the sentences below name.
@@ -135,6 +136,8 @@ class KernelSubject:
         self._baseline = run.compile_all(self.request, where, self._fresh(name), silent=True)
         observation = replace(self.look(self._baseline), cpu_seconds=total_cpu_seconds(self._baseline))
         self._least = (
+            # Anew for the first baseline: what an earlier run has measured comes in by `resume`, if it is of
+            # the same code.
             observation.cpu_seconds if name == BASELINE else min(self._least, observation.cpu_seconds)
         )
         if self._timed and observation.verdict is Verdict.BAD:
@@ -142,7 +145,7 @@ class KernelSubject:
         return replace(observation, seconds=time.monotonic() - began)
 
     def test(self, change: TriageChange) -> Observation:
-        """Compile it with a change's options and variables, or by its release."""
+        """Compile the kernel with a change's options and variables, or by its release."""
         if change.assembler:
             return self._assembled(change)
         if change.build:
@@ -169,6 +172,7 @@ class KernelSubject:
         arches = {target.arch for target in self.request.targets if target.backend == change.backend}
         capabilities = frozenset(f"{int(arch) // 10}.{int(arch) % 10}" for arch in arches)
         package = Path(self._baseline.origin if self._baseline else "")
+        # An option of the request, which all of its points share.
         level = next(
             (
                 point.options[other_tools.PTX_VERSION]
@@ -231,6 +235,7 @@ class KernelSubject:
     def bisect(self, other: str) -> str:
         """Return the command that bisects between two releases; empty where this Triton is none."""
         here = self.triton
+        # A local version, `3.6.0+git0a1b2c3d`, is that of a build, and no release stands for it.
         if not other or "+" in here:
             return ""
         good, bad = sorted((other, here), key=version_key)
@@ -357,13 +362,13 @@ class WrongKernelSubject(KernelSubject):
         return [WRONG]
 
     def baseline(self, name: str = BASELINE) -> Observation:
-        """Check it as it is."""
+        """Check the kernel unchanged."""
         observation = self._checked(self.where, name)
         self._cause = observation.cause
         return observation
 
     def test(self, change: TriageChange) -> Observation:
-        """Check it by another release."""
+        """Check the kernel by another release."""
         # The check itself names the pass, so leaving that one out would tell nothing more.
         try:
             return self._checked(self.place(change), change.name)
@@ -444,6 +449,7 @@ def parse_when(when: Sequence[str]) -> tuple[Term, ...] | None:
 def folder_of(request: CompileRequest, when: Sequence[str], where: Interpreter, out: Path | None) -> Path:
     """Return the folder of a triage: the user's, or one in the workspace that only this question has."""
     name = folder_name(f"{request.file.stem}.{request.name or request.kernel or 'kernel'}")
+    # With the time limit, which decides whether a compile hangs.
     question = digest(request, when, where.python, where.timeout)[:8]
     return (out or workspace.default().root / "triage" / f"{name}-{question}").absolute()
 

@@ -130,7 +130,7 @@ def _own_program(triton: str, own: OwnPtxas) -> Path:
 
 
 def _other(change: TriageChange, triton: str, own: OwnPtxas, version: str) -> RegistryPtxas:
-    """Return the other one, installed.
+    """Return the other ptxas, installed.
 
     Raises:
         SmithError: there is none, or it cannot be downloaded.
@@ -319,6 +319,7 @@ def _about_build(env: EnvDir, receipt: Mapping[str, Any], mine: str, triton: str
     commit = str(receipt.get("commit", ""))[:_DIGITS] or "no commit"
     changed = " with changes" if receipt.get("dirty") else ""
     if mine and mine == receipt.get("commit"):
+        # With changes, the same commit need not be the same sources.
         same = ", as the one under test" if not changed else ""
     elif mine:
         same = f", not {mine[:_DIGITS]} as the one under test"

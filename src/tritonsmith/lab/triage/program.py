@@ -55,6 +55,7 @@ _STAGES = {"cuda": "ptx", "hip": "amdgcn"}  # a file of Triton's cache that tell
 _TARGET = re.compile(r"^\.target sm_(\d+)(\d)", re.MULTILINE)
 _PYTHON = re.compile(r"python(3(\.\d+)?)?$")
 _INTERPRETED = "TRITON_INTERPRET"
+# A check that raises is a mistake in `--check`, such as a name that the script lacks, and no symptom.
 _CHECKED = {
     "holds": Observation(Verdict.GOOD),
     "differs": Observation(Verdict.BAD, failure=Failure("failure", "the check does not hold")),
@@ -91,6 +92,7 @@ class ResultCheck:
         at = script_of(argv)
         request, result = folder / f"{name}.request.json", folder / f"{name}.json"
         content = CheckRequest(self.left, self.right, self.rtol, self.atol, str(result))
+        # A script that is run by its own name (`./train.py`) has no Python before it.
         python = argv[:at] or ("python",)
         return (*python, *call.script(content, request), *argv[at:]), result
 
@@ -168,7 +170,7 @@ class CommandSubject:
 
     @property
     def triton(self) -> str:
-        """Return the version that PYTHONPATH leads to, or the one beside the interpreter."""
+        """The version that PYTHONPATH leads to, or the one beside the interpreter."""
         # From its files: importing Triton takes seconds, and may be what fails.
         first = map(Path, filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))
         version_on_path = next(
@@ -211,7 +213,7 @@ class CommandSubject:
         return os.pathsep.join((str(self.python.parent), path)) if self.python else path
 
     def baseline(self, name: str = BASELINE) -> Observation:
-        """Run it as it is, in an empty cache."""
+        """Run the command unchanged, with an empty cache."""
         if name == BASELINE:
             # It is tested once more before a journal is taken up, and must not be compared with itself.
             self.first = None
@@ -225,7 +227,7 @@ class CommandSubject:
         return observation
 
     def test(self, change: TriageChange) -> Observation:
-        """Run it with a change; twice where the symptom is gone."""
+        """Run the command with a change; twice where the symptom is gone."""
         if change.assembler:
             return self._assembled(change)
         if change.build:
@@ -255,7 +257,7 @@ class CommandSubject:
         return untrusted.text_if_any(self._folder(name) / "log")
 
     def _assembled(self, change: TriageChange) -> Observation:
-        """Run it by another ptxas; its own is that of the GPUs that the baseline compiled for."""
+        """Run the command with another ptxas than that of the GPUs which the baseline compiled for."""
         texts = map(untrusted.read_text, sorted((self._folder(BASELINE) / "cache").rglob("*.ptx")))
         # The command names no GPU: what it compiled for is in the cache of the baseline.
         capabilities = frozenset(
@@ -275,7 +277,7 @@ class CommandSubject:
         return observation
 
     def observe(self, change: TriageChange) -> Observation:
-        """Run it with a change, once."""
+        """Run the command with a change, once."""
         if change.needs and not (change.needs == "a GPU" and gpus.read().all):
             return Observation(Verdict.SKIP, why=f"needs {change.needs}")
         if change.tool:
@@ -318,6 +320,7 @@ class CommandSubject:
         folder = self._fresh(change.name)
         observation = self._run(folder, self._operated(change, folder / "results"))
         rows = call.noted(folder / "results", OperatedRow)
+        # Its kernels share their passes: leaving one out leaves it out of all of them.
         names = dict.fromkeys(f"{run['pass']}#{run['number']}" for row in rows for run in row.passes)
         if not names:
             return replace(
@@ -326,7 +329,7 @@ class CommandSubject:
         return replace(observation, verdict=Verdict.GOOD, notes=tuple(names))
 
     def _watched(self, change: TriageChange) -> Observation:
-        """Run it under a tool of compute-sanitizer, whose report is another failure than the symptom."""
+        """Run the command under a tool of compute-sanitizer, whose report is not the symptom itself."""
         try:
             program = tools.find_sanitizer()
         except FactError as error:
@@ -391,6 +394,7 @@ class CommandSubject:
         self, folder: Path, variables: Mapping[str, str], under: Sequence[str] = (), launcher: str = ""
     ) -> Observation:
         log = folder / "log"
+        # With the stack that it prints, two crashes can be told apart.
         environ = {**os.environ, "PYTHONFAULTHANDLER": "1", "PATH": self._path, **variables}
         # A cache of its own: what another change compiled would be found, and nothing compiled with this one.
         environ |= {"TRITON_CACHE_DIR": str(folder / "cache")}
@@ -431,6 +435,7 @@ class CommandSubject:
             # After a baseline with a result, an early end comes from the change; before, nothing is known.
             verdict = Verdict.OTHER if self.first else Verdict.SKIP
             return Observation(verdict, figures, "it ends before the check", seconds)
+        # 125 as in `git bisect run`: the program says itself that it cannot be tested.
         if code in (0, questions.SKIP):
             return questions.succeeds(code, f"exit code {code}", seconds)
         died = signal.Signals(-code).name if code < 0 and not late else ""

@@ -132,6 +132,8 @@ class TriageVariant:
         return (
             (meaning.commands if command else meaning.kernels)
             and (not change.backend or change.backend in backends)
+            # Most rows are about a failure or a limit; why a compile is slow or wrong is what only some can
+            # explain.
             and (symptom in meaning.symptoms if meaning.symptoms else symptom not in ("slow", "wrong"))
             and variables.covers(triton, meaning.since, meaning.until)
             and all(row.exists(triton) for row in known)
@@ -165,12 +167,15 @@ def ordered(failed_in: str) -> Iterator[TriageVariant]:
         # A row of the table has a better name for the family, which its other variants share.
         family = known.meaning.family if known else f"the pass {failed_in}"
         skip = known.change.skip if known else failed_in
+        # With the family of its row: the two would otherwise count as two causes, and the triage be
+        # undecided.
         row = {"name": f"without {skip}", "family": family, "skip": skip}
         yield _of_row({**configs.load(_CONFIG)["failing-pass"], **row})
     yield from rows
 
 
 def _of_row(row: Mapping[str, Any]) -> TriageVariant:
+    # A row has the fields of both, and each class takes its own.
     return TriageVariant(configs.as_dataclass(TriageChange, row), configs.as_dataclass(Meaning, row))
 
 

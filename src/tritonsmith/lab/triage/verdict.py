@@ -59,7 +59,7 @@ class Subject(Protocol):
         """Everything that a test depends on, except the change; it is digested for the journal."""
 
     def baseline(self, name: str = BASELINE) -> Observation:
-        """Test it as it is, with caches of its own; BAD or GOOD.
+        """Test the subject unchanged, with caches of its own; BAD or GOOD.
 
         The test of the name `BASELINE` decides what the symptom is.
         """
@@ -68,7 +68,7 @@ class Subject(Protocol):
         """Take up the observations of a run that was stopped; the baseline was tested once more before."""
 
     def test(self, change: TriageChange) -> Observation:
-        """Test it with a change."""
+        """Test the subject with a change."""
 
     def lines(self, line: Mapping[str, str]) -> tuple[str, ...]:
         """Return FILE:LINE of the operations that a change is about, in what the baseline compiled."""
@@ -163,6 +163,7 @@ def search(subject: Subject) -> Search[TriageVariant, TriageResult]:
     # Compilers are deterministic; programs with races and measured times are not.
     unsteady = subject.is_command or (subject.kind == "slow" and first.verdict is Verdict.BAD)
     again = (yield [UNCHANGED_AGAIN] * (variants.baselines() - 1)) if unsteady else []
+    # A race may fail every time, and in another way each time: so the failures have to agree, too.
     if {test.verdict for test in again} - {first.verdict} or {test.failure for test in again} - {
         first.failure
     }:
@@ -194,10 +195,11 @@ def search(subject: Subject) -> Search[TriageVariant, TriageResult]:
 
 
 def _untested(subject: Subject, baseline: Observation) -> Search[TriageVariant, TriageResult]:
-    """Report why it cannot be tested, and what the interpreter, which needs no GPU, says of a check."""
+    """Report why the subject cannot be tested, and what the interpreter says of a check without a GPU."""
     text = f"not decided: it cannot be tested: {baseline.why}"
     tried: list[Tried] = []
     for row in variants.every() if subject.has_check else ():
+        # A check belongs to a script, so the subject is a command.
         if row.meaning.alone and row.fits(
             subject.triton, subject.backends, command=True, symptom=subject.kind
         ):
@@ -268,6 +270,7 @@ def judge(subject: Subject, baseline: Observation, tried: Sequence[Tried]) -> Tr
         return result(Conclusion.DECIDED, ", ".join((families[0], *details)), because, then)
     if several:
         return result(Conclusion.SEVERAL, f"{Conclusion.SEVERAL}: {'; '.join(several)}", because, then)
+    # Without a cause, these names are sides: another release, say, which changes nothing in this one.
     lead = f"{Conclusion.NONE} of this Triton" if names else str(Conclusion.NONE)
     return result(Conclusion.NONE, lead, because, then)
 
@@ -279,6 +282,7 @@ def _reason(tried: Tried) -> str:
 
 def _swap(tried: Tried) -> str:
     """Name both ptxas of an exchange; empty where Triton's own was used."""
+    # Triton's own comes first in `swapped`.
     return " instead of ".join(reversed(tried.observation.swapped))
 
 

@@ -166,6 +166,7 @@ class KernelSearch(DeltaSearch[KernelCandidate]):
     def _statements(self, *, top: bool = False) -> _Move:
         """Remove statements, users first."""
         text = self.best.text
+        # Numbers of nodes in this very text, which is no longer the best one once something was removed.
         items = python_source.removable(text, self._kernel, top=top)
         return self._delta(items, lambda gone: self._with(python_source.without(text, gone)))
 
@@ -209,6 +210,7 @@ class KernelSearch(DeltaSearch[KernelCandidate]):
 
     def _merge(self, best: KernelCandidate) -> Iterator[KernelCandidate | None]:
         for number, (name, entry) in enumerate(best.entries):
+            # The later one goes, so that each pair comes once.
             for other, same in best.entries[:number]:
                 if same == entry:
                     yield self._in_place(best, name, ast.Name(other, ast.Load()))

@@ -117,6 +117,7 @@ class _Start:
 
 def folder_of(file: Path, space: Workspace) -> Path:
     """Return the folder of the journal of a reduction into a file."""
+    # By the file that is written: its folder is locked, so no two reductions write the same one.
     return space.root / "reduce" / f"{digest(str(file))}-journal"
 
 
@@ -194,6 +195,7 @@ def by_command(
         observation = _shown(first.test(KernelCandidate(text)), source_file)
         limit = min(timeout, _SECONDS + _SLOWER * (time.monotonic() - began))
         lines = counts(text, kernel).lines
+        # By its name alone: the comment that shows the command goes where the file goes.
         command = with_file(argv, file.name)
         symptom = Symptom(
             "", observation.figures, lines, source_file.name, argv=command, variables=_variables()
@@ -223,6 +225,7 @@ def _of_compile(subject: KernelSubject, observation: Observation, key: object) -
         hints = ["a function of the module with plain parameters can be reduced", "or use: -- command {}"]
         raise UsageError(what, where=request_of_kernel.file, hints=hints)
     entries = signature.assigned(request_of_kernel.signature, head)
+    # As constants of the signature: the decorator that computes them may be removed on the way.
     computed = {
         parameter: signature.spell_value(subject.constants[parameter])
         for parameter in head.heuristics
@@ -280,8 +283,10 @@ def _compiled(subject: KernelSubject, request_of_kernel: CompileRequest, folder:
 def _alone(where: Interpreter, folder: Path, limit: float, file: Path, observation: Observation) -> bool:
     """Report whether `python FILE` fails in the same way; or compiles, where the symptom is no failure."""
     files.make_folder(folder)
+    # With an empty cache: what is found in one is not compiled, and shows nothing.
     change = {**dict(worker_variables(where)), "TRITON_CACHE_DIR": str(folder)}
     answer = process.query((str(where.python), str(file)), cwd=folder, change=change, timeout=limit)
+    # A limit that is broken is no failure: then it is enough that the file compiles.
     if answer is None or not observation.failure:
         return bool(answer and answer.code == 0)
     died = signal.Signals(-answer.code).name if answer.code < 0 else ""

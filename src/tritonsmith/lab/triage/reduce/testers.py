@@ -52,7 +52,7 @@ def candidate_request(asked: CompileRequest, candidate: KernelCandidate, file: P
 
 
 class CompileTester:
-    """Compiles candidates by an interpreter that stays.
+    """Compiles candidates by an interpreter that stays alive.
 
     Args:
         subject: the symptom, after its baseline.
@@ -67,7 +67,7 @@ class CompileTester:
         self._compiler = WarmCompiler(where, folder)
 
     def test(self, candidate: KernelCandidate) -> Observation:
-        """Compile it, and look for the symptom."""
+        """Compile a candidate, and look for the symptom."""
         files.write(self._file, candidate.text)
         compile_request = candidate_request(self._subject.request, candidate, self._file)
         compiled = self._compiler.compile(compile_request, self._folder / "out")
@@ -96,7 +96,7 @@ class CheckTester:
     _closed: Event = field(default_factory=Event)
 
     def test(self, candidate: KernelCandidate) -> Observation:
-        """Dump and run its texts."""
+        """Dump the passes of a candidate, and run the IR after each."""
         file = self.folder / self.name
         files.make_folder(self.folder)
         files.write(file, candidate.text)
@@ -153,6 +153,7 @@ class CommandTester:
         printed = "\n".join(filter(None, (answer.out, answer.err)))[-_SAID:]
         # As for every reducer, and unlike `git bisect run`, success means that the symptom is there.
         verdict = Verdict.BAD if answer.code == 0 else Verdict.GOOD
+        # The output as the reason, which an error of the first test shows, and `TesterPool` drops.
         return Observation(verdict, f"exit code {answer.code}", printed)
 
     def close(self) -> None:
@@ -175,13 +176,14 @@ class TesterPool:
     """
 
     def __init__(self, make: Callable[[int], Tester], count: int) -> None:
+        # A thread that finds no tester free waits in `get`.
         self._free: SimpleQueue[Tester] = SimpleQueue()
         self._all = [make(number) for number in range(count)]
         for tester in self._all:
             self._free.put(tester)
 
     def test(self, candidate: KernelCandidate) -> Observation:
-        """Test a candidate by one of them."""
+        """Test a candidate by a tester that is free."""
         tester = self._free.get()
         # Without the output of a command, which would fill the journal of thousands of tests.
         try:
@@ -190,7 +192,7 @@ class TesterPool:
             self._free.put(tester)
 
     def close(self) -> None:
-        """Stop them all."""
+        """Stop all testers."""
         for tester in self._all:
             with suppress(OSError):  # one that cannot be stopped does not keep the others running
                 tester.close()
@@ -275,6 +277,7 @@ def _after(symptom: Symptom) -> str:
 
 def _commands(symptom: Symptom, asked: CompileRequest) -> Iterator[str]:
     """Yield the commands that show it: limits in a table, texts in a stage, failures in a compile."""
+    # By its name: the file is attached to an issue, where a folder of this machine helps nobody.
     words = shlex.split(replace(asked, file=Path(asked.file.name)).flags())
     texts = [term for term in symptom.terms if isinstance(term, TextTerm)]
     if symptom.wrong:
@@ -293,6 +296,7 @@ def main_program(text: str, symptom: Symptom, asked: CompileRequest | None) -> s
     if not asked or not symptom.triton or version_key(symptom.triton) < version_key(_SINCE):
         return ""
     kernel = source.find(text, asked.kernel, asked.file)
+    # `compiled.asm` has the stages of the compiler, and no disassembly.
     texts = [term for term in symptom.terms if isinstance(term, TextTerm) and term.stage in _stages()]
     prints = [
         f"    print({term.needle!r} {'not in' if term.lacks else 'in'} compiled.asm[{term.stage!r}])"
