@@ -141,6 +141,7 @@ def read(subject: DoctorContext) -> Snapshot:
     """Return the facts of a subject, without secrets, names and home folders."""
     hide = redactor({subject.space.root: "$TRITONSMITH_HOME"})
     known = {**_machine(subject), **dict(_python(subject)), **_sources(subject)}
+    # The table decides, not what is at hand: a report from anywhere has the same facts in the same order.
     facts = {name: known.get(name, "") for name in configs.load("doctor-setup")["fact"]}
     return {name: _short(hide.in_place(value)) for name, value in {**facts, **_variables(subject)}.items()}
 
@@ -283,6 +284,7 @@ def _change(name: str, then: Snapshot, now: Snapshot) -> SetupChange:
     if name.startswith(VARIABLE):
         return SetupChange(name, name, before, after, _variable_meaning(name.removeprefix(VARIABLE)))
     row = configs.load("doctor-setup")["fact"].get(name, {"title": name})
+    # A fact that is gone may mean something else than one that changed: no second ptxas, not another one.
     meaning = row.get("gone", "") if before and not after else row.get("means", "")
     return SetupChange(
         name, row["title"], before, after, "; ".join((*_newer_than_meanings(name, now), meaning)).strip("; ")

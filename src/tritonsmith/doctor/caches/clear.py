@@ -117,6 +117,7 @@ def parse_target(text: str) -> tuple[str, ...]:
     if text and (len(parts) not in (2, 3) or not all(parts)):
         hints = ["write cuda:90 or hip:gfx942", *did_you_mean(text, names)]
         raise UsageError(f"{text!r} is not a target", hints=hints)
+    # sm_90 is what ptxas and people write; metadata have the number alone.
     return tuple(re.sub(r"^sm_?(?=\d)", "", part) for part in parts)
 
 
@@ -232,6 +233,7 @@ def _users(entry: CacheEntry, living: tuple[TritonProcess, ...]) -> list[TritonP
 
 def grace_time(living: Living) -> float:
     """Return the seconds that readers get between removing an index and the rest."""
+    # An empty tuple means that nobody has Triton loaded; None, that the processes could not be listed.
     return 0.0 if living == () else float(configs.load("triton-cache")["in-use"]["grace"])
 
 
@@ -295,6 +297,7 @@ def named(path: str) -> Root:
     Raises:
         UsageError: there is no such folder.
     """
+    # Links are not followed here: the path is shown as the user wrote it, and `Root.real` is what is cleared.
     folder = Path(path).expanduser().absolute()
     if not folder.is_dir():
         raise UsageError("no such folder", where=folder, hints=["invoke cache.list shows the caches"])

@@ -92,6 +92,7 @@ def cells(row: CacheRow, now: float) -> list[str]:
     name = entry.kernel or "?"
     return [
         name if entry.kind == "kernel" else f"{name} ({entry.kind})",
+        # Threads per warp are left out: the architecture nearly always implies them.
         ":".join(metadata.target.split(":")[:2]),
         metadata.version or _by_era(entry),
         _in_short(row.stages),
@@ -206,6 +207,7 @@ def entry(text: str, roots: Iterable[Root]) -> Path:
     exact = [match for match in matches if match.name == text]
     if len(matches) == 1 or exact:
         return (exact or matches)[0]
+    # Only then by kernel: names are hashes, so a kernel's name hardly ever begins one of them.
     if not matches:
         matches = [Path(cache_entry.path) for cache_entry in entries if cache_entry.kernel == text]
         if len(matches) == 1:
@@ -227,6 +229,7 @@ def files(folder: Path) -> list[EntryFile]:
     known = configs.load("triton-cache")["entry"]
     order = {name: number for number, name in enumerate(rows)}
     listed = []
+    # Backends add stages that no table of ours has; such a file is listed without a description.
     for path in folder.iterdir():
         stage = path.suffix.removeprefix(".") if path.suffix.removeprefix(".") in rows else ""
         if path.name.startswith(known["index"]):
@@ -256,6 +259,7 @@ def kernels_text(chosen_entries: Sequence[CacheEntry], limit: int) -> list[list[
     for entry in chosen_entries:
         name = entry.kernel or f"({entry.kind})"
         groups.setdefault((entry.root.label, name), []).append(entry.bytes)
+    # By size: whoever clears a cache looks for what takes the space.
     largest = sorted(groups.items(), key=lambda group: -sum(group[1]))
     rows = [[*names, str(len(sizes)), byte_size(sum(sizes))] for names, sizes in largest[:limit]]
     if rest := largest[limit:]:
@@ -270,6 +274,7 @@ def kept_text(in_use: Iterable[tuple[CacheEntry, str]]) -> Iterator[str]:
     reasons = list(in_use)
     if not reasons:
         return
+    # One reason as an example: a thousand entries are usually kept for the same one.
     entry, why = reasons[0]
     more = "; ..." if len(reasons) > 1 else ""
     entries = total_text(item for item, _ in reasons)

@@ -88,6 +88,8 @@ def read_installed(python: Path) -> InstalledTorch:
     torch = pytorch_pins.read_torch(packages)
     if torch is None:
         return _without_torch(python, packages)
+    # Only by the version: beside a torch the question is whether both match, and reading each library for
+    # its LLVM would not answer it.
     owners = tuple(
         Owner(name, version, package_owners.commit_in(version))
         for name, version in packages.dists
@@ -136,6 +138,7 @@ def _owner(distribution: Distribution) -> Owner:
     if not commit:
         # pip's record of a source in git is the only trace where the version has no commit.
         commit, known_by = package_owners.editable_commit(distribution.info), "direct_url.json"
+    # The published wheels of `triton` have plain versions; the table knows what those were built from.
     if not commit and distribution.name == "triton":
         rows = (row for row in pytorch_pins.releases() if row.cuda.version == version)
         row = next((row for row in rows if row.wheel.commit), None)
@@ -178,6 +181,7 @@ def _judgements(
     if len(owners) > 1:
         names = ", ".join(f"{owner.name} {owner.version}" for owner in owners)
         yield False, f"several distributions own triton/ and overwrite each other's files: {names}"
+    # The metadata of this very torch counts more than the table, which has the requirement of its CUDA build.
     if torch.requires:
         yield _fits("torch", torch.requires, owners)
     elif owners and release is not None:
@@ -202,6 +206,7 @@ def _fits(who: str, line: str, owners: tuple[Owner, ...]) -> tuple[bool | None, 
         instead = ", ".join(f"{owner.name} {owner.version}" for owner in owners) or "no Triton"
         return False, f"{who} requires {specification}; installed is {instead}"
     version = named[0].version
+    # `prereleases`: a version of one's own, such as 3.5.0.dev1, is not refused for being a prerelease.
     try:
         fits = requirement.specifier.contains(Version(version), prereleases=True)
     except InvalidVersion:
@@ -212,6 +217,7 @@ def _fits(who: str, line: str, owners: tuple[Owner, ...]) -> tuple[bool | None, 
 def _commit_fits(owner: Owner, release: PyTorchRelease) -> tuple[bool | None, str]:
     """Compare the commit in a version with the release's pins and its wheel."""
     text = f"{owner.name} {owner.version} was built from {owner.commit}"
+    # A version has only the first digits of its commit, hence `startswith`.
     pins = [pin for pin in release.own_pins.values() if pin is not None]
     if any(pin.commit.startswith(owner.commit) for pin in pins):
         return True, f"{text}, which PyTorch {release.version} pins"
@@ -251,6 +257,7 @@ def release_of(text: str, folder: EnvDir) -> PinMatch:
         UsageError: no version is given or found, or the table lacks it.
         FactError: there is no wheel, as it is not a release; the hints tell how to build instead.
     """
+    # Only for the hint: a nightly torch knows the commit that it was built from, which beats the branch.
     ref = "nightly"
     if not text:
         try:
@@ -315,6 +322,7 @@ def prepare(
     replaces = tuple(
         f"{name} {versions.get(name, '')}".strip() + _editable_suffix(editable.get(name)) for name in owners
     )
+    # An editable install has the wheel's name and may have its version, but other code.
     if owners == (_NAME,) and not editable and _satisfied(requirement, versions[_NAME]):
         return PreparedInstall(Plan(f"{env.name} has {_plain(requirement)} already"), _plain(requirement), ())
     if set(owners) - {_NAME} and not before.steps:
@@ -340,6 +348,7 @@ def prepare(
 
 def current(env: EnvDir, base: PythonEnv) -> PythonEnv | None:
     """Return the content of the env's venv; None if it does not exist, or will be recreated."""
+    # A venv whose stamp no longer holds is created again, so what is in it now does not count.
     kept = all(step.stamp is not None and step.stamp.holds() for step in _make(env, base))
     return python_env.read(env.python) if kept else None
 
@@ -358,6 +367,7 @@ def execute(prepared: PreparedInstall, release: PyTorchRelease, session: Session
     try:
         session.run(prepared.plan)
     except CommandFailedError as failure:
+        # pip writes its error last, after all that it tried.
         lines = [line for line in failure.output if line.strip()][-8:]
         raise StepError(
             f"{failure.step.phase}: {prepared.requirement} could not be installed",
@@ -383,6 +393,7 @@ def _wheel(release: PyTorchRelease, channel: str, base: PythonEnv, host: Machine
     if not release.cuda.requires:
         raise _no_wheel(release, channel, "what this release requires is unknown")
     requirement = Requirement(release.cuda.requires)
+    # Without these values `Marker.evaluate` would judge the interpreter that runs this tool.
     here = {
         "python_version": base.minor,
         "python_full_version": base.version,
@@ -412,6 +423,7 @@ def _build_hints(release: PyTorchRelease, channel: str) -> list[str]:
     own, pin = release.own_pins[channel], release.pin(channel)
     if own is None or pin is None:
         return [f"PyTorch {release.version} pins no Triton for this channel"]
+    # Where a channel shares CUDA's file, the commit is one of CUDA's repository.
     if pin.commit:
         place = "cuda" if own.same_file else channel
         (file,) = (file for file in pytorch_pins.pin_files() if file.channel == place)

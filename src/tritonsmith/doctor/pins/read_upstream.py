@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 
 PHASE = "PyTorch's pins"
+# The file comes from whatever repository the user names, and its content becomes an argument of git.
 _COMMIT = re.compile(r"[0-9a-f]{7,40}")
 _FETCHED = "FETCH_HEAD"
 
@@ -122,6 +123,7 @@ def read(repository: str, ref: str, space: Workspace, triton: Path | None = None
 
 
 def _folder(url: str, space: Workspace) -> Path:
+    # Without the login, as a new token must not fetch everything again, and no folder may be named after it.
     bare = GitRemote.of(url).url
     name = bare.rstrip("/").rpartition("/")[2].removesuffix(".git") or "pytorch"
     return space.sources / f"pins-{re.sub(r'[^A-Za-z0-9._-]', '_', name)}-{digest(bare)[:8]}"
@@ -138,6 +140,7 @@ def _fetched(url: str, ref: str, space: Workspace) -> Iterator[Repo]:
         except StepError as error:
             raise _unreachable(url, ref, error) from error
         with git_history.opened(_folder(url, space)) as clone:
+            # The fetch left out file contents: git gets each on first use, and needs the login again.
             clone.git.update_environment(**dict(GitRemote.of(url).env))
             yield clone
 
@@ -172,6 +175,7 @@ def _read(clone: Repo, repository: str, name: str, ref: str, triton: Path | None
         elif other := pins.get(file.otherwise):
             about = {"channel": file.channel, "title": file.title, "same_as": other.channel}
             pins[file.channel] = replace(other, **about)
+    # Every PyTorch since 2.0 has CUDA's file, whichever other channels have one.
     if "cuda" not in pins:
         raise _no_pin(repository, commit)
     committed = clone.commit(commit).committed_datetime.isoformat()
@@ -179,6 +183,7 @@ def _read(clone: Repo, repository: str, name: str, ref: str, triton: Path | None
 
 
 def _own_pin(clone: Repo, commit: str, file: PinFile) -> LivePin | None:
+    # The file has moved over the years: the first path that exists at this commit is the one that counts.
     for path in file.commit:
         text = git_history.text_at(clone, commit, path)
         if text is not None:
@@ -260,6 +265,7 @@ def table_file() -> Path:
     Raises:
         SmithError: the tool runs from an installed package.
     """
+    # In a wheel the table is package data, and has no project file beside its folder.
     folder = configs.data_dir("configs")
     if not (folder.parent / "pyproject.toml").is_file():
         raise SmithError(
@@ -289,6 +295,7 @@ def revise(text: str, version: str, reading: Reading) -> Revision:
     row = next((row for row in rows if row["pytorch"] == version), None)
     if row is None:
         row = _new_row(version)
+        # Among its neighbours: people read the file, too.
         rows.insert(sum(version_key(entry["pytorch"]) < version_key(version) for entry in rows), row)
     changes = [
         f"{version} {pytorch_pins.titles()[channel]}: {change}"
@@ -337,6 +344,7 @@ def _put_pin(row: Any, channel: str, pin: LivePin, reading: Reading) -> str:
         if pin.version:
             new["version"] = pin.version
         _put_llvm(new, old, pin)
+    # A note explains one pin, by hand; it would be wrong beside another.
     if "note" in old and _same_pin(old, new):
         new["note"] = old["note"]
     if new == old:

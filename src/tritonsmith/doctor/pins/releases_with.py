@@ -308,16 +308,17 @@ class _Comparison:
         carried = self._carries(commit)
         copy = commit == self._commit or commit in self._same
         for revert in self._reverts:
+            # A revert on main says nothing about a release branch that never picked it.
             if revert not in held or revert == commit:
                 continue
             commits, pulls = self._undoing.get(revert, (frozenset(), frozenset()))
             named = carried & pulls or any(commit.startswith(name) for name in commits)
             if (
-                revert != commit
-                and (named or (copy and revert in self._reverse))
+                (named or (copy and revert in self._reverse))
                 # A revert that does not follow the commit reverts an earlier landing
                 # of the same pull request.
                 and commit in self._ancestors(revert)
+                # Ends, because each step leads to a commit that has the last one among its ancestors.
                 and not self._reverted_by(revert, held)
             ):
                 return revert
@@ -504,6 +505,7 @@ def find_picks(name: str, source: Path) -> Picks:
         if not tip:
             hints = ["git fetch --all --tags", "use another clone: --source PATH"]
             raise FactError(f"this clone has no branch, tag or commit {name!r}", where=source, hints=hints)
+        # In the clone of a fork, origin/main may be months old: MAINS has upstream/main first.
         main, head = git_history.first_branch(clone, *git_history.MAINS)
         bases = clone.merge_base(tip, head) if head else ()
         if not bases:

@@ -28,7 +28,8 @@ from tritonsmith.facts.pytorch_pins import (
 _SHORT = 8  # digits, as in the `+git` suffix of a version
 _WIDE = 16
 _COLUMNS = ("cuda", WHEEL, "rocm", "xpu")
-_SAID = {
+# For the question which releases have a commit, `before` and `apart` are one answer; `--json` has both.
+_RELATION_WORDS = {
     "at": "is it",
     "after": "holds",
     "cherry-picked": "picked",
@@ -59,15 +60,17 @@ def table(releases: Iterable[PyTorchRelease]) -> Grid:
 
 def remarks(releases: Iterable[PyTorchRelease]) -> Iterator[str]:
     """Yield the remarks below the table."""
+    # Two LLVMs, two purposes: the sources at the pin compile with the LLVM that they pin, and the wheel runs
+    # the code of its own.
     rows = tuple(releases)
     differ = [release.version for release in rows if release.llvms_differ]
-    open_ones = [release.version for release in rows if release.cuda.candidates]
+    with_candidates = [release.version for release in rows if release.cuda.candidates]
     if differ:
         yield f"!  {', '.join(differ)}: the LLVM in the wheel is NOT the LLVM at the pin"
     yield "To build the Triton of a PyTorch from source, use the pin and the LLVM at the pin."
     yield "To describe or debug an installed wheel, use the wheel and the LLVM in the wheel."
-    if open_ones:
-        yield f"Some unknown pins have unconfirmed candidates: {command('pins', pytorch=open_ones[-1])}"
+    if with_candidates:
+        yield f"Some unknown pins have unconfirmed candidates: {command('pins', pytorch=with_candidates[-1])}"
 
 
 def detail(release: PyTorchRelease) -> Iterator[str]:
@@ -89,6 +92,7 @@ def detail(release: PyTorchRelease) -> Iterator[str]:
     yield "Wheel names (each wheel has the package `triton`)"
     names = pytorch_pins.wheel_names(release.version)
     yield from (f"  {titles[name.channel]:<8} {_called(name)}" for name in names)
+    # Leaving out a pinned channel whose wheel's name is unknown would read as if it had no wheel.
     nameless = [
         titles[channel]
         for channel in CHANNELS
@@ -133,6 +137,7 @@ def _which(release: PyTorchRelease) -> Iterator[str]:
     cuda, wheel = release.cuda, release.wheel
     if release.llvms_differ:
         yield "THE TWO LLVMs DIFFER: the wheel was not built with the LLVM at the pin."
+    # None is not "no": one of the two is unknown.
     elif release.llvms_differ is None:
         yield "Whether the two LLVMs differ is unknown."
     else:
@@ -219,6 +224,7 @@ def installed(interpreter: InstalledTorch) -> Iterator[str]:
         if not torch:
             yield f"  commit  {owner.commit or UNKNOWN}{f' ({owner.known_by})' if owner.known_by else ''}"
             yield f"  LLVM    {owner.llvm or UNKNOWN}"
+    # Nothing to agree with; the other direction can still be answered, which PyTorch has this Triton.
     if torch is None:
         yield ""
         ref = interpreter.owners[0].commit or interpreter.owners[0].version
@@ -263,9 +269,10 @@ def holdings(answer: Holders) -> Grid:
 
 
 def _cell(release: PyTorchRelease, where: str, holding: Holding | None) -> str:
+    # A channel that shares CUDA's file was compared once, as CUDA (`find_releases` leaves it out).
     if holding is None:
         return "as CUDA" if where == "rocm" and release.rocm.same_file else "-"
-    relation = _SAID[holding.standing.relation]
+    relation = _RELATION_WORDS[holding.standing.relation]
     return f"{_short(holding.pin)} {relation}" if holding.pin else relation
 
 
@@ -278,6 +285,7 @@ def open_questions(answer: Holders) -> Iterator[str]:
     yield from (
         f"  {holding.release:<7} {titles[holding.where]:<6} {holding.standing.why}" for holding in rows
     )
+    # A known pin may be undecided because the clone lacks its commit: then fetching helps.
     if any(holding.pin for holding in rows):
         yield "  A clone of triton-lang/triton with its release branches has more pins: git fetch origin"
     for relation, title in (("cherry-picked", "Cherry-picked:"), ("reverted", "Reverted:")):
@@ -428,4 +436,5 @@ def _nulls(table: dict[str, Any]) -> dict[str, Any]:
 
 
 def _head(kind: str) -> dict[str, Any]:
+    # One command prints eight forms, depending on its flags: `kind` tells a program which one it got.
     return {"schema": SCHEMA, "kind": kind}
