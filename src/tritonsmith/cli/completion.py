@@ -78,6 +78,7 @@ def typed(argv: Sequence[str]) -> list[str]:
     Args:
         argv: after the program's name: `--complete -- LINE`; zsh and fish give the line in words.
     """
+    # Split at blanks and not as a shell would: a quote that is still open is no error while somebody types.
     line = " ".join(argv[argv.index("--") + 1 :]) if "--" in argv else ""
     words = line.split()
     return [*words, ""] if line.endswith(" ") or not words else words
@@ -104,6 +105,7 @@ def candidates(words: Sequence[str]) -> Iterable[str]:
         selecting = {mode.by.partition(" ")[0] for mode in modes.of_command(name)}
         spellings = {spelling for each in flags for spelling in each.spellings}
         return sorted(spellings | {flag for flag in selecting if flag.startswith("--") and flag != "--"})
+    # Only what follows the task counts, as flags of Invoke itself may stand before it.
     number = _words(before[before.index(name) + 1 :], flags)
     word = next(islice((each for each in flags if each.word), number, None), None)
     return _values(word, last, before) if word else ()
@@ -175,6 +177,8 @@ def _values(option: Flag, start: str, before: Sequence[str]) -> Iterable[str]:
     known = _KNOWN.get(option.value)
     values = known() if known else []
     if option.value == "PASS":
+        # The passes of the dump on this line are what can be chosen; the list of all passes is for every
+        # version.
         values = next(filter(None, map(_dumped, before)), values)
     return (f"{done}{comma}{value}" for value in values)
 

@@ -47,8 +47,10 @@ class Mode(NamedTuple):
         Args:
             words: the arguments of the command.
         """
+        # Only the first word can select a mode: a later one may be the value of a flag.
         first = words[0] if words and not words[0].startswith("-") else ""
         if self.by == "--":
+            # The program after `--` selects the mode, and is also what the mode runs.
             return list(words) if "--" in words else None
         if self.by.startswith("--"):
             return _replaced(words, self.by, self.becomes)
@@ -87,6 +89,7 @@ MODES = (
     Mode("corpus.list", "compare --corpus-list", "--corpus-list"),
     Mode("corpus.remove", "compare --corpus-remove KERNEL", "--corpus-remove"),
     Mode("kernel.study", "compare FILE.toml --triton TRITON,TRITON", "--triton", "--triton"),
+    # Either flag selects the mode, which then reports that the other one is missing.
     Mode("rehearse", "compare [KERNELS] --from TRITON --to TRITON", "--from", "--from"),
     Mode("rehearse", "compare [KERNELS] --to TRITON --from TRITON", "--to", "--to"),
     Mode("bisect.resume", "bisect --resume [BISECT]", "--resume"),
@@ -119,6 +122,7 @@ RENAMED = {
     "worktree.list": "worktree",
 }
 _COMMANDS = frozenset(mode.command for mode in MODES)
+# `kernel.export` is the task of a mode and a command, too: its name is not an old one.
 _TASKS = frozenset(mode.task for mode in MODES) - _COMMANDS
 
 
@@ -129,6 +133,7 @@ def of_task(task: str) -> Mode | None:
 
 def of_command(command: str) -> Iterator[Mode]:
     """Yield the modes of a command, less the other ways to select them."""
+    # Help shows each mode once, by the first way to select it.
     tasks = dict.fromkeys(mode.task for mode in MODES if mode.command == command != mode.task)
     yield from (mode for mode in map(of_task, tasks) if mode)
 
@@ -140,6 +145,7 @@ def resolved(words: Sequence[str]) -> list[str]:
         words: without the program's name; `--` and what follows included.
     """
     before, after = _divided(words)
+    # Invoke takes several tasks in one line, and each of them may have a mode.
     starts = [place for place, word in enumerate(before) if word in _COMMANDS or word in RENAMED]
     if not starts:
         return [*before, *after]
@@ -177,6 +183,7 @@ def _resolved(command: str, arguments: list[str]) -> tuple[str, list[str]]:
 def _replaced(words: Sequence[str], by: str, becomes: str) -> list[str] | None:
     """Replace a flag, and its value if `by` has one, by another flag; None if it is not there."""
     flag, _, value = by.partition(" ")
+    # Behind `--` are the flags of another program.
     for place, word in enumerate(_divided(words)[0]):
         name, equals, text = word.partition("=")
         if name == flag:

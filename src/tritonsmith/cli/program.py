@@ -28,6 +28,7 @@ class SmithProgram(Program):
     """Invoke's program with this project's help, completion, exit code and hints for a wrong command line."""
 
     def _make_parser(self) -> Parser:
+        # `--help passes.dump` has the task in the value of Invoke's flag, not among the words.
         words = [
             *self.core.unparsed,
             *([self.args.help.value] if isinstance(self.args.help.value, str) else []),
@@ -49,6 +50,7 @@ class SmithProgram(Program):
     def parse_tasks(self) -> None:
         """Parse the tasks and their flags; see `invoke.Program`."""
         if self.args.complete.value:
+            # Instead of Invoke's own completion, which offers neither values of flags nor modes.
             completion.main(sys.argv[1:])
             raise Exit
         for old, usage in modes.old_names(self.core.unparsed):
@@ -98,6 +100,7 @@ def _explained(error: ParseError) -> tuple[str, Sequence[str]]:
         page = f"its options: invoke {mode.selected} --help" if mode else f"its options: invoke --help {name}"
     typed = mode.selected if mode else name
     if match := re.match(r"No idea what '(.+)' is", str(error)):
+        # If Invoke took an unknown flag for the value of a word, it complains of the word behind it.
         wrong = _unknown_flag(name) or match[1]
         if wrong.startswith("-"):
             return f"unknown flag {wrong}", (*_like_flag(wrong, name), page)
@@ -138,6 +141,7 @@ def _like_flag(wrong: str, name: str | None) -> Iterator[str]:
     options = (*namespace[name].options, WIDE)
     if wrong == "--list":
         yield "all tasks: invoke --list"
+    # Most tasks around builds have --source; the others read the Triton that is there.
     if wrong == "--source" and any(option.flag == "--env" for option in options):
         yield f"{name} reads the checkout that it runs in, or that of an environment: cd DIR, or --env ENV"
         return

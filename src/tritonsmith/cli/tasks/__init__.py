@@ -31,6 +31,8 @@ class _Tasks(Mapping[str, OptionTask]):
             # At ^C here, Invoke would end without a message.
             with interruptible():
                 task: OptionTask = getattr(importlib.import_module(f"{__name__}.{module}"), function)
+            # A task cannot know its name itself: it is that of the registry, and help and `command_line` go
+            # by it.
             task.typed = name
             self._imported[name] = task
         return self._imported[name]
@@ -58,6 +60,8 @@ class Commands(Collection):
 
     def to_contexts(self, ignore_unknown_help: bool | None = None) -> list[ParserContext]:
         """See `invoke.Collection`."""
+        # Invoke's own parser wants all tasks, which imports all of them; the program asks for those of its
+        # line.
         return self.contexts_of(self.every, ignore_unknown_help)
 
     def contexts_of(

@@ -69,6 +69,7 @@ def run(
 
     _, argv = command_line()
     _require_one_subject(kernel, test, argv)
+    # Symptoms are read off compiled code; a command or a test has only its exit code.
     if when and not kernel:
         raise UsageError("--when is about a kernel", hints=["omit --when: the exit code decides"])
     question = BisectQuestion(
@@ -94,6 +95,7 @@ def run(
     command.fetch(question)
     kernels = _kernels(question)
     question = replace(question, content=command.content(question, kernels))
+    # The same question goes on with its unfinished bisect: a command that is repeated loses no builds.
     _continue(session.begin(question), kernels, scheduler, jobs, explain=explain, json=json)
 
 
@@ -115,6 +117,7 @@ def resume(
     begun = session.find(bisect)
     question = begun.question
     if llvm_source:
+        # A clone of LLVM may be named only now: the outcomes so far do not depend on it.
         begun = replace(begun, question=replace(question, llvm_source=str(llvm_source)))
     command.fetch(question)
     kernels = _kernels(question)

@@ -136,6 +136,7 @@ def build_triton(
         **_build_settings(how),
         "triton.sanitizer": sanitizer or None,
         "triton.for": for_ or None,
+        # --for stands for a list of targets, so targets of the env file would contradict it.
         "triton.targets": target or (() if for_ else None),
         "triton.cmake-args": cmake_arg or None,
         "triton.precompiled-headers": precompiled_headers or None,
@@ -169,6 +170,7 @@ def build_triton(
 def _refuse_contradictions(base: str, *, check_includes: bool, wheel: bool, part: bool) -> None:
     if base and not check_includes:
         raise UsageError("--base requires --check-includes")
+    # It compiles the files that changed, whatever they would be linked into.
     if check_includes and part:
         raise UsageError(
             "--check-includes links nothing, so --for and --target have no meaning with it",
@@ -273,6 +275,7 @@ def install_triton(
         return
     with receipts.open_session("install-triton", chosen.name) as running:
         commands.execute(prepared, running)
+    # The compile is skipped with its stamp if nothing has changed since, and then has no result to show.
     if up.PHASE in prepared.plan.phases:
         console.out().print(tables.stages(up.read_response(running.env.path)))
     following = command("link-compile-commands", env=output.unusual(env))
@@ -311,6 +314,7 @@ def explain_build(
 
 
 def _explain_misses(after: Path | None, before: Path | None, *, json: bool) -> None:
+    # One log of ccache only shows that there was a miss; the difference of two shows which input caused it.
     if not (after and before):
         raise UsageError(
             "--cache-debug and --cache-before go together",
@@ -350,6 +354,7 @@ def run_(
         sys.stderr.buffer.flush()
 
     code = sanitized_run.execute(prepared, space, show)
+    # A report counts whatever the exit code is: undefined behaviour, for one, does not end a program.
     head, lines = sanitized_run.error_of(prepared)
     if head:
         raise SmithError(head, where=prepared.folder, why="\n".join(lines) or None)

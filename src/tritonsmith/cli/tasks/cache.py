@@ -51,6 +51,7 @@ def listing(
     roots = (clear.named(which.root),) if which.root else triton_cache.find(os.environ, space)
     installed = _installed(filters)
     entries = list_.make(roots, filters, limit=limit or 0, installed=installed, now=time.time())
+    # What compare and bisect keep is in the workspace, so no cache that --root names has it.
     results = () if which.root else kept.results(space)
     folders = () if which.root else bisects.kept(space)
     if json:
@@ -85,6 +86,7 @@ def show(
         return
     cells = [[file.name, byte_size(file.bytes), file.what] for file in files]
     console.out().print(tables.plain(f"{folder}", ["file", "size", "what it is"], cells, right=["size"]))
+    # An entry has IR of an early stage, from which it can be compiled again without the kernel's source.
     if any(file.stage for file in files):
         console.note(f"compile it again, with every stage: {command('kernel.compile', from_cache=folder)}")
 
@@ -127,8 +129,10 @@ def clear_cache(
     kinds = [kind for kind, is_given in flags.items() if is_given]
     if root and kinds:
         raise UsageError("--root selects a single cache", hints=["omit --root, or the other flags"])
+    # All of them, as the notes name the caches that were not inspected.
     every = triton_cache.find(os.environ, workspace.default())
     roots = (clear.named(root),) if root else clear.select(every, kinds)
+    # Triton takes no lock, so the programs that have it loaded decide which entries may still be needed.
     living = installed_tritons.living_processes()
     prepared = clear.prepare(roots, filters, living=living, installed=_installed(filters))
     if dry_run:
@@ -243,6 +247,7 @@ def _print_listing(listing: CacheListing, *, filtered: bool) -> None:
 
 def _total(content: Content) -> list[str]:
     root = content.root
+    # With the target of a link, which is where the space is taken and where files would be removed.
     path = str(root.path) if root.path == root.real else f"{root.path} -> {root.real}"
     return [root.label, str(content.total), byte_size(content.bytes), path, root.source]
 

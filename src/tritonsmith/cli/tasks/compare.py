@@ -76,6 +76,7 @@ def compare_(
     limits = thresholds.parse(fail_on)
     names = parse_stages(stage)
     first, second = tritons.parse(side_a), tritons.parse(side_b)
+    # Folders come from earlier compiles, so there is no test to repeat, skip or show.
     if first.folder and second.folder and tests != ExperimentOptions():
         hints = ["omit --confirm, --skip, --status and --page"]
         raise UsageError("both sides are already compiled, so nothing is tested", hints=hints)
@@ -86,6 +87,7 @@ def compare_(
         output.plan(two_sides.plan(sides, env))
         return
     options = BatchOptions(scheduler, jobs, timeout, env, silent=json)
+    # Until the tables are printed, which read the outputs of both sides.
     with two_sides.held(sides):
         comparison, journal = two_sides.execute(sides, limits, options, tests.rules)
         try:
@@ -114,6 +116,7 @@ def _print_comparison(
         thresholds.require(judgement, comparison)
     except FactError as error:  # raised below: the tables show why nothing could be checked
         violations, unchecked = (), error
+    # Made once, for the screen and for the file: a script must get the same from both.
     content = dumps(report.as_json(comparison, limits, violations), indent=2)
     output.notes(comparison.notes)
     if json:
@@ -228,6 +231,7 @@ def _entries(kernel: str, what: KernelOptions) -> tuple[list[ListedKernel], Path
         path, name = listed
         entries = list(listed_kernels(path, name))
         output.notes(kernels_file.own_targets(entries, what.target))
+        # The kernels of a list have different parameters, and their signatures are in the file.
         if what.signature and len(entries) > 1:
             hints = ["omit it", f"choose one: {path}:{entries[0].name}"]
             raise UsageError(
@@ -237,6 +241,7 @@ def _entries(kernel: str, what: KernelOptions) -> tuple[list[ListedKernel], Path
         (compared,) = two_sides.single_kernel(what.request(kernel))
         path, name = compared.asked.file, compared.asked.kernel
         entries = [ListedKernel(str(path), str(path), name, name)]
+    # Flags override what the file says of a kernel, as in every other command.
     options, signature = what.of_backend(), what.signature
     return [
         replace(entry, options={**entry.options, **options}, signature=signature or entry.signature)
@@ -340,6 +345,7 @@ def _print_rehearsal(
     console.note(f"the page is {place}")
     if answer.findings:
         raise SmithError(answer.words, hints=["the page and --json have all values and messages"])
+    # A metric that no kernel has must not pass for a limit that holds, or CI would stay green for ever.
     if answer.unchecked:
         raise FactError(answer.words, hints=["a check of nothing does not pass: omit it from --fail-on"])
     if answer.doubts:
@@ -363,6 +369,7 @@ def add(
         return use_case.add(here, kernels)
 
     changed = _change("corpus.add", corpus, update, json=json, dry_run=dry_run)
+    # After the rest was added and printed: one kernel whose file is gone must not hold up a whole list.
     if refused := [change for change in changed.changes if change.state == "not added"]:
         why = "\n".join(f"{change.name}: {change.why}" for change in refused)
         what = f"{len(refused)} of {len(changed.changes)} kernels were not added"

@@ -122,6 +122,7 @@ def _check(
 
 def _print_operations(outcome: PreparedDebugLibrary) -> None:
     output.notes(outcome.locations)
+    # Shown, as a library that differs from its LLVM in such a point would crash far from the cause.
     for operation in outcome.operations:
         name, sources = operation.library.name, operation.library.sources
         only = operation.replacement.objects
@@ -140,6 +141,7 @@ def next_words(outcome: PreparedDebugLibrary) -> str:
     """Return a gdb command with a breakpoint in a requested file, else a requested library, else in any."""
     named = [op.library.sources for op in outcome.operations if op.library.name in outcome.fresh]
     others = [op.library.sources for op in outcome.operations if op.library.name not in outcome.fresh]
+    # A pass that was named has a function to stop in; of a whole library, the user has to choose a LINE.
     stops = [(place.file.name, place.function or "LINE") for place in outcome.places]
     stops += [(source.name, "LINE") for library in (*named, *others) for source in library]
     if not stops:

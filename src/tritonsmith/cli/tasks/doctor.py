@@ -94,6 +94,7 @@ def run(
             raise
         console.out().print_json(data=check.findings_as_json((check.of_error(error, UNREADABLE),)))
         raise Exit(code=error.exit_code) from None
+    # A part of the checks is not a state to compare with later, nor is one that is about to be fixed.
     examination = doctor_run.examined(subject, chosen, deep=deep, since=since, whole=not (only or fix))
     findings = examination.findings
     if json:
@@ -104,6 +105,7 @@ def run(
         console.note(f"environment {subject.settings.name}, Python {subject.interpreter or 'none'}")
         _print(examination, whole=bool(only))
     is_fixed = fix and _fix(subject, doctor_run.fix_plan(findings), dry_run=dry_run, yes=yes)
+    # The checks are not run again, so what was fixed just now counts as fixed.
     left = tuple(finding for finding in findings if not (is_fixed and finding.fix))
     # With `--fix --dry-run` the plan is the answer, and not the state of the machine.
     if not (fix and dry_run) and check.worst(left) in ("error", "crashed"):

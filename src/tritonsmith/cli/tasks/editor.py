@@ -45,6 +45,7 @@ def editor_(
         console.out().print(table(str(project.root), prepared.files))
         if excluded := merged_files.excluded(project.root):
             console.note(f"git ignores these files: {excluded} lists them")
+    # Also after a dry run: a setting of the user's that stays may keep the debugger from finding this build.
     for file in prepared.files:
         for conflict in file.conflicts:
             console.warn(

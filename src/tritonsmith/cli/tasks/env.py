@@ -55,6 +55,7 @@ def up(
         answer = compiler_up.execute(prepared, running)
         python = running.env.python
     console.out().print(tables.stages(answer))
+    # `up` is the first command of a new user, who does not know of `doctor` yet.
     console.out().print(doctor_report.summary(run.examine(chosen)), markup=False)
     console.out().print(f"\nThe files are in {python.parents[2] / 'kernels'}. What next:", markup=False)
     for line, what in (
@@ -107,6 +108,7 @@ def ptxas(
     """Install another ptxas, and print the variables that make Triton use it."""
     space = workspace.default()
     folder = space.env(settings.load(env).name)
+    # Any pip will do: the package holds a program, and nothing for a certain Python.
     python = registry.pip_python(folder.python)
     if list_:
         if version:
@@ -141,6 +143,7 @@ def ptxas(
 def explain(context: Context, env: str = ENV_WORD, json: bool = JSON) -> None:
     """Show every setting of an environment, and where its value comes from."""
     env = env or ENV.default
+    # Without consent, as nothing is run: what the file names can be read before it is allowed.
     chosen = settings.load(env, only_shown=True)
     if json:
         settled = {key: {"value": value, "from": source} for key, value, source in settings.explain(chosen)}

@@ -81,6 +81,7 @@ class ExperimentOptions:
 
         if not self.status:
             return False
+        # A kernels file has a journal for each kernel; one without a test yet has none.
         named = {"": folders} if isinstance(folders, Path) else folders
         known = {name: begun for name, folder in named.items() if (begun := experiment.status(folder))}
         journal = merged(known) if known else None

@@ -74,6 +74,7 @@ def _open(facts: AtlasFacts, root: Path) -> None:
     place = facts.first
     if place is None:
         raise FactError("no place to open")
+    # `+LINE` is the form that vi, emacs and nano share.
     words = override.editor(os.environ)
     programs.run_attached((*words, *([f"+{place.line}"] if place.line else []), str(root / place.file)))
 
@@ -98,6 +99,7 @@ def pipeline(
     targets_shown = targets.parse_all(target) if target else (usual[backend or "nvidia"],)
     if triton and (env or python):
         raise UsageError("--triton names all of them", hints=["omit --env and --python"])
+    # One column without --triton: an environment or an interpreter is a name of a Triton as well.
     chosen = str(python) if python else env or "wheel"
     compilers = [tritons.parse(text) for text in triton or (chosen,)]
     sides, columns = [], []
@@ -108,6 +110,7 @@ def pipeline(
         where = tritons.place_of(compiler)
         known = bindings.known_bindings(where.python, where.space)
         for shown in targets_shown:
+            # The stages run on a nearly empty module, and one may end early where it looks for more.
             calls, ended = bindings.backend_calls(where.python, where.space, shown, options.of_backend())
             output.notes(
                 f"{compiler.label}, {shown}: {stage} is known up to where it ended: {why}"

@@ -98,6 +98,7 @@ def compile_(
         for result in results:
             output.blocks(report.table(result.manifest))
             console.out().print(f"{result.manifest.folder}", markup=False)
+    # After the tables: a config of a sweep that does not compile must not hide those that do.
     points = [point for result in results for point in result.manifest.points]
     if bad := sum(point.status != "ok" for point in points):
         raise SmithError(
@@ -187,6 +188,7 @@ def _compile_and_measure(
 def _print_resources(
     measured: Measured, *, spills: bool, json: bool, csv: bool, cached: bool, picture: Path | None
 ) -> None:
+    # Before --spills leaves out rows: a point that failed is an error, whatever is shown.
     failed = [row for row in measured.rows if row.error]
     if spills:
         measured = replace(measured, rows=measure.spilling(measured.rows))
@@ -275,6 +277,7 @@ def layout(
     """Show which thread and register holds each element of a tensor."""
     if not shape:
         raise UsageError("--shape is missing", hints=["--shape 128x64"])
+    # A layout is text of MLIR without its tensor, so its shape and its type have to come from flags.
     types = [layouts.layout_of(text, shape, dtype) for text in (layout, *([by] if by else []))]
     if by and (types[0].kind, types[1].kind) != ("shared memory", "registers"):
         hints = ["LAYOUT must be in shared memory, and that of --by in registers"]
@@ -356,6 +359,7 @@ def profile(
     _, program = command_line()
     space = workspace.default()
     interpreter = user_program.interpreter(env, python, space)
+    # By the Python that runs the program, as proton is a part of its Triton; a command may name its own.
     used = profilers.interpreter_of(program, interpreter)
     profiler = profilers.choose(by, used, gpus.read())
     prepared = profile_run.prepare(
@@ -441,6 +445,7 @@ def ir_override(
     if edited and not edited.is_file():
         raise UsageError(f"--edited: no file {edited}")
     editor = (
+        # Chosen before anything compiles, so that a missing editor does not cost a compile.
         () if edited else override.editor(os.environ, terminal=sys.stdin.isatty() and sys.stdout.isatty())
     )
     if program:
@@ -448,6 +453,7 @@ def ir_override(
     else:
         request = what.request(kernel, target=target_of(stage), by=by)
         runs = override.of_kernel(request, by.toolchain(request), out)
+    # The unchanged compile gives the text to edit, and is what the changed one is compared with.
     chosen = override.choose(override.run_unchanged(runs), name, stage)
     place = override.copy_for_editing(runs, chosen)
     if edited:

@@ -61,6 +61,8 @@ def aot(
     c_types.check_name(out_name)
     plain = not folder_of(source) and not source.partition(":")[0].endswith(".toml")
     backend = _as_upstream(backend, sweep) if plain else backend
+    # A dispatcher in C chooses among them by the hints that the arguments fulfil, as triton/tools/link.py
+    # does.
     variants = [
         CompileOptions(signature=text, target=target, sweep=sweep, **vars(backend))
         for text in signature or ("",)
@@ -75,6 +77,7 @@ def aot(
             raise UsageError("--point chooses among compiled points", hints=hints)
         requests = [variant.request(source, by=by) for variant in variants]
         where = by.toolchain(*requests, dry_run=dry_run)
+        # Code to be linked into a program has to run, so the default is this machine's GPU.
         if plain and not target:
             requests = [replace(request, targets=_target_here()) for request in requests]
         if dry_run:
@@ -160,6 +163,7 @@ def inline_ptx(
     """Export a kernel as inline PTX, for CUDA C++ or Triton."""
     if header and elementwise:
         raise UsageError("--header is for CUDA C++ and --elementwise for Triton", hints=["omit one of them"])
+    # Only --elementwise makes a Python string of a single function; the other forms are whole kernels.
     if function and not elementwise:
         raise UsageError("--function requires --elementwise", hints=["omit --function for a whole kernel"])
     if folder_of(source) or source.endswith(".ptx"):

@@ -167,6 +167,7 @@ class KernelOptions(BackendOptions):
             kernels_file.check_folders(requests)
             return requests
         module, name = compiler_request.module_of(kernel)
+        # Only the interpreter of the compile knows where MODULE is, as it may be installed there alone.
         if module and by:
             file = interpreter.module_file(module, by.toolchain().python)
         else:
@@ -180,6 +181,7 @@ class KernelOptions(BackendOptions):
         Raises:
             UsageError: one of them makes no sense.
         """
+        # A command that makes one compile has no --sweep, and so no field of it.
         swept, autotune = compiler_request.sweeps_of(self.sweep if isinstance(self, CompileOptions) else ())
         return compiler_request.CompileRequest(
             file=Path(),
@@ -199,6 +201,7 @@ class KernelOptions(BackendOptions):
         Raises:
             UsageError: there are such flags.
         """
+        # Silently ignored, --num-warps 8 beside a folder would look like a measurement with 8 warps.
         if wrong := [flag_of(name) for name, value in vars(self).items() if value not in (None, "", ())]:
             hints = ["these flags require FILE[:KERNEL]", "--point selects among compiled points"]
             raise UsageError(f"{', '.join(wrong)}: this kernel is already compiled", hints=hints)
@@ -303,6 +306,7 @@ def compared_kernels(kernel: str, what: CompileOptions) -> tuple[ComparedKernel,
 
 def target_of(stage: str) -> str:
     """Return the default target for a stage."""
+    # `--stage amdgcn` without a target can only mean AMD's.
     nvidia, amd = targets.default()
     return str(amd if stage in ("amdgcn", "hsaco", "gcnasm") else nvidia)
 
@@ -324,5 +328,6 @@ def parse_stages(names: Iterable[str]) -> tuple[str, ...]:
 
 def folder_of(kernel: str) -> Path | None:
     """Return the folder of compiled kernels that is given instead of a kernel; None for a kernel."""
+    # Only a folder that exists: every other word is a file or a module, and gets an error that says so.
     folder = Path(kernel).expanduser().absolute() if kernel else None
     return folder if folder and folder.is_dir() else None

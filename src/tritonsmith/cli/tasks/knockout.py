@@ -58,6 +58,7 @@ def knockout(
         return
     if dry_run:
         for request in requests:
+            # The first compile counts the passes, so that the others are not known yet.
             output.compile_of(passes_knockout.first(request, where, out, llvm=llvm))
         each = "for each number of LLVM's passes" if llvm else "without each pass"
         console.note(f"and one compile {each} that this one counts")

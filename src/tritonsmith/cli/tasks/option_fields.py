@@ -87,6 +87,7 @@ class OutFile:
     def path(self, name: str) -> Path:
         """Return the file: `name` in the folder if the path is one or ends with a slash."""
         path = Path(self.text).expanduser().absolute()
+        # A slash at the end names a folder that need not exist yet, as for rsync.
         return path / name if self.text.endswith("/") or path.is_dir() else path
 
 
@@ -180,6 +181,7 @@ class Option:
             return [] if value is None else flag_words(name, value=True)
         if self.kind == "bool":
             return flag_words(self.name, bool(value))
+        # An empty value counts if it differs from the default: `--env ''` is not the same as no --env.
         if not value and value == self.default:
             return []
         return flag_words(self.name, value if self.repeated else self.text(value))
@@ -193,6 +195,7 @@ class Option:
 
 def options_of(body: Callable[..., object]) -> tuple[Option, ...]:
     """Return the options that a task's body declares: parameters and fields of dataclasses, in order."""
+    # Annotations are texts in the modules of tasks (PEP 563), so a group is looked up by its name.
     _context, *parameters = inspect.signature(body).parameters.values()
     namespace = inspect.unwrap(body).__globals__
     options: list[Option] = []
@@ -270,6 +273,7 @@ def _each(texts: Iterable[str] | None) -> Iterator[str]:
 
 
 def _path(_: Option, text: str) -> Path | None:
+    # Not resolved: a link is the name that the user knows, and `current` may be moved on purpose.
     return Path(text).expanduser().absolute() if text else None
 
 
@@ -311,6 +315,8 @@ class OptionTask(Task[Any]):
 
     def get_arguments(self, ignore_unknown_help: bool | None = None) -> list[Argument]:  # noqa: ARG002 - Invoke's
         """Return the arguments for the command line of this process."""
+        # Invoke asks for arguments without the line that it parses, and the number of words decides what is
+        # positional.
         words, _ = command_line()
         place = words.index(self.typed) if self.typed in words else len(words)
         return self.arguments(words[place + 1 :])
@@ -325,6 +331,7 @@ class OptionTask(Task[Any]):
         typed = self._typed_words(words[:place])
         arguments = []
         for option in options:
+            # Help for a task must not fail because its words are missing.
             required = option.default is MISSING and place is None
             positional = option.word and (required or option.name in typed)
             arguments.append(_argument(option, option.name, option.help, positional=positional))
@@ -343,6 +350,8 @@ class OptionTask(Task[Any]):
                 count += 1
             else:
                 named.add(word.partition("=")[0])
+                # `--x VALUE` is two words and `--x=VALUE` one: the value must not count as a word of the
+                # task.
                 if word in valued:
                     next(rest, None)
         free = [option.name for option in self.options if option.word and option.flag not in named]
@@ -354,6 +363,7 @@ def _argument(option: Option, name: str, about: str, *, positional: bool = False
     return Argument(
         names=(dashed,),
         attr_name=name if name != dashed else None,
+        # A number is text to Invoke, so that `read` can refuse a wrong one with an example.
         kind=type(initial) if isinstance(initial, (bool, list)) else str,
         default=None if positional else initial,
         help=about,
@@ -380,6 +390,7 @@ def to_argv(task: OptionTask, values: Mapping[str, Any]) -> list[str]:
     in_order = True  # a word counts by its place, so none may be missing before it
     for option, value in _flat(task.options, values):
         text = option.text(value) if option.word else ""
+        # A word that begins with a dash would be read as a flag; `-` alone is standard input.
         in_order = in_order and bool(text) and (text == "-" or not text.startswith("-"))
         argv += [text] if in_order else option.words(value)
     return argv

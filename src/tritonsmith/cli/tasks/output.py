@@ -39,6 +39,7 @@ def plan(what: Plan, rest: str = "", *, about: Iterable[str] = ()) -> None:
         about: lines for the summary: what is removed, or how much time it takes.
     """
     title, *phases = what.summary()
+    # The shebang has to stay the first line of the script.
     head, _, body = what.shell().partition("\n")
     long = body.count("\n") > _SCREENFUL
     summary = "".join(f"# {printable(line)}\n" for line in (*list(about)[:_ABOUT], *(phases if long else ())))
@@ -77,6 +78,7 @@ def time_of(what: Plan, receipt: Path, measured: float | None = None) -> list[st
 
     last = receipts.read(receipt) or {}
     recorded = last.get("seconds")
+    # What is stamped takes no time now, whatever it took before.
     took = {
         phase: recorded[phase]
         for phase in what.open_phases
@@ -156,6 +158,7 @@ def done(what: str, running: Session, following: str = "") -> None:
 
 def unusual(env: str) -> str:
     """Return the environment for the next command; empty if it is the commands' default."""
+    # A next command without flags is easier to read, and to type.
     return env if env != ENV.default else ""
 
 
@@ -163,6 +166,7 @@ def debuggers(build: Path) -> None:
     """Print how a debugger finds sources and split debug info after builds with a shared cache."""
     from tritonsmith.compiler.debugger_init import GDB
 
+    # There is none if the paths in the debug info need no map and LLVM's printers are not on this machine.
     init = build / GDB
     if init.is_file():
         console.note(
@@ -186,4 +190,5 @@ def agreed(question: str, *, yes: bool) -> bool:
         )
     # On stderr: `> file` must not hide the question.
     console.err().print(f"{question} [y/N] ", end="", markup=False)
+    # Enter alone is a no: the question is about removing or replacing something.
     return sys.stdin.readline().strip().lower() in ("y", "yes")

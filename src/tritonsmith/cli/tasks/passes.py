@@ -90,6 +90,7 @@ def show(
     json: bool = JSON,
 ) -> None:
     """Print the IR before or after a pass."""
+    # Only layouts need a Triton, which computes them; text is printed from the dump alone.
     if not layouts and (env or python or json):
         raise UsageError("--env, --python and --json require --layouts", hints=["omit them"])
     if layouts and (normal or path):
@@ -146,6 +147,7 @@ def find(
     if json:
         output.json(view.events_as_json(events), indent=None)
         return
+    # After --json, which a script reads: no event is an answer there, and an error for a person.
     if not events.dumps:
         hints = ["locations are not searched"] if "loc" in text or "dbg" in text else []
         raise SmithError(f"{text!r} is in no pass's input of {chosen.name}", where=dumps.folder, hints=hints)
@@ -162,6 +164,7 @@ def report(
 ) -> None:
     """Write one self-contained HTML page of all passes."""
     file = out.path("report.html") if out else folder / "report.html"
+    # A name that will not do is refused first, as the page of a large dump takes a while.
     write.check_name(file)
     page = write.write_report(index.read(folder), file, index.read(against) if against else None)
     console.out().print(str(page.path), markup=False)
@@ -320,6 +323,7 @@ def _dump_program(
         dumps, code = run.dump_program(prepared, step, space)
     # On stderr, as stdout is the program's.
     pass_runs.show_summary(dumps, json=json, aside=True)
+    # The program's failure comes first: an empty dump is no news if it ended before its first kernel.
     if code:
         raise Exit(code=code)
     run.check(dumps)
@@ -334,6 +338,7 @@ def import_(
     json: bool = JSON,
 ) -> None:
     """Import a saved MLIR_ENABLE_DUMP log."""
+    # A log does not say which Python printed it, and `passes.replay` needs the same Triton.
     dumps = import_log.read_with_progress(file, out or import_log.place(file), python=str(python or ""))
     pass_runs.show_summary(dumps, json=json)
     import_log.check(dumps)
@@ -375,6 +380,7 @@ def ir_env(
                 files.make_folder(folder)
             except OSError as error:
                 raise UsageError("cannot create --out", where=folder, why=error.strerror) from None
+        # In our place, so that the command has the terminal, ^C and the exit code to itself.
         programs.exec_(command, environment.set)
     elif json:
         notes = list(environment.notes)

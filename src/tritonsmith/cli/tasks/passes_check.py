@@ -57,6 +57,7 @@ def check(
         hints = ["invoke passes.check DIR, or FILE:KERNEL", "invoke passes.check --list --source CHECKOUT"]
         raise UsageError("give a dump or a kernel, or --list", hints=hints)
     if list_:
+        # Flags that --list would silently ignore.
         others = kernel or seeds or through_llvm or against or out or triton or env or python or timeout
         _list(source, alone=not others and what == KernelOptions(), json=json)
         return
@@ -91,6 +92,8 @@ def _require_fitting(folder: str, kernel: str, triton: str, *, compiled: bool, a
     Raises:
         UsageError: they do not.
     """
+    # A single file of a dump is the likely slip, as other commands take one; the check needs the IR of all
+    # passes.
     if Path(folder).suffix == ".mlir":
         what = "this is a single file; passes.check takes the folder of a dump, or a kernel"
         raise UsageError(what, where=folder, hints=[command("passes.check", Path(folder).parent.parent)])

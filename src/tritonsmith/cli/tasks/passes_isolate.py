@@ -183,6 +183,7 @@ def _first_with(
         dump,
         kernel,
         pattern,
+        # Called only if no pass has the text: a compile takes longer than a search in all of them.
         lambda: _compiled(dump, space, by),
         _compile_inputs(dump, space, by),
         space,
@@ -307,6 +308,10 @@ def _compile(dump: DumpIndex, space: Workspace, by: ReplayerOptions) -> tuple[Co
             why=f"the dump comes from: {dump.command}",
             hints=["invoke passes.dump FILE:KERNEL --signature ... --target ... writes such a dump"],
         )
+    # The command of a dump is text in its index: its flags are parsed as those of a command line, and nothing
+    # is run by it.
     request = arguments["what"].request(arguments["kernel"])
     python = "" if by.env else str(by.python or dump.python)
+    # The dump's own interpreter unless a flag names another: the stages after the passes must be of the same
+    # Triton.
     return request, choose_interpreter(by.env or "wheel", python, jobs=1)

@@ -81,6 +81,7 @@ def replay(
     if len(groups) > 1 and (prints or gdb or lldb or out):
         what = "--all takes neither debug output nor a debugger nor --out"
         raise UsageError(what, hints=["name one pass, or a range"])
+    # Checked before the run: LLVM prints nothing for a type that it lacks, which looks like an answer.
     more = replayer.debug_output(links, chosen, mlir, of_passes=debug, only=debug_only, everything=debug_all)
     prepared = replay_run.prepare(passes, groups, chosen, space, more)
     output.notes((*passes.notes, *more.notes))
@@ -123,7 +124,10 @@ def _print_outcome(
 
 def _start_debugger(prepared: PreparedReplay, name: str, pattern: str, *, dry_run: bool) -> None:
     """Replace this process by a debugger, or print its command."""
+    # One, as `--all` was refused with a debugger.
     (job,) = prepared.jobs
+    # A libtriton could be debugged through Python, but a released one is stripped, so a breakpoint would
+    # never be hit.
     if prepared.tool.opt is None:
         hints = ["--triton-opt PATH", "--env NAME of an environment that `invoke build-triton --debug` built"]
         what = f"--{name} needs a build's triton-opt: a released wheel has no debug information"
@@ -139,6 +143,7 @@ def _start_debugger(prepared: PreparedReplay, name: str, pattern: str, *, dry_ru
         console.write(shlex.join(argv))
         return
     program = replayer.debugger_path(name)
+    # `triton-opt` writes its output there, and the plan that would make the folder does not run.
     files.make_folder(prepared.work)
     console.note(shlex.join(argv))
     sys.stdout.flush()

@@ -53,6 +53,7 @@ def pins(
             "--nightlies": bool(nightlies),
         }
     )
+    # Ignored, such a flag would be taken for one that the answer respects.
     for name, value, required, is_there in (
         (
             "--pytorch",
@@ -147,6 +148,7 @@ def _print_live(
 ) -> None:
     """Print the pins in PyTorch's own files at a tag, branch or commit."""
     version = _version(pytorch) if pytorch else ""
+    # PyTorch tags its releases v2.9.1.
     wanted_ref = ref or (f"v{version}" if version else "main")
     where, space = repository or read_upstream.default_repository(), workspace.default()
     if dry_run:
@@ -157,6 +159,7 @@ def _print_live(
         console.out().print_json(data=report.live_json(reading))
         return
     name = version or wanted_ref.removeprefix("v")
+    # To show where the files now differ from the table.
     row = next((row for row in pytorch_pins.releases() if row.version == name), None)
     _print(report.live(reading, row))
 
@@ -224,6 +227,8 @@ def _print_nightlies(url: str, commit: str, clone: Path | None, *, json: bool) -
         if first:
             console.out().print(f"first that has {commit}: {first.wheel.label}", markup=False)
             console.out().print(f"  {first.wheel.url}", markup=False)
+    # Without a clone only names can be compared, and a nightly that was built from a later commit may have
+    # it, too.
     if not first and any(row.standing is history.NightlyStanding.UNKNOWN for row in rows):
         hints = ["give a clone: --source PATH"] if clone is None else ["git fetch --all, in the clone"]
         raise UndecidedError(f"no nightly is known to have {commit}", hints=hints)
@@ -280,6 +285,7 @@ def env_triton(
         console.out().print(prepared.plan.title, markup=False)
         return
     output.notes(f"replaces {name}" for name in prepared.replaces)
+    # A fresh environment asks nothing: there is nothing to lose.
     question = f"Replace with {prepared.requirement} in {folder.venv}?"
     if prepared.replaces and not output.agreed(question, yes=yes):
         raise SmithError("nothing was replaced", hints=["--dry-run shows what would happen"])

@@ -35,6 +35,7 @@ def check_(
 ) -> None:
     """Check whether a plugin is compatible with a Triton."""
     compiler = tritons.parse(wheel)
+    # `tritons.parse` reads sides of `compare`, which may also be a target, an option or a folder.
     if compiler.targets or compiler.options or compiler.folder:
         raise UsageError(
             f"--wheel {wheel} must name a Triton, and nothing else", hints=["--wheel 3.9.0", "--wheel dev"]
@@ -88,6 +89,7 @@ def new(
         # Again under the lock: the files that are changed may be others by now.
         prepared = new_pass.prepare(name, family, chosen, space, Path.cwd(), env=env, here=here)
         running.run(prepared.plan)
+        # A new worktree has no LLVM yet; with one that fits, the next command is a build.
         has_llvm = not prepared.worktree or add.take_llvm(prepared.worktree, running)
         design = prepared.design
         console.out().print(table(prepared.root, design))
@@ -100,6 +102,7 @@ def _write_plugin(name: str, family: str, wheel: str, folder: Path, source: str,
     side, space = tritons.parse(wheel), workspace.default()
     python = tritons.python_of(side) if side.version or side.python else space.env(side.env or wheel).python
     where = Path(source).expanduser().absolute() if source else None
+    # A plugin's pass runs behind one stage of the compiler, and all families but ttir work on TTGIR.
     request = PluginRequest(name, "ttir" if family == "ttir" else "ttgir", side.version, python, where)
     plan = new_pass.prepare_plugin(request, folder)
     if dry_run:

@@ -71,12 +71,15 @@ def purge_wheels(
     with receipts.open_session("purge-wheels", chosen.name) as running:
         running.run(survey.plan)
     console.out().print(f"removed {what}", markup=False)
+    # An import hook, a PYTHONPATH or a folder without a RECORD can provide `triton`, too.
     if still := purge.still_found(_packages(env, python)):
         console.warn(f"`import triton` still finds {still}, which no installed distribution owns")
 
 
 def _nothing_built() -> str:
     """Explain why nothing can be removed: no virtual environment is active, and the default has none yet."""
+    # A virtual environment that is active counts before `dev`, as for the doctor, so its packages have to be
+    # looked for.
     subject = run.subject(_DEFAULT)
     if subject.packages is not None or os.path.lexists(subject.env.venv):
         return ""

@@ -82,6 +82,7 @@ def reduce_(
     if failing.warning:
         console.warn(failing.warning)
     to, way = failing.out, failing.runner
+    # Before anything is tested, and by the file rather than its name: the input may be given through a link.
     if out and source.is_input(to := out.path(to.name)):
         raise UsageError("--out is the file to reduce, which is never changed", where=to)
     if tests.show_status(reduce_ir.folder_of(failing.text, way, space), reduce_ir.WORDS, json=json):
@@ -97,6 +98,7 @@ def reduce_(
         folder=dumped,
     )
     reduced = reduce_ir.reduce(failing.text, way, space, options, progress())
+    # With a RUN line, so that `reduce` and `triton-opt` can be called again on the result without any flag.
     text = files.headed(reduced.text, way.pipeline) if way.pipeline else reduced.text
     space.run(Plan("keep", (Write(to, text, phase="keep"),)), "passes.reduce", quiet=True)
     answer = [str(reduced.failure), summary(reduced)]
@@ -157,6 +159,7 @@ def reduce_kernel(
         if when or triton or what != KernelOptions():
             raise UsageError("--when, --triton and flags of a compile are for a kernel, not for a command")
         path, name = request.kernel_of(kernel)
+        # A notebook is reduced as the Python that is made of it.
         source = source_tree.as_python(path)
         file = _out(out, source, name or source.stem)
         if tests.show_status(reduce_kernel.folder_of(file, space), SYMPTOM, json=json):
@@ -212,6 +215,7 @@ def _kernel_subject(
     symptom = kernels.parse_when(when)
     run.check(compiled)
     where = get_interpreter()
+    # A scratch folder, which the reduction empties: named after the file to write, as two may run at once.
     folder = workspace.default().root / "reduce" / digest(str(file))[:16]
     if symptom is None:
         where = replace(where, jobs=1)

@@ -91,6 +91,7 @@ def gc(
         output.plan(prepared.plan)
     else:
         print_deletions(prepared, entries)
+    # JSON is for scripts, which have no terminal to be asked in: only --yes deletes then.
     if dry_run or not prepared.plan.steps or (json and not yes):
         return
     if not output.agreed(f"Delete {byte_size(prepared.freed)}?", yes=yes):
@@ -175,6 +176,7 @@ def import_(
         output.plan(archive.plan)
         console.note("the rest depends on the content of the archive")
         return
+    # The manifest with name and machine is inside the archive, so the plan of the import needs the file.
     if not dry_run:
         _run("store.import", archive.plan)
     prepared = transfer.prepare_import(archive, shelf, space, machine.read(), force=force)

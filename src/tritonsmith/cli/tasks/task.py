@@ -132,6 +132,7 @@ def _widen(wide: bool) -> None:
 
 def _restore_interrupts() -> None:
     """Handle SIGINT, which a script's `tritonsmith TASK &` ignores, and so would every compiler it starts."""
+    # POSIX has shells start asynchronous lists with SIGINT ignored, and children inherit that.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -59,6 +59,7 @@ def test_triton(
     if base and not changed:
         raise UsageError("--base requires --changed")
     selected = _select(tested, suites, paths, base if changed else None)
+    # A build that was configured with them needs no sources again.
     sources = results.googletest(googletest) or results.unit_tests_configured(tested.env.build)
     if selected.cpp and sources is None:
         required = "cpp" in suites or bool(paths)
@@ -71,6 +72,7 @@ def test_triton(
         or bounded_jobs(machine.read(), tested.settings.toolchain, tested.settings.llvm.debug_info).compile
     )
     calls = list(command.calls(tested, selected, folders, count))
+    # Results of an outdated build would be those of older sources.
     build = None if no_build or not calls else command.prepare_build(tested, selected, sources)
     if dry_run:
         if build:
@@ -173,6 +175,7 @@ def ci_replay(
 
 def _print_script(job: WorkflowJob, steps: Sequence[ReplayedStep], root: Path) -> None:
     console.out().print(replay.table(job, steps))
+    # Not in the checkout: it is the user's, and steps of CI install and build in place.
     console.write(f"# in a clone of {root}")
     console.write("\n".join(replay.script(steps)))
 

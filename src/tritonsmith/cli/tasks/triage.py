@@ -93,6 +93,7 @@ def triage(
         about = {"kernel": kernel, "command": list(argv), "triton": subject.triton, "when": list(when)}
         about["check"] = check
         answer = as_json(finding, about)
+        # In the folder of the compiles, so that the whole folder can go into an issue.
         evidence = Write(subject.out / "triage.json", dumps(answer, indent=2) + "\n", phase="triage")
         space.run(Plan("triage", (evidence,)), "triage", quiet=True)
         journal.end(finding.text)
@@ -104,6 +105,7 @@ def triage(
         console.out().print(f"  evidence: {subject.out}", markup=False)
     page = [f"verdict: {finding.text}", *finding.reasons, *finding.next]
     tests.write_page(journal, "triage", page, SYMPTOM)
+    # After the table and the page: what was tried is the result of an undecided search.
     if not finding.decided:
         raise UndecidedError(finding.text, hints=["the table above says what was tried", str(subject.out)])
 

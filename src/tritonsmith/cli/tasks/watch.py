@@ -88,6 +88,7 @@ def _check_filter(text: str) -> None:
 
 
 def _path(text: str) -> Path:
+    # A file that does not exist yet may be watched, but its folder must be there.
     path = Path(text).expanduser().absolute()
     if not path.parent.is_dir():
         raise UsageError("no such file or folder", where=path)
