@@ -213,16 +213,29 @@ def pass_changes(index: DumpIndex, kernel: str) -> tuple[PipelineRow | None, ...
     # Counting reads every text of the dump, so the counts are kept in its folder if that is writable.
     key = hashlib.sha256(untrusted.read_bytes(index.folder / FILE, untrusted.OURS)).hexdigest()
     path = index.folder / KEPT
-    kept: dict[str, Any] = {}
-    with contextlib.suppress(OSError, ValueError):
-        kept = untrusted.read_json(path, untrusted.OURS)
-    if kept.get("schema") != SCHEMA or kept.get("index") != key:
-        kept = {"schema": SCHEMA, "index": key, "kernels": {}}
-    if kernel not in kept["kernels"]:
-        kept["kernels"][kernel] = [row and vars(row) for row in _counted(index, kernel)]
+    kept = _kept_rows(path, key)
+    rows = kept.get(kernel)
+    if rows is None or len(rows) != len(index.of(kernel)):
+        rows = kept[kernel] = tuple(_counted(index, kernel))
+        kernels = {name: [row and vars(row) for row in counts] for name, counts in kept.items()}
         with contextlib.suppress(OSError):
-            files.write_atomically(path, json.dumps(kept))
-    return tuple(row and PipelineRow(**row) for row in kept["kernels"][kernel])
+            files.write_atomically(path, json.dumps({"schema": SCHEMA, "index": key, "kernels": kernels}))
+    return rows
+
+
+def _kept_rows(path: Path, key: str) -> dict[str, tuple[PipelineRow | None, ...]]:
+    """Return the rows of each kernel that were counted before; empty if the file does not fit this index."""
+    try:
+        content = untrusted.read_json(path, untrusted.OURS)
+        if content["schema"] != SCHEMA or content["index"] != key:
+            return {}
+        return {
+            name: tuple(None if row is None else untrusted.shaped(PipelineRow, row) for row in rows)
+            for name, rows in content["kernels"].items()
+        }
+    # It lies in the dump, so whoever wrote the dump may have written it as well: it is counted again then.
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
 
 
 def _counted(index: DumpIndex, kernel: str) -> Iterator[PipelineRow | None]:

@@ -7,7 +7,9 @@ import gzip
 import io
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import zstandard
@@ -63,6 +65,22 @@ def test_what_was_counted_of_another_dump_does_not_count(made: DumpIndex, tmp_pa
     other = split(banner("CSEPass", "cse") + module(LOAD), tmp_path / "other")
     (made.folder / KEPT).replace(other.folder / KEPT)
     assert pipeline_table.pass_changes(other, "add") == (None,)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda _: [],
+        lambda kept: {**kept, "kernels": []},
+        lambda kept: {**kept, "kernels": {"add": [None]}},
+        lambda kept: {**kept, "kernels": {"add": [[]] * 5}},
+        lambda kept: {**kept, "kernels": {"add": [{"added": "1"}] * 5}},
+    ],
+)
+def test_a_damaged_list_is_counted_again(made: DumpIndex, damage: Callable[[Any], Any]) -> None:
+    rows, path = pipeline_table.pass_changes(made, "add"), made.folder / KEPT
+    path.write_text(json.dumps(damage(json.loads(path.read_text()))))
+    assert pipeline_table.pass_changes(made, "add") == rows
 
 
 def test_a_folder_that_cannot_be_written_to_is_read_all_the_same(made: DumpIndex) -> None:
