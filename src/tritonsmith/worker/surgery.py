@@ -149,9 +149,11 @@ class CompileOperation:
         return ""
 
     def _unmet_pass(self, name: str, number: int) -> str:
-        count = self._counts.get(name, 0)
+        count = max((n for known, n in self._counts.items() if _bare(known) == _bare(name)), default=0)
+        if count >= max(number, 1):
+            return f"this compile ends after {self._stopping}, before it comes to {name}"
         if count:
-            return f"this compile reaches {name} {count} times: there is no {name}#{number}"
+            return f"this compile reaches {name} {count} time{'s' * (count > 1)}: there is no {name}#{number}"
         near = difflib.get_close_matches(name, sorted(self._counts), n=3)
         names = ", ".join(dict.fromkeys(row["pass"] for row in self.passes))
         hint = f"did you mean {' or '.join(near)}?" if near else f"it has {names}"
