@@ -149,7 +149,7 @@ def prepare_folder(out: Path | None, space: Workspace) -> Path:
         folder = space.root / "kernels" / "override"
         steps = (Remove((folder,), space.root, phase="override"), MakeDir(folder, phase="override"))
         space.claim()
-        space.run(Plan("a folder for ir-override", steps), "ir-override", quiet=True)
+        space.run(Plan("a folder for kernel.override", steps), "kernel.override", quiet=True)
         return folder
     # Stages of an earlier run would be taken for this one's, and a folder of the user's is not emptied.
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
