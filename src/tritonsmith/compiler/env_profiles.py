@@ -117,6 +117,7 @@ def installed_version(env: str, python: Path | None) -> tuple[str, str]:
             where = space.env(env).path
             raise FactError(f"the environment {env} has no Triton yet", where=where, hints=hints)
     else:
+        # The Triton that a user's own command would import comes first: the variables are for that command.
         triton = installed_tritons.here(os.environ) or installed_tritons.of_env(space.env("wheel"))
     if not triton:
         newest = checkout.triton_releases()[-1].version
@@ -146,6 +147,7 @@ def environment(profiles: Iterable[Profile], version: str, *, kernel: str = "", 
     # Triton does not create the folders of files that its variables name.
     folders = (out,) if any(_OUT in value for value in values.values()) else ()
     values = {name: value.replace(_OUT, str(out)) for name, value in values.items()}
+    # Two profiles may set the same variable, and a note about it is read once.
     return Environment(values, tuple(dict.fromkeys(notes)), folders)
 
 

@@ -134,6 +134,7 @@ class ResourcesView(Mapping[str, Value]):
 
     def __init__(self, measured: Measured) -> None:
         self._measured = measured
+        # `of_manifest` measures each kernel alone, so there is one row.
         self._row: ResourceRow = measured.rows[0]
 
     def __getitem__(self, key: str) -> Value:

@@ -216,6 +216,7 @@ def read(folder: Path) -> DumpIndex:
         dumps = tuple(untrusted.shaped(Dump, row) for row in content.pop("dumps"))
         index = untrusted.shaped(DumpIndex, content, folder=folder, kernels=kernels, dumps=dumps)
         _check(index)
+        # JSON has lists only.
         return replace(index, reproducers=tuple(index.reproducers))
     except FileNotFoundError as error:
         hints = [
@@ -316,6 +317,7 @@ def own_interpreter(index: DumpIndex, space: Workspace) -> Path | None:
     Only an interpreter of an environment may be run, or the one of a dump that was made here.
     """
     python = Path(index.python)
+    # Without the check for `..`, a path that begins in the workspace could end anywhere.
     ours = python.is_relative_to(space.root / "envs") and ".." not in python.parts
     known = index.python and (ours or _origin_record(index.command, index.python, space).is_file())
     return python if known else None

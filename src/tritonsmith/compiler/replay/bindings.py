@@ -91,6 +91,8 @@ class Binding:
         for arguments, form in self.tries[1:]:
             (position,) = (number for number, value_ in enumerate(arguments) if value_ != first[number])
             for name, value in form.options:
+                # Both have to hold: an option may change with an argument without showing it, as one that is
+                # derived from two.
                 if before.get(name) != value and value == _spelled(arguments[position]):
                     options[position] = name
         return options
@@ -275,6 +277,8 @@ def backend_calls(
         dict(options),
         tuple(configs.load("kernels")["stand-ins"]["modules"]),
     )
+    # The path of the input is no part of the key: which passes a backend adds hardly depends on the IR, and
+    # each dump would be asked about anew.
     with_input = replace(request, input=str(input_) if input_ else "")
     rows = _cached_answer(python, space, with_input, RehearsedRow, key=request)
     calls = [
@@ -297,6 +301,7 @@ def align(dumps: Sequence[Dump], traced_calls: Sequence[TracedCall]) -> Rehearsa
         for offset in range(block.size):
             calls[outer[block.a + offset].number] = traced_calls[block.b + offset]
             matched = block.b + offset + 1
+    # Complete means without a gap from the first call on. A dump may end early, at a pass that failed.
     return Rehearsal(calls, complete=bool(calls) and matched == len(calls))
 
 

@@ -313,6 +313,8 @@ def outcome_table(outcomes: Sequence[ReplayResult], prepared: PreparedReplay) ->
 def summary(outcomes: Sequence[ReplayResult]) -> str:
     """Count the passes that replay exactly and those that can be compared, and list the rest."""
     count = Counter(outcome.verdict for outcome in outcomes)
+    # A pass inside another has no call of its own, so its result is part of the outer one's and would count
+    # twice.
     counted = [outcome for outcome in outcomes if outcome.verdict != "inside" and outcome.job.after]
     good = count["exact"] + count["same"]
     last = len(outcomes) - len(counted) - count["inside"]
