@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.unit.lab.fake_subject import FakeChange, FakeSubject, KilledError, begin, quiet, read, stop
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import (
     DownloadError,
@@ -42,66 +44,43 @@ WRONG = Observation(
 )
 
 
-@dataclass(frozen=True)
-class Step:
-    name: str
+def subject(lives: int = -1) -> FakeSubject[Observation]:
+    """Good, but for `d`."""
+    return FakeSubject(lambda name: Observation(Verdict.GOOD, name), {"d": WRONG}, lives)
 
 
-class KilledError(Exception):
-    """The process is gone."""
-
-
-@dataclass
-class Subject:
-    """Tests as many changes as it lives."""
-
-    lives: int = 100
-    tested: list[str] = field(default_factory=list)
-
-    def test(self, changes: Sequence[Step]) -> Iterator[Observation]:
-        for change in changes:
-            if not self.lives:
-                raise KilledError
-            self.lives -= 1
-            self.tested.append(change.name)
-            yield WRONG if change.name == "d" else Observation(Verdict.GOOD, change.name)
-
-
-def search() -> Search[Step, list[str]]:
+def search() -> Search[FakeChange, list[str]]:
     """Ask for one change, for three at once, and for one of them again."""
-    (first,) = yield [Step("a")]
-    several = yield [Step(name) for name in "bcd"]
-    (again,) = yield [Step("c")]
+    (first,) = yield [FakeChange("a")]
+    several = yield [FakeChange(name) for name in "bcd"]
+    (again,) = yield [FakeChange("c")]
     return [seen.figures for seen in (first, *several, again)]
 
 
-def run(subject: Subject, notes: Journal) -> list[str]:
-    return experiment.run(search(), subject.test, notes, lambda _name, _seen: None)
+def asking(names: str) -> Search[FakeChange, list[Observation]]:
+    """Ask for all of them at once."""
+    return list((yield [FakeChange(name) for name in names]))
+
+
+def run(tested: FakeSubject[Observation], notes: Journal) -> list[str]:
+    return experiment.run(search(), tested.each, notes, quiet)
 
 
 def test_what_a_search_asks_for_is_tested_in_this_order() -> None:
-    subject = Subject()
-    assert run(subject, Journal()) == ["a", "b", "c", "spills 8", "c"]
-    assert subject.tested == ["a", "b", "c", "d", "c"]
+    whole = subject()
+    assert run(whole, Journal()) == ["a", "b", "c", "spills 8", "c"]
+    assert whole.tested == ["a", "b", "c", "d", "c"]
 
 
 @pytest.mark.parametrize("lives", range(5))
 def test_a_run_that_was_killed_goes_on(tmp_path: Path, lives: int) -> None:
     path = tmp_path / journal.FILE
-    notes = Journal(path, "key")
-    notes.begin()
-    first = Subject(lives)
-    with pytest.raises(KilledError):
-        run(first, notes)
-    known = journal.read(path)
-    assert known is not None
-    second = Subject()
+    first, second, third = subject(lives), subject(), subject()
+    known = stop(begin(path), partial(run, first))
     assert run(second, known) == ["a", "b", "c", "spills 8", "c"]
     assert first.tested + second.tested == ["a", "b", "c", "d", "c"]
-    whole = journal.read(path)
-    assert whole is not None
+    whole = read(path)
     assert whole.observations["d"] == [WRONG]
-    third = Subject()
     assert run(third, whole) == ["a", "b", "c", "spills 8", "c"]
     assert third.tested == []
 
@@ -109,14 +88,8 @@ def test_a_run_that_was_killed_goes_on(tmp_path: Path, lives: int) -> None:
 @pytest.mark.parametrize("lives", range(10))
 def test_each_change_is_confirmed_and_no_test_of_it_is_repeated(tmp_path: Path, lives: int) -> None:
     """A kill between two tests of one change loses neither."""
-    path = tmp_path / journal.FILE
-    notes = Journal(path, "key", confirm=2)
-    notes.begin()
-    first, second = Subject(lives), Subject()
-    with pytest.raises(KilledError):
-        run(first, notes)
-    known = journal.read(path)
-    assert known is not None
+    first, second = subject(lives), subject()
+    known = stop(begin(tmp_path / journal.FILE, confirm=2), partial(run, first))
     known.confirm = 2
     assert run(second, known) == ["a", "b", "c", "spills 8", "c"]
     assert sorted(first.tested + second.tested) == sorted("aabbccccdd")
@@ -133,45 +106,27 @@ def test_tests_that_disagree_are_a_skip_that_says_so() -> None:
 
 
 def test_what_could_not_be_tested_once_is_not_tried_again_to_confirm_it() -> None:
-    tested = []
-
-    def test(changes: Sequence[Step]) -> Iterator[Observation]:
-        for change in changes:
-            tested.append(change.name)
-            yield Observation(Verdict.SKIP, why="does not build")
-
-    experiment.run(search(), test, Journal(confirm=3), lambda _name, _seen: None)
-    assert tested == ["a", "b", "c", "d", "c"]
+    broken = FakeSubject(lambda _: Observation(Verdict.SKIP, why="does not build"))
+    run(broken, Journal(confirm=3))
+    assert broken.tested == ["a", "b", "c", "d", "c"]
 
 
 def test_a_change_that_is_skipped_is_not_tested_and_stays_so(tmp_path: Path) -> None:
-    path = tmp_path / journal.FILE
-    notes = Journal(path, "key")
-    notes.begin()
+    notes = begin(tmp_path / journal.FILE)
     notes.skip("c")
     notes.skip("c")
-    first, second = Subject(2), Subject()
-    with pytest.raises(KilledError):
-        run(first, notes)
-    known = journal.read(path)
-    assert known is not None
+    first, second = subject(2), subject()
+    known = stop(notes, partial(run, first))
     assert known.skipped == {"c"}
-    seen: list[Observation] = []
-
-    def told() -> Search[Step, None]:
-        seen.extend((yield [Step("c")]))
-
     run(second, known)
-    experiment.run(told(), second.test, known, lambda _name, _seen: None)
+    assert experiment.run(asking("c"), second.each, known, quiet) == [experiment.BY_HAND]
     assert first.tested + second.tested == ["a", "b", "d"]
-    assert seen == [experiment.BY_HAND]
 
 
 def test_the_status_is_read_and_nothing_is_written(tmp_path: Path) -> None:
     """Another process may be writing the last line at this moment."""
     assert experiment.status(tmp_path) is None
-    notes = Journal(tmp_path / journal.FILE, "key")
-    notes.begin()
+    notes = begin(tmp_path / journal.FILE)
     notes.add("a", WRONG)
     notes.add("b", Observation(Verdict.SKIP, why="no network"))
     half = (tmp_path / journal.FILE).read_text() + '{"change": "c", "verd'
@@ -184,37 +139,30 @@ def test_the_status_is_read_and_nothing_is_written(tmp_path: Path) -> None:
 
 def test_a_line_that_was_cut_off_is_tested_again(tmp_path: Path) -> None:
     path = tmp_path / journal.FILE
-    notes = Journal(path, "key")
-    notes.begin()
-    run(Subject(), notes)
+    notes = begin(path)
+    run(subject(), notes)
     path.write_bytes(path.read_bytes()[:-10])
-    known = journal.read(path)
-    assert known is not None
-    subject = Subject()
-    run(subject, known)
-    assert subject.tested == ["c"]
+    second = subject()
+    run(second, read(path))
+    assert second.tested == ["c"]
 
 
 def test_what_has_ended_begins_anew(tmp_path: Path) -> None:
     path = tmp_path / journal.FILE
-    notes = Journal(path, "key")
-    notes.begin()
-    run(Subject(), notes)
+    notes = begin(path)
+    run(subject(), notes)
     notes.end("a is right")
-    known = journal.read(path)
-    assert known is not None
+    known = read(path)
     assert known.ended
     assert "a is right" in path.read_text()
 
 
 def test_what_could_not_be_tested_is_tested_again(tmp_path: Path) -> None:
     """Its reason, a network or a GPU that is gone, may not hold any more."""
-    notes = Journal(tmp_path / journal.FILE)
-    notes.begin()
+    notes = begin(tmp_path / journal.FILE)
     notes.add("a", Observation(Verdict.GOOD))
     notes.add("b", Observation(Verdict.SKIP, why="no network"))
-    known = journal.read(tmp_path / journal.FILE)
-    assert known is not None
+    known = read(tmp_path / journal.FILE)
     assert set(known.observations) == {"a"}
 
 
@@ -227,35 +175,31 @@ def test_no_journal_and_that_of_another_version_are_none(tmp_path: Path) -> None
 
 def test_a_line_is_not_appended_to_one_that_was_cut_off(tmp_path: Path) -> None:
     path = tmp_path / journal.FILE
-    first = Journal(path)
-    first.begin()
+    first = begin(path)
     first.add("a", WRONG)
     path.write_text(f'{path.read_text()}{{"change": "b", "verd')
-    known = journal.read(path)
-    assert known is not None
+    known = read(path)
     known.add("b", WRONG)
     known.add("c", Observation(Verdict.GOOD, "a \0 in a line\n"))
-    whole = journal.read(path)
-    assert whole is not None
+    whole = read(path)
     assert whole.observations == known.observations
 
 
 def test_a_journal_that_is_gone_is_an_error(tmp_path: Path) -> None:
-    notes = Journal(tmp_path / journal.FILE)
-    notes.begin()
+    notes = begin(tmp_path / journal.FILE)
     (tmp_path / journal.FILE).unlink()
     with pytest.raises(StepError, match="cannot write to"):
-        run(Subject(), notes)
+        run(subject(), notes)
 
 
 def test_a_search_is_not_ended_by_a_test_that_stops_iterating() -> None:
     """An error of a test is its own, not the end of the search."""
 
-    def test(_changes: Sequence[Step]) -> Iterator[Observation]:
+    def test(_changes: Sequence[FakeChange]) -> Iterator[Observation]:
         return iter(())
 
     with pytest.raises(ValueError, match="not tested: a"):
-        experiment.run(search(), test, Journal(), lambda _name, _seen: None)
+        experiment.run(search(), test, Journal(), quiet)
 
 
 @pytest.mark.parametrize(
@@ -275,7 +219,7 @@ def test_a_search_is_not_ended_by_a_test_that_stops_iterating() -> None:
 )
 def test_a_damaged_journal_says_where_it_is(tmp_path: Path, line: str) -> None:
     path = tmp_path / journal.FILE
-    Journal(path, "key").begin()
+    begin(path)
     path.write_text(f"{path.read_text()}{line}\n")
     with pytest.raises(FactError, match="cannot read this journal") as caught:
         journal.read(path)
@@ -376,8 +320,7 @@ def test_where_it_cannot_be_sure_it_begins_anew_and_says_so(
 
 def test_what_ended_by_an_error_begins_anew(begun: Begun) -> None:
     begun.stopped(FactError("the program compiles no kernel"))
-    known = journal.read(begun.folder / journal.FILE)
-    assert known is not None
+    known = read(begun.folder / journal.FILE)
     assert known.ended
     begun.run()
     assert begun.baselines == 0
@@ -389,8 +332,7 @@ def test_what_ended_by_an_error_begins_anew(begun: Begun) -> None:
 )
 def test_what_an_error_stopped_that_may_pass_goes_on(begun: Begun, error: SmithError) -> None:
     begun.stopped(error)
-    known = journal.read(begun.folder / journal.FILE)
-    assert known is not None
+    known = read(begun.folder / journal.FILE)
     assert not known.ended
     begun.run()
     assert begun.baselines == 1
@@ -414,13 +356,11 @@ def test_a_name_to_skip_is_of_one_command(begun: Begun) -> None:
     begun.rules = Rules(skip=("a",), command="tritonsmith triage --skip a")
     begun.stopped()
     begun.stopped()
-    known = journal.read(begun.folder / journal.FILE)
-    assert known is not None
+    known = read(begun.folder / journal.FILE)
     assert known.skipped == {"a"}
     begun.rules = Rules(command="tritonsmith triage")
     begun.stopped()
-    known = journal.read(begun.folder / journal.FILE)
-    assert known is not None
+    known = read(begun.folder / journal.FILE)
     assert (known.skipped, known.count) == (set(), 2)
     assert (known.task, known.command) == ("triage", "tritonsmith triage --skip a"), "which has begun it"
 
@@ -495,26 +435,23 @@ def test_an_empty_folder_elsewhere_is_taken_as_it_is(space: Workspace, tmp_path:
 
 
 def test_of_several_tests_at_once_the_first_that_ends_is_noted_first(tmp_path: Path) -> None:
-    notes = Journal(tmp_path / journal.FILE)
-    notes.begin()
+    notes = begin(tmp_path / journal.FILE)
 
-    def several() -> Search[Step, list[str]]:
-        return [seen.figures for seen in (yield [Step(name) for name in "abc"])]
-
-    def test(changes: Sequence[Step]) -> Iterator[tuple[int, Observation]]:
+    def test(changes: Sequence[FakeChange]) -> Iterator[tuple[int, Observation]]:
         yield from ((place, Observation(Verdict.GOOD, changes[place].name)) for place in (2, 0, 1))
 
-    assert experiment.run(several(), test, notes, lambda _name, _seen: None) == ["a", "b", "c"]
+    observations = experiment.run(asking("abc"), test, notes, quiet)
+    assert [seen.figures for seen in observations] == ["a", "b", "c"]
     lines = (tmp_path / journal.FILE).read_text().splitlines()[1:]
     assert [json.loads(line)["change"] for line in lines] == ["c", "a", "b"]
 
 
 def test_a_change_is_not_tested_twice_for_one_wish() -> None:
-    def test(_changes: Sequence[Step]) -> Iterator[tuple[int, Observation]]:
+    def test(_changes: Sequence[FakeChange]) -> Iterator[tuple[int, Observation]]:
         yield from [(0, WRONG), (0, WRONG)]
 
     with pytest.raises(ValueError, match="not in list"):
-        experiment.run(search(), test, Journal(), lambda _name, _seen: None)
+        experiment.run(search(), test, Journal(), quiet)
 
 
 def test_a_journal_that_begins_has_what_is_known_and_what_could_not_be_tested_if_that_counts(
@@ -525,32 +462,24 @@ def test_a_journal_that_begins_has_what_is_known_and_what_could_not_be_tested_if
     old = Journal(path, "key", skipped={"c"}, ended=True, answer="a is right")
     old.observations.update({"a": [WRONG, WRONG], "b": [skip]})
     old.begin()
-    known = journal.read(path, untested=True)
-    assert known is not None
+    known = read(path, untested=True)
     assert (known.key, known.observations, known.skipped, known.answer) == (
         "key",
         old.observations,
         {"c"},
         "a is right",
     )
-    again = journal.read(path)
-    assert again is not None
+    again = read(path)
     assert [*again.observations] == ["a"]
 
 
 def test_a_fact_that_differs_from_test_to_test_is_a_skip() -> None:
     """Their verdicts agree: both compile."""
-    codes = iter(["c0de", "c0de", "beef", "c0de"])
-
-    def test(changes: Sequence[Step]) -> Iterator[Observation]:
-        yield from (Observation(Verdict.GOOD, code=next(codes)) for _ in changes)
-
-    def two() -> Search[Step, list[Observation]]:
-        return list((yield [Step("a"), Step("b")]))
-
+    compiles = [Observation(Verdict.GOOD, code=code) for code in ("c0de", "beef")]
+    table = {"a": iter(compiles), "b": compiles[0]}
     notes = Journal(confirm=2)
-    steady = experiment.steady(test, notes, lambda seen: seen.code)
-    flaky, same = experiment.run(two(), steady, notes, lambda _name, _seen: None)
+    steady = experiment.steady(FakeSubject(lambda _: WRONG, table).each, notes, lambda seen: seen.code)
+    flaky, same = experiment.run(asking("ab"), steady, notes, quiet)
     assert flaky.verdict is Verdict.SKIP
     assert flaky.why == "flaky: another result, then another result"
     assert (same.verdict, same.code) == (Verdict.GOOD, "c0de")

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from hypothesis import strategies as st
 
+from tests.unit.lab.fake_subject import FakeSubject, bad_from, unexpected
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import StepError
 from tritonsmith.facts.triton_history import TritonCommit
@@ -19,13 +20,11 @@ from tritonsmith.lab.bisect.candidates import (
     Candidate,
     CandidateTests,
     NoLlvmError,
-    one_by_one,
 )
 from tritonsmith.lab.bisect.search import BisectRange, LlvmState, Suspects, first_bad
 from tritonsmith.lab.bisect.stages import searched
 from tritonsmith.lab.experiment import Search
 from tritonsmith.lab.journal import Journal
-from tritonsmith.lab.model import Observation, Verdict
 
 A = TypeVar("A")
 OLD, NEW = "a" * 40, "b" * 40
@@ -158,12 +157,10 @@ class Run:
         return experiment.run(search, subject.test, self.journal, lambda name, _seen: self.order.append(name))
 
 
-def oracle(commits: list[TritonCommit], culprit: int) -> CandidateTests:
-    """A test that is bad from one commit on."""
-    numbers = {commit.commit: number for number, commit in enumerate(commits)}
-    return one_by_one(
-        lambda triton: Observation(Verdict.BAD if numbers[triton.label] >= culprit else Verdict.GOOD)
-    )
+def oracle(commits: list[TritonCommit], culprit: int, lives: int = -1) -> CandidateTests:
+    """Tests that are bad from one commit on; ^C comes after so many of them."""
+    table = bad_from([commit.commit for commit in commits], culprit)
+    return FakeSubject(unexpected, table, lives, KeyboardInterrupt).outcomes
 
 
 def ran(

@@ -5,19 +5,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.unit.lab.fake_subject import FakeSubject
 from tritonsmith.compiler import tritons
-from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import FactError, InterruptedRunError, SmithError, UsageError
 from tritonsmith.core.text import version_key
 from tritonsmith.lab import journal
 from tritonsmith.lab.bisect import command, history, report, session
-from tritonsmith.lab.bisect.candidates import Observations, one_by_one
 from tritonsmith.lab.bisect.command import TritonBisect
 from tritonsmith.lab.bisect.search import LACKS, LLVM, NATIVE_TREE, TOOLS
 from tritonsmith.lab.bisect.session import BisectQuestion, BisectSession
@@ -32,34 +31,20 @@ QUESTION = BisectQuestion(
 )
 
 
-@dataclass
-class FakeTests:
-    """Bad from one release on; remembers what it tested.
+def releases(
+    culprit: str, others: Mapping[str, Verdict] | None = None, lives: int = -1
+) -> FakeSubject[Observation]:
+    """Bad from one release on, but for others; ^C comes after so many tests."""
 
-    Attributes:
-        culprit: the first bad release.
-        others: verdicts that are not so.
-        asked: in order.
-        stops: after how many tests ^C comes; never if negative.
-    """
+    def tested(label: str) -> Observation:
+        bad = version_key(label) >= version_key(culprit)
+        return Observation(BAD if bad else GOOD, f"spills {int(bad)}")
 
-    culprit: str
-    others: Mapping[str, Verdict] = field(default_factory=dict)
-    asked: list[str] = field(default_factory=list)
-    stops: int = -1
-
-    def outcomes(self, tritons: Sequence[Triton]) -> Observations:
-        """One by one."""
-        return one_by_one(self.test)(tritons)
-
-    def test(self, triton: Triton) -> Observation:
-        """By number."""
-        if len(self.asked) == self.stops:
-            raise KeyboardInterrupt
-        self.asked.append(triton.label)
-        bad = version_key(triton.version) >= version_key(self.culprit)
-        verdict = self.others.get(triton.label, BAD if bad else GOOD)
-        return Observation(verdict, f"spills {int(bad)}", "broken" if verdict is SKIP else "")
+    table = {
+        label: replace(tested(label), verdict=verdict, why="broken" if verdict is SKIP else "")
+        for label, verdict in (others or {}).items()
+    }
+    return FakeSubject(tested, table, lives, KeyboardInterrupt)
 
 
 @pytest.fixture(autouse=True)
@@ -68,13 +53,13 @@ def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def bisect(
-    tests: FakeTests, question: BisectQuestion = QUESTION, *, jobs: int = 1
+    tests: FakeSubject[Observation], question: BisectQuestion = QUESTION, *, jobs: int = 1
 ) -> tuple[BisectResult, BisectSession]:
     told: list[str] = []
     good, bad = (tritons.parse_end(text, "--good") for text in (question.good, question.bad))
     one = TritonBisect(session.begin(question), tests, good, bad, jobs=jobs, tell=told.append)
     result = command.run(one, (), silent=True)
-    assert len(told) == len(tests.asked)
+    assert len(told) == len(tests.tested)
     return result.answer, one.session
 
 
@@ -84,12 +69,12 @@ RELEASES = history.releases_between("3.0.0", "3.9.0")
 @pytest.mark.parametrize("culprit", RELEASES[1:])
 @pytest.mark.parametrize("jobs", [1, 3])
 def test_the_first_bad_release_is_found_and_nothing_is_tested_twice(culprit: str, jobs: int) -> None:
-    tests = FakeTests(culprit)
+    tests = releases(culprit)
     answer, made = bisect(tests, jobs=jobs)
     step = answer.step
     assert (step.good, step.bad, step.decided) == (RELEASES[RELEASES.index(culprit) - 1], culprit, True)
-    assert tests.asked[:2] == ["3.0.0", "3.9.0"]
-    assert len(tests.asked) == len(set(tests.asked)) <= (7 if jobs == 1 else len(RELEASES))
+    assert tests.tested[:2] == ["3.0.0", "3.9.0"]
+    assert len(tests.tested) == len(set(tests.tested)) <= (7 if jobs == 1 else len(RELEASES))
     assert made.answer == f"first bad: {culprit}"
     assert report.headline(answer) == f"first bad release: {culprit}; last good: {step.good}"
 
@@ -97,7 +82,7 @@ def test_the_first_bad_release_is_found_and_nothing_is_tested_twice(culprit: str
 @pytest.mark.parametrize("mended", RELEASES[1:])
 def test_the_release_that_mended_it_is_found(mended: str) -> None:
     """The good end is the newer one: bad below `mended`."""
-    tests = FakeTests("0", dict.fromkeys(RELEASES[RELEASES.index(mended) :], GOOD))
+    tests = releases("0", dict.fromkeys(RELEASES[RELEASES.index(mended) :], GOOD))
     answer, made = bisect(tests, replace(QUESTION, good="3.9.0", bad="3.0.0"))
     last = RELEASES[RELEASES.index(mended) - 1]
     assert (answer.step.good, answer.step.bad, answer.step.fix) == (mended, last, True)
@@ -105,7 +90,7 @@ def test_the_release_that_mended_it_is_found(mended: str) -> None:
     assert report.headline(answer) == f"the fix is in release {mended}; last bad: {last}"
     assert made.answer == f"the fix: {mended}"
     assert any("release/" in note for note in answer.notes)
-    assert len(tests.asked) <= 7
+    assert len(tests.tested) <= 7
 
 
 def test_patch_releases_stand_in_order() -> None:
@@ -125,18 +110,18 @@ def test_patch_releases_stand_in_order() -> None:
 def test_an_end_that_is_not_what_it_was_said_to_be_is_an_answer(
     culprit: str, others: Mapping[str, Verdict], what: str
 ) -> None:
-    tests = FakeTests(culprit, others)
+    tests = releases(culprit, others)
     with pytest.raises(NotReproducedError, match=what) as error:
         bisect(tests)
     assert error.value.exit_code == 4
     assert error.value.why
     assert "spills" in error.value.why
-    assert tests.asked == ["3.0.0", "3.9.0"]
+    assert tests.tested == ["3.0.0", "3.9.0"]
     assert session.find().answer == what
 
 
 def test_where_only_skips_are_left_the_answer_is_a_set() -> None:
-    answer, made = bisect(FakeTests("3.4.0", {"3.4.0": SKIP, "3.3.1": SKIP}))
+    answer, made = bisect(releases("3.4.0", {"3.4.0": SKIP, "3.3.1": SKIP}))
     assert answer.step.suspects == ("3.3.1", "3.4.0", "3.5.0")
     assert not answer.step.decided
     assert report.headline(answer) == "undecided: one of 3.3.1, 3.4.0, 3.5.0; all but 3.5.0 were skipped"
@@ -144,16 +129,16 @@ def test_where_only_skips_are_left_the_answer_is_a_set() -> None:
     assert made.answer == "one of: 3.3.1, 3.4.0, 3.5.0"
 
 
-@pytest.mark.parametrize("stops", range(6))
-def test_what_was_stopped_goes_on_and_tests_nothing_again(stops: int) -> None:
-    first = FakeTests("3.5.0", stops=stops)
+@pytest.mark.parametrize("lives", range(6))
+def test_what_was_stopped_goes_on_and_tests_nothing_again(lives: int) -> None:
+    first = releases("3.5.0", lives=lives)
     with pytest.raises(InterruptedRunError, match="bisect --resume"):
         bisect(first)
-    again = FakeTests("3.5.0")
+    again = releases("3.5.0")
     answer, made = bisect(again)
-    whole = FakeTests("3.5.0")
+    whole = releases("3.5.0")
     bisect(whole)  # of a finished question: from the beginning
-    assert first.asked + again.asked == whole.asked
+    assert first.tested + again.tested == whole.tested
     assert answer.step.bad == "3.5.0"
     assert session.read(made.folder).outcomes == made.outcomes
 
@@ -170,42 +155,42 @@ def test_what_stops_in_the_part_about_llvm_goes_on_there(
     with monkeypatch.context() as patch:
         patch.setattr(command, "_in_llvm", stops)
         with pytest.raises(SmithError) as error:
-            bisect(FakeTests("3.5.0"))
+            bisect(releases("3.5.0"))
     found = session.find()
     if not isinstance(stop, SmithError) or isinstance(stop, InterruptedRunError):
         assert any(f"bisect --resume {found.folder.name}" in hint for hint in error.value.hints)
     assert found.answer == ""
     assert found.outcomes
-    again = FakeTests("3.5.0")
+    again = releases("3.5.0")
     answer, made = bisect(again)
-    assert again.asked == []
+    assert again.tested == []
     assert (answer.step.bad, made.answer) == ("3.5.0", "first bad: 3.5.0")
     assert session.read(made.folder).answer == made.answer
 
 
 def test_a_skip_by_hand_after_an_answer_is_not_forgotten() -> None:
-    bisect(FakeTests("3.5.0", {"3.4.0": SKIP}))
+    bisect(releases("3.5.0", {"3.4.0": SKIP}))
     found = session.find()
     assert found.answer == "one of: 3.4.0, 3.5.0"
     with found.held():
         session.skip(found, "3.6.0")
-    again = FakeTests("3.6.0")
+    again = releases("3.6.0")
     answer, made = bisect(again)
-    assert "3.6.0" not in again.asked
-    assert again.asked[:2] == ["3.0.0", "3.9.0"]  # its outcomes are not those of the finished one
+    assert "3.6.0" not in again.tested
+    assert again.tested[:2] == ["3.0.0", "3.9.0"]  # its outcomes are not those of the finished one
     assert answer.step.suspects == ("3.6.0", "3.7.0")
     assert made.outcomes["3.6.0"].why == "skipped by hand"
 
 
 def test_a_skip_by_hand_counts_and_the_log_has_it() -> None:
     with pytest.raises(InterruptedRunError, match="bisect --resume"):
-        bisect(FakeTests("3.5.0", stops=2))
+        bisect(releases("3.5.0", lives=2))
     found = session.find()
     assert list(found.outcomes) == ["3.0.0", "3.9.0"]
     with found.held():
         found.journal.skip(session.known_name(found, "3.5.0"))
         found.journal.add("ab" * 20, Observation(BAD, "x\ny"))
-    answer, made = bisect(FakeTests("3.5.0"))
+    answer, made = bisect(releases("3.5.0"))
     assert answer.step.suspects == ("3.5.0", "3.5.1")
     lines = list(report.git_log(made))
     assert "# skip: 3.5.0: skipped by hand" in lines
@@ -249,33 +234,27 @@ def test_ends_are_releases_or_what_pytorch_depends_on() -> None:
     ("verdicts", "expected"), [([BAD, BAD, BAD], BAD), ([GOOD, GOOD, GOOD], GOOD), ([BAD, GOOD, BAD], SKIP)]
 )
 def test_a_flaky_test_is_a_skip(verdicts: list[Verdict], expected: Verdict) -> None:
-    flaky = iter(verdicts)
-
-    class Flaky(FakeTests):
-        def test(self, triton: Triton) -> Observation:
-            seen = super().test(triton)
-            return Observation(next(flaky), "exit code 1") if triton.label == "3.5.0" else seen
-
-    tests = Flaky("3.5.1")
+    tests = releases("3.5.1")
+    tests.answers = {"3.5.0": iter([Observation(verdict, "exit code 1") for verdict in verdicts])}
     answer, made = bisect(tests, replace(QUESTION, confirm=3))
     outcome = made.outcomes["3.5.0"]
     assert outcome.verdict is expected
-    assert {tests.asked.count(name) for name in made.outcomes} == {3}
+    assert {tests.tested.count(name) for name in made.outcomes} == {3}
     if expected is SKIP:
         assert outcome.why == "flaky: 2 bad, 1 good of 3 tests"
         assert answer.step.suspects == ("3.5.0", "3.5.1")
 
 
-@pytest.mark.parametrize("stops", range(1, 9))
-def test_a_kill_between_tests_that_confirm_each_other_loses_none(stops: int) -> None:
+@pytest.mark.parametrize("lives", range(1, 9))
+def test_a_kill_between_tests_that_confirm_each_other_loses_none(lives: int) -> None:
     question = replace(QUESTION, confirm=3)
-    first, again, whole = FakeTests("3.5.0", stops=stops), FakeTests("3.5.0"), FakeTests("3.5.0")
+    first, again, whole = releases("3.5.0", lives=lives), releases("3.5.0"), releases("3.5.0")
     with pytest.raises(InterruptedRunError, match="bisect --resume"):
         bisect(first, question)
     answer, _ = bisect(again, question)
     bisect(whole, question)
     assert answer.step.bad == "3.5.0"
-    assert sorted(first.asked + again.asked) == sorted(whole.asked)
+    assert sorted(first.tested + again.tested) == sorted(whole.tested)
 
 
 def old_session(question: BisectQuestion, tested: Sequence[Mapping[str, object]], answer: str = "") -> Path:
@@ -288,9 +267,9 @@ def old_session(question: BisectQuestion, tested: Sequence[Mapping[str, object]]
 
 
 def test_a_bisect_that_the_previous_version_began_goes_on() -> None:
-    question, whole = replace(QUESTION, confirm=2), FakeTests("3.5.0")
+    question, whole = replace(QUESTION, confirm=2), releases("3.5.0")
     bisect(whole, question)
-    names = list(dict.fromkeys(whole.asked))
+    names = list(dict.fromkeys(whole.tested))
     verdicts = ["bad" if version_key(name) >= version_key("3.5.0") else "good" for name in names]
     rows = [
         {"triton": name, "verdict": verdict, "figures": "spills", "why": "", "seconds": 9.0}
@@ -305,10 +284,10 @@ def test_a_bisect_that_the_previous_version_began_goes_on() -> None:
     assert (old.folder, old.question, old.answer) == (folder, question, "")
     assert report.tested_json(old)[0] == rows[0]
     assert old.outcomes["3.4.0"].why == "skipped by hand"
-    again = FakeTests("3.5.0")
+    again = releases("3.5.0")
     answer, made = bisect(again, question)
     assert answer.step.suspects == ("3.4.0", "3.5.0")
-    assert not {*names[:4], "3.4.0"} & {*again.asked}
+    assert not {*names[:4], "3.4.0"} & {*again.tested}
     assert made.outcomes[names[0]].seconds == 9.0
     assert session.find("3.0.0").answer == "one of: 3.4.0, 3.5.0"
 
@@ -327,7 +306,7 @@ def test_an_old_answer_is_shown_and_can_be_skipped_in() -> None:
 
 
 def test_the_block_for_upstream_has_the_table_and_the_command() -> None:
-    answer, made = bisect(FakeTests("3.5.0"))
+    answer, made = bisect(releases("3.5.0"))
     block = report.upstream(made, answer, "passes: they part at tritongpu-pipeline")
     assert block.startswith("**first bad release: 3.5.0; last good: 3.4.0**")
     assert "| 3.5.0 | bad | spills 1 |" in block
@@ -386,13 +365,13 @@ def test_a_commit_of_llvm_is_built_again_where_a_program_was_missing() -> None:
 
 
 def test_a_bisect_that_begins_anew_tests_llvm_anew_but_for_skips_by_hand() -> None:
-    _, made = bisect(FakeTests("3.5.0"))
+    _, made = bisect(releases("3.5.0"))
     kept = session.llvm_journal(made, PINS)
     kept.add(f"llc good {'c' * 40}", Observation(BAD))
     session.skip_in_llvm(made, "d" * 40)
     with session.find().held():  # a resume: nothing is forgotten
         assert session.llvm_journal(made, PINS).observations
-    bisect(FakeTests("3.5.0"))
+    bisect(releases("3.5.0"))
     again = session.llvm_journal(made, PINS)
     assert not again.observations
     assert again.skipped == {f"{kind} {'d' * 40}" for kind in LLVM_TESTS}
@@ -404,7 +383,7 @@ def make_folder(path: Path) -> Path:
 
 
 def test_a_bisect_that_begins_anew_does_not_replace_one_that_began_meanwhile() -> None:
-    bisect(FakeTests("3.5.0"))
+    bisect(releases("3.5.0"))
     first, second = session.begin(QUESTION), session.begin(QUESTION)
     with first.held():
         first.journal.add("3.0.0", Observation(GOOD))
@@ -414,14 +393,14 @@ def test_a_bisect_that_begins_anew_does_not_replace_one_that_began_meanwhile() -
 
 def test_a_journal_whose_last_line_was_cut_off_goes_on() -> None:
     with pytest.raises(InterruptedRunError, match="bisect --resume"):
-        bisect(FakeTests("3.5.0", stops=3))
+        bisect(releases("3.5.0", lives=3))
     file = session.find().folder / journal.FILE
     file.write_text(file.read_text()[:-20])
     assert len(session.find().outcomes) == 2
-    again = FakeTests("3.5.0")
+    again = releases("3.5.0")
     answer, _ = bisect(again)
     assert answer.step.bad == "3.5.0"
-    assert not {"3.0.0", "3.9.0"} & {*again.asked}
+    assert not {"3.0.0", "3.9.0"} & {*again.tested}
 
 
 @pytest.mark.parametrize(

@@ -115,21 +115,12 @@ def test_wherever_a_search_is_killed_it_ends_in_the_same_culprit_and_tests_nothi
     made: Simulated, jobs: int, lives: int
 ) -> None:
     """Whatever is built by then, whatever does not build, and however many are tested at once."""
-    commits, tests = made.commits, oracle(made.commits, made.culprit)
+    commits = made.commits
     workshop = Workshop(*(commits[index].commit for index in made.broken))
-
-    def mortal(tritons: Sequence[Triton]) -> Observations:
-        nonlocal lives
-        for triton, outcome in tests(tritons):
-            if not lives:
-                raise KeyboardInterrupt
-            lives -= 1
-            yield triton, outcome
-
-    first = Run(commits, workshop, mortal, jobs=jobs)
+    first = Run(commits, workshop, oracle(commits, made.culprit, lives), jobs=jobs)
     with suppress(KeyboardInterrupt):
         first.end()
-    second = Run(commits, workshop, tests, jobs=jobs, journal=again(first.journal))
+    second = Run(commits, workshop, oracle(commits, made.culprit), jobs=jobs, journal=again(first.journal))
     end = second.end()
     assert not {*first.tested} & {*second.tested}
     assert made.culprit in end.culprits
@@ -248,8 +239,7 @@ def test_commits_that_need_no_build_are_tested_at_once(culprit: int) -> None:
     def tests(tritons: Sequence[Triton]) -> Observations:
         indices = [numbers[one.label] for one in tritons]
         rounds.append(tuple(indices))
-        for one in reversed(tritons):  # the last one ends first
-            yield one, Observation(Verdict.BAD if numbers[one.label] >= culprit else Verdict.GOOD)
+        return oracle(commits, culprit)(tritons[::-1])  # the last one ends first
 
     run = Run(commits, workshop, tests, jobs=3)
     run.ask(0, len(commits) - 1)

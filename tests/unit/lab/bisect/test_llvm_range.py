@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.lab.bisect.simulated import Simulated, history, simulated
+from tests.unit.lab.fake_subject import FakeSubject, quiet
 from tests.unit.repositories import Made
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import StepError
@@ -150,19 +151,15 @@ def test_the_culprit_in_llvm_is_found_wherever_it_is_killed_and_an_end_is_built_
     made: Simulated, shows: str, side: str, lives: int
 ) -> None:
     commits, numbers = made.commits, {row.commit: index for index, row in enumerate(made.commits)}
-    tested: list[tuple[str, str, str]] = []
+    bad = {f"{shows}, {side}, {row.commit}" for row in commits[made.culprit :]}
+    subject = FakeSubject(
+        lambda name: Observation(Verdict.BAD if name in bad else Verdict.GOOD, name.partition(",")[0]),
+        lives=lives,
+        killed=KeyboardInterrupt,
+    )
 
     def test_of(by: str, of_side: str) -> Callable[[Triton], Observation]:
-        def test(llc: Triton) -> Observation:
-            nonlocal lives
-            if not lives:
-                raise KeyboardInterrupt
-            lives -= 1
-            tested.append((by, of_side, llc.label))
-            bad = (by, of_side) == (shows, side) and numbers[llc.label] >= made.culprit
-            return Observation(Verdict.BAD if bad else Verdict.GOOD, by)
-
-        return test
+        return lambda llc: subject.ask(f"{by}, {of_side}, {llc.label}")
 
     builds = Llcs(frozenset(commits[index].commit for index in made.broken))
     tests = {by: {of_side: test_of(by, of_side) for of_side in ("good", "bad")} for by in (LLC, OPT)}
@@ -176,18 +173,18 @@ def test_the_culprit_in_llvm_is_found_wherever_it_is_killed_and_an_end_is_built_
 
     first = search()
     with suppress(KeyboardInterrupt):
-        experiment.run(first.search(commits), first.test, first.journal, lambda _name, _seen: None)
-    journal, lives = first.journal, 1000
+        experiment.run(first.search(commits), first.test, first.journal, quiet)
+    journal, subject.lives = first.journal, -1
     again = search()
-    said = experiment.run(again.search(commits), again.test, again.journal, lambda _name, _seen: None)
+    said = experiment.run(again.search(commits), again.test, again.journal, quiet)
     assert commits[made.culprit] in again.suspects
     assert {numbers[row.commit] for row in again.suspects[:-1]} <= made.untestable
     assert (again.by, again.side) == (shows, side)
-    assert len(tested) == len(set(tested))
+    assert len(subject.tested) == len(set(subject.tested))
     assert any(f"by {shows} on the llir of the {side} side" in line for line in said)
     assert builds.made.count((commits[0].commit, "llc")) <= 2  # once more if it was killed between both sides
     rows = again.as_json()["tested"]
-    assert {(row["by"], row["llir_of"], row["commit"]) for row in rows} >= {*tested}
+    assert {f"{row['by']}, {row['llir_of']}, {row['commit']}" for row in rows} >= {*subject.tested}
 
 
 def test_where_no_llc_shows_it_nothing_is_blamed() -> None:
@@ -198,7 +195,7 @@ def test_where_no_llc_shows_it_nothing_is_blamed() -> None:
     tests = {by: {"good": lambda _llc: Observation(Verdict.GOOD, "fast")} for by in (LLC, OPT)}
     pins = LlvmRange("a" * 40, "b" * 40, ("NVPTX",), LlvmHistory(tuple(commits), {}))
     search = LlvmBisect(pins, cast("LlcBuilds", Llcs()), tests, session)
-    said = experiment.run(search.search(commits), search.test, search.journal, lambda _name, _seen: None)
+    said = experiment.run(search.search(commits), search.test, search.journal, quiet)
     assert "LLVM's code generator alone does not show it" in said[0]
     assert "LLVM's O3 and code generator do not show it" in said[2]
     assert "invoke blame" in said[-1]

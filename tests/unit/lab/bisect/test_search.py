@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.unit.lab.fake_subject import FakeChange, FakeSubject, quiet
 from tritonsmith.lab import experiment
 from tritonsmith.lab.bisect.search import BisectRange, ExpectedCost, Suspects, choose, first_bad, suspects
 from tritonsmith.lab.journal import Journal
@@ -18,17 +19,6 @@ from tritonsmith.lab.model import Observation, Verdict
 pytestmark = pytest.mark.unit
 
 GOOD, BAD, SKIP = Verdict.GOOD, Verdict.BAD, Verdict.SKIP
-
-
-@dataclass(frozen=True)
-class Numbered:
-    """A candidate that is a number."""
-
-    index: int
-
-    @property
-    def name(self) -> str:
-        return str(self.index)
 
 
 @dataclass(frozen=True)
@@ -58,21 +48,20 @@ def run(
     known: Mapping[int, Verdict] | None = None,
 ) -> tuple[Suspects, list[int]]:
     """Search to the end: what is left, and the tests of this run in order."""
-    journal, tested = Journal(), list[int]()
+    journal = Journal()
     for index, verdict in (known or {}).items():
-        journal.add(str(index), Observation(verdict))
+        journal.observations[str(index)].append(Observation(verdict))
+    subject = FakeSubject(lambda name: Observation(oracle(int(name))))
 
-    def test(rows: Sequence[Numbered]) -> Iterator[Observation]:
+    def test(rows: Sequence[FakeChange]) -> Iterator[Observation]:
         assert len(rows) <= jobs
-        for row in rows:
-            assert row.index not in tested
-            tested.append(row.index)
-            yield Observation(oracle(row.index))
+        return subject.each(rows)
 
-    journal = Journal(observations=journal.observations)
-    rows = [Numbered(index) for index in range(count)]
+    rows = [FakeChange(str(index)) for index in range(count)]
     span = BisectRange(rows, FixedCosts(cost), [*journal.observations], jobs=jobs)
-    return experiment.run(first_bad(span), test, journal, lambda _name, _seen: None), tested
+    end = experiment.run(first_bad(span), test, journal, quiet)
+    assert len(subject.tested) == len(set(subject.tested))
+    return end, [int(name) for name in subject.tested]
 
 
 @st.composite
