@@ -476,7 +476,7 @@ def test_a_journal_that_begins_has_what_is_known_and_what_could_not_be_tested_if
 def test_a_fact_that_differs_from_test_to_test_is_a_skip() -> None:
     """Their verdicts agree: both compile."""
     compiles = [Observation(Verdict.GOOD, code=code) for code in ("c0de", "beef")]
-    table = {"a": iter(compiles), "b": compiles[0]}
+    table: dict[str, Observation | Iterator[Observation]] = {"a": iter(compiles), "b": compiles[0]}
     notes = Journal(confirm=2)
     steady = experiment.steady(FakeSubject(lambda _: WRONG, table).each, notes, lambda seen: seen.code)
     flaky, same = experiment.run(asking("ab"), steady, notes, quiet)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.unit.lab.compare.making import point, written
+from tests.unit.lab.fake_subject import FakeSubject
 from tritonsmith.compiler import run, targets
 from tritonsmith.compiler.interpreter import Interpreter
 from tritonsmith.compiler.manifest import Manifest, Status
@@ -139,16 +140,12 @@ def test_what_was_compiled_before_a_kill_is_not_compiled_again(
     monkeypatch.setattr(knockout, "_PORTION", 1)
     monkeypatch.setenv("TRITONSMITH_HOME", str(tmp_path / "home"))
     (tmp_path / "k.py").write_text("import triton\n@triton.jit\ndef k(a): pass\n", encoding="utf-8")
-    compiled: list[int] = []
     whole = result(tmp_path, monkeypatch)
-    fake, lives = run.compile_all, 0
+    fake, mortal = run.compile_all, FakeSubject(int, killed=KeyboardInterrupt)
 
     def killed(asked: CompileRequest, *argv: Any, **more: Any) -> Manifest:
-        nonlocal lives
-        if not lives:
-            raise KeyboardInterrupt
-        lives -= 1
-        compiled.extend(int(one.llvm[0].partition("=")[2]) for one in asked.variants)
+        for one in asked.variants:
+            mortal.ask(one.llvm[0].partition("=")[2])
         return fake(asked, *argv, **more)
 
     monkeypatch.setattr(run, "compile_all", killed)
@@ -156,15 +153,14 @@ def test_what_was_compiled_before_a_kill_is_not_compiled_again(
     where = Interpreter(Path(sys.executable), workspace.default(), tmp_path, jobs=1, timeout=60)
     out = None if inside else tmp_path / "mine"
     for compiles in (0, 2, 3):
-        lives = compiles
+        mortal.lives = len(mortal.tested) + compiles
         with pytest.raises(KeyboardInterrupt):
             knockout.execute(asked, where, out, llvm=True)
-    lives = 9
+    mortal.lives = -1
     (found,), _ = knockout.execute(asked, where, out, llvm=True)
-    assert compiled == [-1, 0, -1, 1, 2, -1, 3]
+    assert mortal.tested == ["-1", "0", "-1", "1", "2", "-1", "3"]
     assert [(one.name, one.effect, one.row.values) for one in found.passes] == [
         (one.name, one.effect, one.row.values) for one in whole.passes
     ]
-    lives = 9
     knockout.execute(asked, where, out, llvm=True)
-    assert compiled[7:] == [-1, 0, 1, 2, 3], "what has ended begins anew"
+    assert mortal.tested[7:] == ["-1", "0", "1", "2", "3"], "what has ended begins anew"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from tests.unit.lab.compare.making import point, written
+from tests.unit.lab.fake_subject import FakeSubject
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import UsageError
 from tritonsmith.lab import terms as language
@@ -25,17 +25,6 @@ pytestmark = pytest.mark.unit
 GOOD, BAD, SKIP = Verdict.GOOD, Verdict.BAD, Verdict.SKIP
 
 
-@dataclass(frozen=True)
-class FakeCompiles(KernelCompiles):
-    """Compiles by label that were written before; `none` cannot be had."""
-
-    def of(self, triton: Triton) -> Manifests:
-        """What was written."""
-        if triton.label not in self._known:
-            raise UntestableError("the package index has no such Triton")
-        return self._known[triton.label]
-
-
 def spec(label: str) -> Triton:
     return Triton(label, version=label)
 
@@ -44,7 +33,12 @@ PTX = {"ptx": "ld.global.b8", "ttir": "module {\n}\n"}
 
 
 @pytest.fixture
-def compiles(tmp_path: Path) -> FakeCompiles:
+def compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> KernelCompiles:
+    """Compiles by label that were written before; `none` cannot be had."""
+
+    def refuse(_: str) -> Manifests:
+        raise UntestableError("the package index has no such Triton")
+
     def one(label: str, *points: object, **more: object) -> Manifests:
         return (written(tmp_path / label / "k", points, **more),)  # type: ignore[arg-type]
 
@@ -59,7 +53,9 @@ def compiles(tmp_path: Path) -> FakeCompiles:
         "assert again": one("assert again", point(status="crashed", error=assertion.replace(":12:", ":99:"))),
         "amd": one("amd", point("hip:gfx942:64")),
     }
-    return FakeCompiles((), tmp_path, _known=known)
+    subject = FakeSubject(refuse, known)
+    monkeypatch.setattr(KernelCompiles, "of", lambda _, triton: subject.test(triton))
+    return KernelCompiles((), tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +76,7 @@ def compiles(tmp_path: Path) -> FakeCompiles:
         ("registers>+10%", "amd", SKIP, ""),
     ],
 )
-def test_limits(compiles: FakeCompiles, term: str, triton: str, verdict: Verdict, figures: str) -> None:
+def test_limits(compiles: KernelCompiles, term: str, triton: str, verdict: Verdict, figures: str) -> None:
     tests = broken_limit(compiles, language.parse([term], "--when"), lambda: spec("lean"))
     outcome = tests.test(spec(triton))
     assert (outcome.verdict, outcome.figures) == (verdict, figures), outcome
@@ -108,7 +104,7 @@ def test_what_is_no_limit_is_refused() -> None:
     ],
 )
 def test_a_failure_counts_if_it_is_the_same(
-    compiles: FakeCompiles, bad: str, triton: str, verdict: Verdict
+    compiles: KernelCompiles, bad: str, triton: str, verdict: Verdict
 ) -> None:
     outcome = same_failure(compiles, lambda: spec(bad)).test(spec(triton))
     assert outcome.verdict is verdict, outcome

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.unit.lab.compare.making import manifest, point
+from tests.unit.lab.fake_subject import FakeSubject, begin, quiet, stop
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError
 from tritonsmith.lab import experiment, journal
@@ -25,37 +27,29 @@ ASSEMBLERS = [("12.8.93", Path("/a/ptxas")), ("13.0.88", Path("/b/ptxas"))]
 LLC = Llc(Path("/usr/bin/llc"), "19.1.7")
 
 
-class KilledError(Exception):
-    """The process is gone."""
+def spills(name: str) -> Figures:
+    """Passes of B cost 100 spills; the sides of a mixture are its name, and `ttgir` is its second step."""
+    return {"spills": 7 if " by " in name else 100 * (name[1] == "B")}
 
 
 @dataclass
-class Counted(MixedPipeline):
-    """A pipeline whose passes of B cost 100 spills, and which dies after some mixtures."""
+class Mixed(MixedPipeline):
+    """A pipeline whose figures come from a fake subject."""
 
-    lives: int = 1000
-    tested: list[str] = field(default_factory=list)
-    spills: itertools.count[int] | None = None  # of a compiler that is not the same twice
-
-    def _one(self, name: str, spills: int) -> Figures:
-        if not self.lives:
-            raise KilledError
-        self.lives -= 1
-        self.tested.append(name)
-        return {"spills": spills + (next(self.spills) if self.spills else 0)}
+    subject: FakeSubject[Figures] = field(default_factory=lambda: FakeSubject(spills))
 
     def figures(self, choice: Choice) -> Figures:
         if choice["llir"] == "B" != choice["ptx"]:
             self.notes["an older spelling"] = None
         if choice["ttgir"] == "B" != choice["ttir"]:
             raise FactError("A cannot make ttgir of this ttir", why="no such operation")
-        return self._one("".join(choice.values()), 100 * (choice["ttgir"] == "B"))
+        return self.subject.ask("".join(choice.values()))
 
     def assembler(self, whose: str) -> tuple[Path, tuple[str, ...]]:
         return Path(f"/{whose}/ptxas"), ("-v",)
 
     def assembled(self, ptx: Path, program: Path, *_: object) -> Figures:
-        return self._one(f"{ptx.name} by {program}", 7)
+        return self.subject.ask(f"{ptx.name} by {program}")
 
     def by_llc(self, whose: str, *_: object, **__: object) -> list[str]:
         return [f"-flag-of-{whose}"]
@@ -71,7 +65,7 @@ def _texts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(BlameSide, "file", file)
 
 
-def pipeline(tmp_path: Path, **more: Any) -> Counted:
+def pipeline(tmp_path: Path, rule: Callable[[str], Figures] = spills, lives: int = -1) -> Mixed:
     sides = {}
     for name in ("A", "B"):
         folder = tmp_path / name
@@ -79,13 +73,14 @@ def pipeline(tmp_path: Path, **more: Any) -> Counted:
         sides[name] = BlameSide(f"3.{name}", Path("python"), manifest(point(), folder=folder), point())
     space = Workspace(tmp_path / "home")
     space.claim()
-    return Counted(sides, PARTS, {}, tmp_path / "steps", space, **more)  # type: ignore[arg-type]
+    subject = FakeSubject(rule, lives=lives)
+    return Mixed(sides, PARTS, {}, tmp_path / "steps", space, subject=subject)  # type: ignore[arg-type]
 
 
-def run(mixed: Counted, notes: Journal) -> MixedFigures:
+def run(mixed: Mixed, notes: Journal) -> MixedFigures:
     search = mixtures.search("cuda-90", mixed, [LLC], ASSEMBLERS)
     tests = experiment.steady(MixtureTests(mixed, notes, mixed.space), notes, lambda test: test.metrics)
-    return experiment.run(search, tests, notes, lambda *_: None)
+    return experiment.run(search, tests, notes, quiet)
 
 
 def test_every_group_is_changed_in_both_directions(tmp_path: Path) -> None:
@@ -105,18 +100,12 @@ def test_every_group_is_changed_in_both_directions(tmp_path: Path) -> None:
 def test_a_blame_that_was_killed_tests_no_mixture_twice(tmp_path: Path, lives: int) -> None:
     whole, plain = pipeline(tmp_path), Journal()
     answer = run(whole, plain)
-    path = tmp_path / journal.FILE
-    notes = Journal(path, "key")
-    notes.begin()
-    first = pipeline(tmp_path, lives=lives)
-    if lives < len(whole.tested):
-        with pytest.raises(KilledError):
-            run(first, notes)
-    known = journal.read(path)
-    assert known is not None
-    second = pipeline(tmp_path)
+    first, second = pipeline(tmp_path, lives=lives), pipeline(tmp_path)
+    known = begin(tmp_path / journal.FILE)
+    if lives < len(whole.subject.tested):
+        known = stop(known, partial(run, first))
     assert run(second, known) == answer
-    assert first.tested + second.tested == whole.tested
+    assert first.subject.tested + second.subject.tested == whole.subject.tested
     assert set(known.observations) == set(plain.observations)
 
 
@@ -140,8 +129,8 @@ def test_tests_that_have_to_agree_make_each_step_anew(tmp_path: Path) -> None:
 
 
 def test_figures_that_differ_from_test_to_test_are_none(tmp_path: Path) -> None:
-    notes = Journal(confirm=2)
+    notes, numbers = Journal(confirm=2), itertools.count()
     with pytest.raises(FactError, match="nothing to compare the mixtures with") as caught:
-        run(pipeline(tmp_path, spills=itertools.count()), notes)
+        run(pipeline(tmp_path, lambda _: {"spills": next(numbers)}), notes)
     assert "flaky: spills 0, then spills" in str(caught.value.why)
     assert notes.observations["cuda-90: all of A"][1].verdict is Verdict.SKIP

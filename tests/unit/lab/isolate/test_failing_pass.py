@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.unit.compiler.replay.dumps import dump
+from tests.unit.lab.fake_subject import FakeSubject, KilledError
 from tritonsmith.compiler.dump.index import DumpedKernel, DumpIndex
 from tritonsmith.compiler.replay import run as replay_run
 from tritonsmith.compiler.replay.bindings import NOTHING
@@ -67,13 +69,10 @@ def test_unreachable_code_is_the_same_by_message_and_file(recorded: str, seen: s
 
 
 CRASH, OTHER = Failure("signal", "SIGSEGV"), Failure("error", "no layout")
-Answers = dict[str, Failure | str | None]  # what is printed, by the input of the first pass and its locations
+Answer = Failure | str | None
+Answers = Mapping[str, Answer | Iterator[Answer]]  # by the input of the first pass and its locations
 
 ONCE = Rules()
-
-
-class KilledError(Exception):
-    """The process is gone."""
 
 
 @dataclass
@@ -83,10 +82,10 @@ class Passes:
     tmp_path: Path
     monkeypatch: pytest.MonkeyPatch
     answers: Answers
-    lives: int = 100
-    asked: list[str] = field(default_factory=list)
+    lives: int = -1
 
     def __post_init__(self) -> None:
+        self.subject: FakeSubject[Answer] = FakeSubject(lambda _: None, self.answers, self.lives)
         dumps = []
         for number in range(4):
             text = f'module{number} loc("/home/jane/k.py":1:2)\n'
@@ -110,7 +109,7 @@ class Passes:
 
         class Runner(PassRunner):
             def oracle(self, *_: object) -> Any:
-                return Fake(passes)
+                return FakeOracle(passes.subject)
 
         return "no binding" if self.answers.get(f"from {links[0].dump.number}") == "refused" else Runner("p")
 
@@ -119,18 +118,14 @@ class Passes:
 
 
 @dataclass
-class Fake:
-    """An oracle that reads the answer to a text from a table."""
+class FakeOracle:
+    """An oracle that asks a fake subject about a text."""
 
-    passes: Passes
+    subject: FakeSubject[Answer]
 
     def ask(self, text: str) -> OracleResult:
-        if not self.passes.lives:
-            raise KilledError
-        self.passes.lives -= 1
         name = text.partition(" ")[0].strip() + (" loc" if "loc(" in text else "")
-        self.passes.asked.append(name)
-        answer = self.passes.answers.get(name)
+        answer = self.subject.ask(name)
         if answer == "lacking":
             raise UsageError("no pass")
         if isinstance(answer, str):
@@ -197,7 +192,7 @@ def test_an_isolation_that_was_killed_runs_nothing_twice(
     isolated = second.isolate()
     assert [link.dump.number for link in isolated.links] == [1, 2, 3]
     assert isolated.log == "the log of module1 loc"
-    assert first.asked + second.asked == [
+    assert first.subject.tested + second.subject.tested == [
         "module3",
         "module3 loc",
         "module2",
@@ -214,7 +209,7 @@ def test_what_is_skipped_is_not_run_and_what_is_confirmed_is_run_twice(
     passes = Passes(tmp_path, monkeypatch, {"module3": CRASH, "module2": CRASH})
     isolated = passes.isolate(Rules(2, ("3 pass3", "3 pass3, with locations")))
     assert len(isolated.links) == 2
-    assert passes.asked == ["module2", "module2"]
+    assert passes.subject.tested == ["module2", "module2"]
     assert isolated.notes[-1].startswith("the last pass alone was not tested")
     tested = passes.isolate(Rules(1, ("3 pass3",)))  # with locations it was run
     assert tested.notes[-1].startswith("the last pass does not fail alone")
@@ -223,14 +218,9 @@ def test_what_is_skipped_is_not_run_and_what_is_confirmed_is_run_twice(
 def test_a_last_pass_whose_tests_disagree_was_not_tested_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    passes = Passes(tmp_path, monkeypatch, {"module2": CRASH})
-    answers = itertools.cycle([CRASH, None])
-    ask = Fake.ask
-
-    def unsteady(oracle: Fake, text: str) -> OracleResult:
-        return OracleResult(next(answers), began=True, log="") if "module3" in text else ask(oracle, text)
-
-    monkeypatch.setattr(Fake, "ask", unsteady)
+    flaky = itertools.cycle([CRASH, None])
+    answers: Answers = {"module2": CRASH, "module3": flaky, "module3 loc": flaky}
+    passes = Passes(tmp_path, monkeypatch, answers)
     assert passes.isolate(Rules(2)).notes[-1].startswith("the last pass alone was not tested")
 
 

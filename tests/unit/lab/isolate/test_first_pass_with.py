@@ -11,6 +11,7 @@ import pytest
 
 from tests.unit.compiler.replay.dumps import dump
 from tests.unit.lab.compare.making import point, written
+from tests.unit.lab.fake_subject import quiet
 from tritonsmith.compiler.dump.index import DumpIndex
 from tritonsmith.compiler.manifest import Manifest
 from tritonsmith.core.envs.workspace import Workspace
@@ -49,7 +50,7 @@ def said(index: DumpIndex, text: str, *stages: tuple[str, str], skip: tuple[str,
     search = first_pass_with.search(index, "k", texts)
     counted = partial(first_pass_with.counted, pattern)
     notes = Journal(skipped=set(skip))
-    answer = experiment.run(search, counted, notes, lambda _name, _observation: None)
+    answer = experiment.run(search, counted, notes, quiet)
     return first_pass_with.sentence(answer, text)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import TypeVar
 
+from tests.unit.lab.fake_subject import quiet
 from tritonsmith.lab import experiment
 from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict
@@ -28,4 +29,4 @@ def searched(
         return Observation(Verdict.BAD if interesting(candidate) else Verdict.GOOD)
 
     with shrink.asking(ask, jobs, until) as test:
-        return experiment.run(search.search(), test, notes or Journal(), lambda _name, _seen: None)
+        return experiment.run(search.search(), test, notes or Journal(), quiet)

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.unit.lab.fake_subject import FakeSubject, begin, read
 from tests.unit.lab.reduce.programs import operations, programs, valid
 from tests.unit.lab.reduce.searching import searched
 from tritonsmith.ir.ir_text import parse
 from tritonsmith.lab import journal
 from tritonsmith.lab.edits import ir_control_flow, ir_operations
 from tritonsmith.lab.edits.ir_operations import Cutter
-from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.reduce.reduce_ir import IrSearch, size_of
 from tritonsmith.lab.reduce.shrink import OutOfTimeError
 
@@ -89,59 +89,44 @@ def test_one_operation_deep_inside_is_all_that_is_left() -> None:
 
 
 def test_the_best_so_far_is_kept_when_time_is_up() -> None:
-    asked = 0
-
     def slow(text: str) -> bool:
-        nonlocal asked
-        asked += 1
         time.sleep(0.05)
         return interesting({"test.b": 1, "test.store": 1}, text)
 
+    subject = FakeSubject(slow)
     search = IrSearch(PROGRAM)
     with pytest.raises(OutOfTimeError):
-        searched(search, slow, until=time.monotonic() + 0.1)
-    assert asked
+        searched(search, subject.ask, until=time.monotonic() + 0.1)
+    assert subject.tested
     assert interesting({"test.b": 1, "test.store": 1}, search.best)
 
 
 def test_what_an_oracle_raises_comes_out() -> None:
-    def broken(_: str) -> bool:
-        raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        searched(IrSearch(PROGRAM), broken)
+        searched(IrSearch(PROGRAM), FakeSubject(bool, lives=0, killed=KeyboardInterrupt).ask)
 
 
 @pytest.mark.parametrize("jobs", [1, 3])
 def test_a_search_that_was_stopped_anywhere_asks_for_nothing_twice(tmp_path: Path, jobs: int) -> None:
     """And ends with the same text after as many candidates."""
-    asked: list[str] = []
-
-    def killed(text: str) -> bool:
-        if len(asked) >= lives:
-            raise KeyboardInterrupt
-        asked.append(text)
-        return interesting({"test.b": 1, "test.store": 1}, text)
-
-    lives = 1000
+    subject = FakeSubject(
+        lambda text: interesting({"test.b": 1, "test.store": 1}, text), killed=KeyboardInterrupt
+    )
     whole = IrSearch(PROGRAM, jobs=jobs)
-    best = searched(whole, killed, jobs=jobs)
-    every, path = list(asked), tmp_path / journal.FILE
+    best = searched(whole, subject.ask, jobs=jobs)
+    every, path = list(subject.tested), tmp_path / journal.FILE
     assert len(set(every)) == len(every) == whole.tried
-    Journal(path).begin()
-    asked.clear()
+    begin(path)
+    subject.tested.clear()
     for lives in range(1, len(every) + 1, 4):
-        notes = journal.read(path)
-        assert notes is not None
+        subject.lives, notes = lives, read(path)
         with pytest.raises(KeyboardInterrupt):
-            searched(IrSearch(PROGRAM, jobs=jobs), killed, jobs=jobs, notes=notes)
+            searched(IrSearch(PROGRAM, jobs=jobs), subject.ask, jobs=jobs, notes=notes)
         # What was asked for together with the one that was killed may be lost.
-        known = journal.read(path)
-        assert known is not None
+        known = read(path)
         assert lives - jobs < known.count <= lives
-        del asked[known.count :]
-    lives = 1000
-    resumed, notes = IrSearch(PROGRAM, jobs=jobs), journal.read(path)
-    assert searched(resumed, killed, jobs=jobs, notes=notes) == best
+        del subject.tested[known.count :]
+    subject.lives, resumed, notes = -1, IrSearch(PROGRAM, jobs=jobs), read(path)
+    assert searched(resumed, subject.ask, jobs=jobs, notes=notes) == best
     assert resumed.tried == whole.tried
-    assert sorted(asked) == sorted(every)
+    assert sorted(subject.tested) == sorted(every)

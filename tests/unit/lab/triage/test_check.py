@@ -2,35 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.unit.lab.triage.scripts import COMPILED, judged, subject
 from tritonsmith.core.errors import UsageError
-from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Verdict
-from tritonsmith.lab.triage import verdict
-from tritonsmith.lab.triage.program import CommandSubject, parse_check, script_of
-from tritonsmith.lab.triage.verdict import Conclusion, TriageResult
+from tritonsmith.lab.triage.program import parse_check, script_of
+from tritonsmith.lab.triage.verdict import Conclusion
 
-COMPILED = (  # as Triton leaves it
-    "import os, pathlib\nfolder = pathlib.Path(os.environ['TRITON_CACHE_DIR'], 'key')\n"
-    "folder.mkdir(parents=True, exist_ok=True)\n(folder / 'k.ptx').touch()\n"
-)
+CHECK = "out ~ reference"
 INTERPRETED = "import os\nassert os.environ.get('TRITON_INTERPRET'), 'no GPU'\n"
-
-
-def subject(folder: Path, text: str, asked: str = "out ~ reference") -> CommandSubject:
-    """A script that is to be checked."""
-    (folder / "script.py").write_text(text, encoding="utf-8")
-    argv = ("python", "script.py")
-    return CommandSubject(argv, Path(sys.executable), folder, folder / "out", 0, parse_check(asked))
-
-
-def judged(folder: Path, text: str, asked: str = "out ~ reference") -> TriageResult:
-    """Its verdict."""
-    return verdict.run(subject(folder, text, asked), Journal(), lambda _name, _seen: None)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +43,7 @@ def test_what_a_check_says(tmp_path: Path, values: str, asked: str, seen: Verdic
 
 def test_a_cause_of_wrong_values(tmp_path: Path) -> None:
     helps = "any(map(os.environ.get, ('DISABLE_LLVM_OPT', 'TRITON_INTERPRET')))"
-    found = judged(tmp_path, f"{COMPILED}out = 1 if {helps} else 2\nreference = 1")
+    found = judged(tmp_path, f"{COMPILED}out = 1 if {helps} else 2\nreference = 1", CHECK)
     assert found.conclusion is Conclusion.DECIDED
     assert found.text == "LLVM's optimizations"
     seen = {one.variant.name: one.observation for one in found.tried}
@@ -70,7 +53,7 @@ def test_a_cause_of_wrong_values(tmp_path: Path) -> None:
 
 def test_another_failure_under_a_variant_is_not_a_wrong_value(tmp_path: Path) -> None:
     text = f"{COMPILED}assert 'DISABLE_LLVM_OPT' not in os.environ\nout, reference = 1, 2"
-    found = judged(tmp_path, text)
+    found = judged(tmp_path, text, CHECK)
     seen = {one.variant.name: one.observation for one in found.tried}
     assert seen["LLVM not optimizing"].verdict is Verdict.OTHER
     assert seen["ptxas not optimizing"].verdict is Verdict.BAD
@@ -91,7 +74,7 @@ def test_another_failure_under_a_variant_is_not_a_wrong_value(tmp_path: Path) ->
     ],
 )
 def test_without_a_gpu_nothing_is_decided(tmp_path: Path, text: str, why: str, reason: str) -> None:
-    found = judged(tmp_path, text)
+    found = judged(tmp_path, text, CHECK)
     assert not found.decided
     assert why in found.text
     assert [one.variant.name for one in found.tried] == ["interpreter"]

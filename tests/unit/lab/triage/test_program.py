@@ -2,39 +2,24 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.unit.lab.fake_subject import quiet
+from tests.unit.lab.triage.scripts import COMPILED, judged, subject
 from tritonsmith.compiler import call
 from tritonsmith.core.errors import StepError
 from tritonsmith.facts import gpus
 from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict
-from tritonsmith.lab.triage import program, verdict
+from tritonsmith.lab.triage import program
 from tritonsmith.lab.triage import variant as variants
 from tritonsmith.lab.triage.program import CommandSubject
 from tritonsmith.lab.triage.variant import TriageChange
-from tritonsmith.lab.triage.verdict import Conclusion, TriageResult
+from tritonsmith.lab.triage.verdict import Conclusion
 from tritonsmith.worker.messages import OperatedRow
-
-COMPILES = (  # as Triton leaves it
-    "p = pathlib.Path(os.environ['TRITON_CACHE_DIR'], 'key')\np.mkdir(parents=True)\n(p / 'k.ptx').touch()\n"
-)
-
-
-def subject(folder: Path, text: str, timeout: int = 0) -> CommandSubject:
-    """A script."""
-    (folder / "script.py").write_text(text, encoding="utf-8")
-    out = folder / "out"
-    return CommandSubject((sys.executable, "script.py"), Path(sys.executable), folder, out, timeout)
-
-
-def judged(folder: Path, text: str) -> TriageResult:
-    """Its verdict."""
-    return verdict.run(subject(folder, text), Journal(), lambda _name, _seen: None)
 
 
 def test_a_variable_that_helps(tmp_path: Path) -> None:
@@ -85,11 +70,7 @@ def test_a_hang_says_where(tmp_path: Path) -> None:
 
 
 def test_what_was_compiled_tells_the_backend(tmp_path: Path) -> None:
-    text = (
-        "import os, pathlib\np = pathlib.Path(os.environ['TRITON_CACHE_DIR'], 'key')\n"
-        "p.mkdir(parents=True)\n(p / 'k.ptx').touch()\nassert False"
-    )
-    found = judged(tmp_path, text)
+    found = judged(tmp_path, f"{COMPILED}assert False")
     assert "no buffer instructions" not in {one.variant.name for one in found.tried}
     assert "no wgmma" in {one.variant.name for one in found.tried}
 
@@ -105,11 +86,7 @@ def test_a_command_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_kernels_that_are_compiled_all_the_same_are_not_interpreted(tmp_path: Path) -> None:
-    text = (
-        "import os, pathlib\np = pathlib.Path(os.environ['TRITON_CACHE_DIR'], 'key')\n"
-        "p.mkdir(parents=True)\n(p / 'k.ptx').touch()\nassert False"
-    )
-    found = judged(tmp_path, text)
+    found = judged(tmp_path, f"{COMPILED}assert False")
     [row] = [one for one in found.tried if one.variant.name == "interpreter"]
     assert row.observation.verdict is Verdict.SKIP
     assert "not interpreted" in row.observation.why
@@ -145,7 +122,7 @@ def test_a_launcher_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     [gsan] = [row.change for row in variants.every() if row.change.launcher]
     assert gsan.launcher == "triton.tools.gsan"
     ends = f"assert sys.argv[1:] == ['more']\nout = 2\nassert {bool(checked)}"
-    text = f"import os, pathlib, sys\n{COMPILES}{ends}"
+    text = f"import sys\n{COMPILED}{ends}"
     runner = subject(tmp_path, text)
     runner.argv = (*runner.argv, "more")
     runner.check = program.parse_check(checked) if checked else None
@@ -187,7 +164,7 @@ def test_a_program_without_each_pass(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(CommandSubject, "_operated", lambda _self, one, _results: {"WITHOUT": one.skip})
     compiled = OperatedRow("k", ({"times": 0},), "", {}, "")
     monkeypatch.setattr(call, "noted", lambda _results, _row: [compiled])
-    found = program.knock_out(runner, Journal(), lambda _name, _seen: None)
+    found = program.knock_out(runner, Journal(), quiet)
     words = [row["without"] for row in program.knockout_as_json(found, check=False)["passes"]]
     assert words == ["succeeds", "succeeds", "fails"]
 

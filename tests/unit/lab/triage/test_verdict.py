@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 import pytest
 
+from tests.unit.lab.fake_subject import FakeSubject, quiet
 from tritonsmith.core import configs
 from tritonsmith.lab.failure import Failure
 from tritonsmith.lab.journal import Journal
@@ -21,52 +23,43 @@ GONE = Observation(Verdict.GOOD, "exit code 0")
 
 
 @dataclass
-class Fake:
-    """A subject whose symptom is gone under the variants named, and comes and goes as listed."""
+class FakeTriage(FakeSubject[Observation]):
+    """A kernel or a command; with nothing changed, it does what is listed, and then shows the symptom."""
 
-    gone: frozenset[str] = frozenset()
-    otherwise: frozenset[str] = frozenset()
     runs: list[Observation] = field(default_factory=list)
     is_command: bool = False
     has_check: bool = False
     triton: str = "3.6.0"
     kind: str = "failure"
-    code: str = ""
     backends: frozenset[str] = frozenset(("cuda",))
     failed_in: str = ""
-    tested: list[str] = field(default_factory=list)
-    swaps: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-
     key: str = "key"
 
     def resume(self, known: Iterable[Observation]) -> None:
         """It has no state."""
 
     def baseline(self, _name: str = "") -> Observation:
-        """What was listed, then the symptom."""
         return self.runs.pop(0) if self.runs else replace(SHOWS, failed_in=self.failed_in)
 
-    def test(self, variant: TriageChange) -> Observation:
-        """Gone if it is named."""
-        self.tested.append(variant.name)
-        seen = Verdict.GOOD if variant.name in self.gone else Verdict.BAD
-        if variant.name in self.otherwise:
-            return Observation(Verdict.OTHER, "error: needs 4 warps")
-        return Observation(seen, code=self.code, swapped=self.swaps.get(variant.name, ()))
-
     def lines(self, line: Mapping[str, str]) -> tuple[str, ...]:
-        """One place."""
         return (f"k.py:3 ({line['stage']})",)
 
     def bisect(self, other: str) -> str:
-        """As the real one."""
         return f"invoke bisect --good {other}"
 
 
-def judged(*gone: str, **more: object) -> tuple[TriageResult, list[str]]:
-    """The verdict, and what was tested."""
-    subject = Fake(frozenset(gone), **more)  # type: ignore[arg-type]
-    return verdict.run(subject, Journal(), lambda _name, _seen: None), subject.tested
+def judged(
+    *gone: str,
+    otherwise: Iterable[str] = (),
+    code: str = "",
+    swaps: Mapping[str, tuple[str, ...]] | None = None,
+    **more: Any,
+) -> tuple[TriageResult, list[str]]:
+    """The verdict on a symptom that is gone under these variants, and what was tested."""
+    table = {name: Observation(Verdict.GOOD, code=code, swapped=(swaps or {}).get(name, ())) for name in gone}
+    table |= {name: Observation(Verdict.OTHER, "error: needs 4 warps") for name in otherwise}
+    subject = FakeTriage(lambda _: Observation(Verdict.BAD, code=code), table, **more)
+    return verdict.run(subject, Journal(), quiet), subject.tested
 
 
 def test_one_cause_is_decided_with_its_lines() -> None:
@@ -77,20 +70,20 @@ def test_one_cause_is_decided_with_its_lines() -> None:
 
 
 def test_what_a_sanitizer_finds_is_not_blamed_on_a_change_that_hides_it() -> None:
-    found, _ = judged("ptxas not optimizing", otherwise=frozenset(("memcheck",)), is_command=True)
+    found, _ = judged("ptxas not optimizing", otherwise=["memcheck"], is_command=True)
     assert found.conclusion is Conclusion.SEVERAL
     assert "accesses outside of memory" in found.text
 
 
 def test_what_an_assertion_says_does_not_contradict_a_cause() -> None:
-    found, _ = judged("num_stages=1", otherwise=frozenset(("an assertions build",)))
+    found, _ = judged("num_stages=1", otherwise=["an assertions build"])
     assert found.conclusion is Conclusion.DECIDED
     assert found.text.startswith("software pipelining")
     assert "an assertions build says: error: needs 4 warps" in found.reasons
 
 
 def test_a_memory_error_of_the_compiler_does() -> None:
-    found, _ = judged("num_stages=1", otherwise=frozenset(("an ASan build",)))
+    found, _ = judged("num_stages=1", otherwise=["an ASan build"])
     assert found.conclusion is Conclusion.SEVERAL
     assert "memory errors of the compiler" in found.text
 
@@ -147,7 +140,7 @@ def test_where_it_fails_and_what_a_newer_release_says() -> None:
     first = Observation(
         Verdict.BAD, "assertion: !empty()", notes=("it fails in the pass TritonGPUAllocateWarpGroups",)
     )
-    found, _ = judged(runs=[first], otherwise=frozenset(["the newest release"]))
+    found, _ = judged(runs=[first], otherwise=["the newest release"])
     assert found.conclusion is Conclusion.NONE
     assert found.reasons == (
         "it fails in the pass TritonGPUAllocateWarpGroups",
