@@ -32,6 +32,7 @@ class DatabaseLink:
 def database_link(checkout: Path) -> DatabaseLink:
     """Return what is at the checkout's root under the database's name."""
     path = checkout / COMPILE_COMMANDS
+    # Before is_dir(), which follows links: a link is replaced wherever it points, and a folder never is.
     if path.is_symlink():
         return DatabaseLink(path, "link")
     if path.is_dir():
@@ -60,8 +61,10 @@ def link_plan(place: DatabaseLink, env: EnvDir, databases: tuple[Path, ...]) -> 
             hints=["move the folder away, then run the command again"],
         )
     merged = env.path / COMPILE_COMMANDS
+    # A program instead of a function: the plan then prints the merge as a command, like all its steps.
     merge = (sys.executable, "-m", "tritonsmith.build.merge_compile_commands", "--output", str(merged))
     steps = [Run((*merge, *map(str, databases)), cwd=env.path, phase=PHASE)]
     backup = machine.free_name(place.path, ".backup")
+    # A plain file may be the work of another tool, such as bear, and is not in git.
     moved = (Move(place.path, backup, phase=PHASE),) if place.state == "file" else ()
     return Plan(f"link {place.path}", (*steps, *moved, Link(place.path, merged, phase=PHASE)))

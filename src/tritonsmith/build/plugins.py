@@ -122,6 +122,7 @@ def check(
 
 def _release(version: str) -> PluginRelease:
     rows = [configs.as_dataclass(PluginRelease, row) for row in configs.load("plugins")["release"]]
+    # Without a version no row fits, and then no interface is assumed.
     known = [row for row in rows if version_key(row.since) <= version_key(version or "0")]
     return known[-1] if known else PluginRelease("", 0, "")
 
@@ -279,6 +280,7 @@ def _tried(answers: TriedPluginRow, release: PluginRelease, version: str) -> Ite
         verdict = UNSURE if not known else FITS if about["api"] == release.api else MISFIT
         yield PluginRow("interface version", str(about["api"]), str(release.api or "unknown"), verdict)
         if about["api"] >= configs.load("plugins")["names-triton"]:
+            # What follows the `+` names a build, by commit or day; the interface is that of the version.
             same = about["triton"].partition("+")[0] == version.partition("+")[0]
             why = "" if about["triton"] else "a plugin without a version aborts the import"
             yield PluginRow("Triton's version", about["triton"], version, FITS if same else MISFIT, why)

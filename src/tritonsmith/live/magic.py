@@ -69,6 +69,8 @@ def cell_stages(
     """
     kept = parse_stages(stage)
     flags = what.flags()
+    # The cell runs in this process, and its launches are watched here: the Triton of an environment cannot
+    # help.
     if not find_spec("triton"):
         raise FactError("this notebook's Python has no Triton", where=sys.executable)
     # The cell runs first: with a signature, too, its definitions are what is compiled.

@@ -155,12 +155,16 @@ def rows_before(
     strange = sorted(set(objects) - set(members))
     same, differing = _headers(tree, sources, reached)
     return (
+        # LLVM's own version may end in `git` or `rc1`, which the sources' CMake files have in another
+        # variable.
         AbiRow("release", tree.version, sources.version, tree.version.startswith(sources.version)),
         AbiRow("commit", *commits, not known or same_commit(tree.commit, sources.commit)),
         AbiRow(
             "included headers",
             f"{same} identical",
             _listed(differing, "differ") + ("; the LLVM's are used" if differing else ""),
+            # Distributions patch releases. A build of main is at one commit, where any difference means other
+            # sources.
             len(differing) <= (0 if "git" in tree.version else _PATCHED * (same + len(differing))),
         ),
         AbiRow("objects", f"{len(members)} in its archive", _listed(strange, "not among them"), not strange),
