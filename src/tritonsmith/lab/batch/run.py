@@ -133,7 +133,7 @@ def compiled(
             yield by_folder[out], kept.merged(job, options.env, parts[out]), False
     if not left:
         return
-    refused: list[SmithError] = []
+    refused: dict[Path, list[SmithError]] = {}
     # Before the compile: an import that is edited meanwhile is then not taken for what was compiled.
     sources = {job.out: kept.sources(job, trees) for job in left}
     try:
@@ -148,8 +148,9 @@ def compiled(
         hints = ["run the same command again to continue"]
         raise InterruptedRunError("interrupted; completed results are kept", hints=hints) from None
     # An option that no release has is a mistake in the command: a table with it in each cell would hide that.
-    if options.strict and len(refused) == len(whole) and len(set(map(str, refused))) == 1:
-        raise refused[0]
+    reasons = {str(error): error for errors in refused.values() for error in errors}
+    if options.strict and len(refused) == len(whole) and len(reasons) == 1:
+        raise reasons.popitem()[1]
 
 
 def plan(jobs: Sequence[CompileJob], env: str = "wheel") -> Plan:
@@ -173,7 +174,7 @@ def plan(jobs: Sequence[CompileJob], env: str = "wheel") -> Plan:
 def _filled(
     left: Sequence[CompileJob],
     parts: dict[Path, list[Manifest]],
-    refused: list[SmithError],
+    refused: dict[Path, list[SmithError]],
     options: BatchOptions,
 ) -> Iterator[Path]:
     """Compile what is left, and yield each folder when all of its parts are there.
@@ -181,7 +182,7 @@ def _filled(
     Args:
         left: the jobs, without what is there already.
         parts: gets the manifests of the parts, by their folder.
-        refused: gets the reasons why units were refused.
+        refused: gets the reasons why all units of a job were refused, by its folder.
         options: of the batch.
     """
     number = options.count or _fitting()
@@ -195,7 +196,8 @@ def _filled(
             each = max(1, number // len(requests))
             places[job.triton.label] = tritons.place_of(job.triton, each, options.timeout, options.env)
     todo = [_Unit(job, request, places.get(job.triton.label)) for job, request in requests]
-    missing = {job.out: sum(unit.job.out == job.out for unit in todo) for job in left}
+    units = {job.out: sum(unit.job.out == job.out for unit in todo) for job in left}
+    missing, reasons = dict(units), {job.out: list[SmithError]() for job in left}
     with (
         # A process without a unit would only cost the time of its start.
         pool.opened(options.scheduler, min(number, len(todo))) as workers,
@@ -206,12 +208,15 @@ def _filled(
         for unit, result in _results(todo, workers, options, progress):
             out = unit.job.out
             if isinstance(result, SmithError):
-                refused += [] if isinstance(result, DiedError) else [result]
+                reasons[out] += [] if isinstance(result, DiedError) else [result]
                 parts[out].append(_refusal(unit, result, options.env))
             else:
                 parts[out].append(result)
             missing[out] -= 1
             if not missing[out]:
+                # A job is refused as a whole: a large one has many units, which are not as many jobs.
+                if len(reasons[out]) == units[out]:
+                    refused[out] = reasons[out]
                 yield out
         progress.end(time.monotonic() - began)
 

@@ -143,6 +143,18 @@ def test_what_is_refused_is_a_row_unless_everything_is(tmp_path: Path) -> None:
     assert [(point.status, point.error) for point in made[1].points] == [("failed", "it is refused")] * 2
     with pytest.raises(FactError, match="it is refused"):
         run.compile_all(jobs[1:], count=1, silent=True)
+    # A sweep of two units counts as one job: beside a good kernel it is a row, and alone an error.
+    sizes = Sweep("N", tuple(map(str, range(17))))
+    swept = CompileJob(
+        CompileRequest(bad, "bad", "*fp32", BOTH, sweeps=(sizes,)),
+        tritons.parse(str(python)),
+        tmp_path / "swept",
+    )
+    made = run.compile_all([jobs[0], swept], count=1, silent=True)
+    assert {point.status for point in made[0].points} == {"ok"}
+    assert {point.error for point in made[1].points} == {"it is refused"}
+    with pytest.raises(FactError, match="it is refused"):
+        run.compile_all([swept], count=1, silent=True)
     long = CompileJob(
         CompileRequest(good, "", "*fp32,64,32,16", BOTH), tritons.parse(str(python)), tmp_path / "long"
     )
