@@ -58,7 +58,7 @@ class WorkerRequest(Protocol):
 
 
 class UnansweredError(FactError):
-    """The worker refused a request, or ended without its rows; the caller says what it was asked for.
+    """The worker refused a request, or ended without its rows; the caller adds what the question was.
 
     Attributes:
         refusal: the worker's reason; None if it gave none.
@@ -177,8 +177,8 @@ def steps(
         request: the request; it names the file of the results.
         file: where to write it.
         env: changes of the environment; None removes a variable.
-        phase: of both steps.
-        indent: None for a request that nobody wants to read, because most of it is memory.
+        phase: the phase of both steps.
+        indent: None for a request that nobody reads, because most of it is memory.
     """
     argv = _argv(python, request.COMMAND, str(file))
     return (
@@ -235,10 +235,10 @@ def run(
 
     Args:
         plan: the plan.
-        file: of the results.
+        file: the file of the results.
         row: the class of the rows.
         space: the workspace.
-        task: for the log.
+        task: the name of the task, for the log.
         quiet: show no progress.
 
     Raises:
@@ -263,10 +263,10 @@ def in_scratch(
 
     Args:
         worker_steps: the steps of `steps`.
-        file: of the results; its folder is that of the request, too.
+        file: the file of the results, in the same folder as the request.
         row: the class of the rows.
         space: the workspace.
-        task: for the log.
+        task: the name of the task, for the log.
         quiet: show no progress.
 
     Raises:
@@ -301,7 +301,7 @@ class Conversation:
         python: an interpreter that has Triton.
         words: the command and its argument.
         folder: where it runs, and keeps what it prints as errors.
-        change: of its environment; None removes a variable.
+        change: changes of its environment; None removes a variable.
 
     Raises:
         FactError: the interpreter cannot be started.
@@ -338,7 +338,7 @@ def site(request: WorkerRequest, file: Path) -> str:
 
     Args:
         request: the request.
-        file: where it is.
+        file: the file that has it.
     """
     return _SITE.format(worker=str(_MAIN), what=request.COMMAND, request=str(file))
 

@@ -72,7 +72,7 @@ class Captured:
     """The result of a capture.
 
     Attributes:
-        recording: of all processes.
+        recording: the merged record of all processes.
         kernels: entries of the list.
         code: the program's exit code, as a shell would report it.
         missing: a module that the program did not find; empty if none.
@@ -92,7 +92,7 @@ class Launches:
     """A kernel specialization and its launches.
 
     Attributes:
-        kernel: the kernel, and what it was specialised for.
+        kernel: the kernel and its specialization.
         count: number of launches.
         grids: each grid, with its number of launches.
         sites: each call site, with its number of launches.
@@ -111,10 +111,10 @@ class Recording:
     """The merged record of all processes of a program.
 
     Attributes:
-        kernels: in the order of their first launch.
+        kernels: the kernels, in the order of their first launch.
         texts: sources that are in no file, such as a notebook cell, by the name that Python gives them.
         notes: messages for the user, in order; the values are unused.
-        versions: of Triton, torch and Python.
+        versions: the versions of Triton, torch and Python.
         processes: number of processes that ran Python.
     """
 

@@ -132,7 +132,7 @@ def environment(profiles: Iterable[Profile], version: str, *, kernel: str = "", 
 
     Args:
         profiles: later ones override earlier ones.
-        version: of Triton; the newest if empty.
+        version: a version of Triton; the newest if empty.
         kernel: the only kernel to dump; all if empty.
         out: folder for output files.
     """

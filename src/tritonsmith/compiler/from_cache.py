@@ -34,7 +34,7 @@ def request_of_entry(
         entry: path of its folder, its name, or the beginning of its name.
         targets: targets; the entry's own if empty.
         options: override the entry's own.
-        sweeps: of options.
+        sweeps: sweeps over options.
         stages: stages to keep.
 
     Raises:

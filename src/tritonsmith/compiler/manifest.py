@@ -62,8 +62,8 @@ class Stage:
 
     Attributes:
         path: its file, relative to the output folder.
-        size: in bytes.
-        sha256: 64 hex digits.
+        size: its size in bytes.
+        sha256: its digest, as 64 hex digits.
     """
 
     path: str
@@ -82,7 +82,7 @@ class Point:
         constexprs: parameter to value.
         hints: parameter to a fact about its value: 16 (divisible by it) or 1 (equal to it).
         options: the backend options of the request.
-        status: how it ended.
+        status: the outcome of the compile.
         seconds: wall time of the compile.
         stages: name (`ttir`, `ptx`, `cubin`, `hsaco`, `sass` ...) to file.
         metadata: Triton's metadata: shared (bytes), num_warps, name of the symbol ...
@@ -92,7 +92,8 @@ class Point:
             recorded, or if ptxas did not run.
         surgery: changes to the pipelines: skipped passes, the last one ...; None for none.
         passes: those that the backend requested, in order, and how often each was added; None if not counted.
-        cpu_seconds: of each stage of a compile that succeeded, and `rest`; the time of ptxas is included.
+        cpu_seconds: CPU seconds of each stage of a compile that succeeded, and `rest`; ptxas
+            is included.
     """
 
     id: str
@@ -142,7 +143,7 @@ class Manifest:
         folder: its path.
         kernel: name of the function.
         file: the Python file that defines it.
-        file_sha256: of that file's content.
+        file_sha256: the digest of that file's content.
         triton: version that compiled it.
         origin: folder of that Triton's package.
         python: version of the interpreter.

@@ -53,7 +53,7 @@ class CompileRequest:
         kernel: name of the function; empty for the only one in the file.
         signature: as in upstream's tools/compile.py, or as `name=value`; empty for an IR file.
         targets: at least one.
-        options: of the backend, name to value.
+        options: options of the backend, name to value.
         sweeps: their product is compiled.
         autotune: compile the configs of the kernel's `@triton.autotune` too.
         stages: stages to keep; all if empty.
@@ -184,7 +184,7 @@ class Config:
     """One config of `@triton.autotune`.
 
     Attributes:
-        values: of the kernel's parameters.
+        values: values of the kernel's parameters.
         options: num_warps, num_stages ...
     """
 
@@ -200,7 +200,7 @@ class CompilePoint:
         id: name of its folder: the target, and the values that differ between points.
         target: the GPU.
         bound: types, constants and hints of the kernel's parameters; None if the source is IR.
-        options: of the backend.
+        options: options of the backend.
         surgery: changes to the compiler's pipelines; None for none.
     """
 
@@ -312,7 +312,7 @@ def expand_points(
     Args:
         request: the request.
         kernel: its parameters; None if the source is IR.
-        configs: of its autotuner, if they are to be compiled; the recorded ones if empty.
+        configs: configs of its autotuner, if they are to be compiled; the recorded ones if empty.
 
     Raises:
         UsageError: the signature does not fit the kernel, a swept value its parameter, or an option

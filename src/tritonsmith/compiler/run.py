@@ -359,7 +359,7 @@ class WarmCompiler:
 
     Args:
         interpreter: the interpreter.
-        folder: for the requests, the results and the caches; it must exist.
+        folder: the folder for the requests, the results and the caches; it must exist.
     """
 
     def __init__(self, interpreter: Interpreter, folder: Path) -> None:
@@ -371,7 +371,7 @@ class WarmCompiler:
         """Compile all points; return None if the kernel or the signature is refused.
 
         Args:
-            request: for a kernel whose head can be read from its file.
+            request: a request for a kernel whose head can be read from its file.
             out: folder of the outputs; existing files are overwritten.
 
         Raises:

@@ -28,7 +28,7 @@ class KernelParameter:
     """One parameter of a kernel.
 
     Attributes:
-        name: as in the function's head.
+        name: its name in the function's head.
         constexpr: annotated with `tl.constexpr`.
         has_default: the function's head gives it a value.
         default: that value.
@@ -45,8 +45,8 @@ class KernelSource:
     """A function that Triton compiles.
 
     Attributes:
-        name: of the function.
-        parameters: in order.
+        name: the name of the function.
+        parameters: its parameters, in order.
         heuristics: names of parameters that `@triton.heuristics` computes.
         autotuned: it is decorated with `@triton.autotune`.
     """
@@ -63,7 +63,7 @@ class InnerKernel:
 
     Attributes:
         maker: name of that function.
-        name: of the kernel.
+        name: the name of the kernel.
         bound: names of the module that are bound to the function's result.
         free: the function needs no arguments.
     """

@@ -131,7 +131,7 @@ def write_cells(cells: Iterable[str], origin: str, folder: Path, stem: str) -> P
         cells: their texts, in order.
         origin: name of the notebook in messages.
         folder: folder of modules that cells import.
-        stem: of the file's name.
+        stem: the stem of the file's name.
 
     Raises:
         FactError: a cell cannot be written as Python.
@@ -206,7 +206,7 @@ def _reached(
     """Yield the kernel's file and its imports from its own package and one other; at worst a few too many.
 
     Args:
-        root: of the tree.
+        root: the top folder of the tree.
         main: the kernel's file.
         kernel: name of the function.
         package: the other package; empty for none.

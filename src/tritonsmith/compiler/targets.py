@@ -162,7 +162,7 @@ def explained(error: str, target: Target, triton: str) -> str:
     Args:
         error: the message.
         target: the target of the compile.
-        triton: version.
+        triton: the version of Triton.
     """
     if target.backend != "hip" or configs.load("gpus")["amd"]["unknown"] not in error:
         return error

@@ -1,7 +1,7 @@
 """A Triton that can compile: how it is spelled, as in `3.9.0,ptxas=13.0`, and how it is made ready.
 
 A release is installed on demand into an environment of its own (`triton-3.4.0`), which is kept. So is a
-nightly wheel (`nightly-3.6.0.dev20251012-gitfeedf00d`). Whoever has a clone builds a commit of it.
+nightly wheel (`nightly-3.6.0.dev20251012-gitfeedf00d`). A commit is built from the user's clone.
 """
 
 from __future__ import annotations
@@ -126,13 +126,13 @@ def parse_end(
 
     Args:
         text: `3.4.0`, `v3.4`, `pytorch:2.9`, `installed`, `nightly:2026-11-20`, `main`, `commit 1a2b3c4`.
-        flag: that has it, for errors.
-        clone: of Triton; None if none was given.
+        flag: the flag that has it, for errors.
+        clone: a clone of Triton; None if none was given.
         nightlies: reads those of an index; None if none was given.
 
     Raises:
         UsageError: it is nothing of the kind, or needs a clone or an index.
-        FactError: nobody knows which Triton it is.
+        FactError: it is unknown which Triton that is.
     """
     if not text:
         raise UsageError(f"{flag} is missing", hints=[f"{flag} takes {_ENDS}"])

@@ -164,7 +164,7 @@ def watched_step(
     Args:
         argv: the program; flags alone are flags of Python itself, as in `-m pytest`.
         python: replaces `python`, and its folder is put before PATH; None to use PATH as it is.
-        request: for the worker.
+        request: the request for the worker.
         work: the scratch folder, which holds the caches of this run.
         command_line: the command that runs it, without the program, for errors.
         variables: facts about the GPU as environment variables; the user's own override them.

@@ -45,7 +45,7 @@ class BankAccess:
 
     @property
     def ways(self) -> float:
-        """The `n` of an `n`-way conflict: wavefronts for each that is needed."""
+        """The `n` of an `n`-way conflict: wavefronts taken per wavefront needed."""
         return self.wavefronts / self.least
 
 
@@ -126,9 +126,9 @@ class ConvertedLayout:
     """A type, and its layout.
 
     Attributes:
-        type: of a tensor, or of memory.
+        type: the type, of a tensor or of memory.
         linear: its layout; None if there is an error.
-        error: reason why Triton does not convert it.
+        error: the reason why Triton does not convert it.
     """
 
     type: LayoutType

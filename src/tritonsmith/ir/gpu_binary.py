@@ -38,7 +38,7 @@ _BYTES = (1, 1, 2, 2, 4, 8, 16, 16)  # U8, S8, U16, S16, 32, 64, 128, U.128
 
 @dataclass(frozen=True)
 class Section:
-    """One section.
+    """A section of an ELF file.
 
     Attributes:
         name: its name: `.text.matmul`.

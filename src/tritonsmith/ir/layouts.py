@@ -153,7 +153,7 @@ _CLOSING, _OPENING = ">)]}", "<([{"
 
 @dataclass(frozen=True)
 class LayoutType:
-    """A layout of a shape.
+    """A layout, with the shape and the element type that it distributes.
 
     Attributes:
         layout: its text in the newest dialect's spelling, without aliases.

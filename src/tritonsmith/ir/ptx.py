@@ -512,7 +512,7 @@ class _PtxParser:
         return Named(name, count, array or None, init)
 
     def _value(self) -> tuple[Token, ...]:
-        """Return an initial value: a list in braces, or the words up to the end of this name."""
+        """Return an initial value: a list in braces, or the words before the next name."""
         if self.now.text != "{":
             return self.until(",", ";")
         # Arrays of arrays have braces within braces, and the commas in them begin no other name.

@@ -33,7 +33,7 @@ class NotebookCell:
 
     Attributes:
         shell: IPython's shell.
-        text: without the line of the magic.
+        text: the text of the cell, without the line of the magic.
     """
 
     shell: Any

@@ -31,7 +31,7 @@ _PLAIN = {"str": (str,), "int": (int,), "float": (float, int), "bool": (bool,), 
 
 
 class BorderError(ValueError):
-    """A text has not the shape that the other side agreed to."""
+    """A text does not have the shape that both sides agreed on."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,7 +60,7 @@ class WorkerRefusal:
 
 
 class RequestRefusedError(Exception):
-    """The whole request cannot be served; the worker raises it, and so does the tool when it reads of it."""
+    """The whole request cannot be served: raised by the worker, and by the tool when it reads the refusal."""
 
     def __init__(self, kind: str, what: str, **more: Any) -> None:
         super().__init__(what)
@@ -84,12 +84,12 @@ def text_of(value: object, indent: int | None = None) -> str:
 
 
 def refusal_text(refusal: WorkerRefusal) -> str:
-    """Return the line that stands in place of the rows."""
+    """Return the line that is written instead of the rows."""
     return json.dumps({_REFUSED: _plain(refusal)})
 
 
 def request_of(kind: type[Shape], text: str | bytes) -> Shape:
-    """Return the request in a text.
+    """Parse a request.
 
     Raises:
         BorderError: it has another shape.
@@ -102,7 +102,7 @@ def request_of(kind: type[Shape], text: str | bytes) -> Shape:
 
 
 def read_request(kind: type[Shape], path: str) -> Shape:
-    """Return the request in a file.
+    """Read a request from a file.
 
     Raises:
         BorderError: it has another shape.
@@ -112,7 +112,7 @@ def read_request(kind: type[Shape], path: str) -> Shape:
 
 
 def row_of(kind: type[Shape], text: str | bytes) -> Shape:
-    """Return the row in a line.
+    """Parse a line into a row.
 
     Raises:
         RequestRefusedError: the line is a refusal.

@@ -214,7 +214,7 @@ class _Tensors:
         return GpuTensor
 
     def _retyped(self, tensor: Tensor, kind: DType | str | type | None) -> Any:
-        """Do `Tensor.type`: return the type's name, or a copy of another type, which may be on the CPU."""
+        """Implement `Tensor.type`: return the type's name, or a copy of another type, perhaps on the CPU."""
         torch = self._torch
         if kind is None:
             return f"torch.cuda.{self._inner(tensor).type().rpartition('.')[2]}"

@@ -121,7 +121,7 @@ def _arguments(point: PointRequest, loaded: LoadedKernel, values: Iterator[Any])
 
 
 def _typed(kind: str, value: JsonValue) -> Any:
-    """Return a value of a type of the signature: bits of a number, an address, or a descriptor."""
+    """Return a value with a type of the signature, from a number's bits, an address, or a descriptor."""
     import numpy as np
     import triton.language as tl
     from triton.runtime import interpreter

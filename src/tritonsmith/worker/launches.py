@@ -220,7 +220,7 @@ def specialized_kernel(
         src: Triton's ASTSource.
         target: Triton's GPUTarget.
         options: the options to record.
-        note: a function that is called with what no signature can say.
+        note: a function that is called with messages about anything that no signature can express.
     """
     # Up to 3.2 the source has names, positions and an AttrsDescriptor; since 3.3 it has paths, so that parts
     # of tuples have attributes, too.
@@ -270,7 +270,7 @@ def _constants(src: AstSource, names: list[str], note: Callable[[str], None]) ->
 def _hints(
     src: AstSource, names: list[str], constexprs: Table, note: Callable[[str], None]
 ) -> tuple[dict[str, int], list[str]]:
-    """Return the parameters that are multiples of 16, and the pointers to little memory."""
+    """Return the parameters that are multiples of 16, and the pointers to less than 2 GiB of memory."""
     hints: dict[str, int] = {}
     ranges = []
     for key, name, value in _attributes(src.attrs):

@@ -49,7 +49,7 @@ class LoadedKernel:
 
 
 def load_checked(request: FileRequest, around: FileSurroundings, number: int = 0) -> LoadedKernel | None:
-    """Return the same as `load_for`, once the kernel has the parameters of all points of this load."""
+    """Load as `load_for` does, and check that the kernel has the parameters of all points of this load."""
     loaded = load_for(request, around, number)
     if loaded is not None:
         target = request.points[number].target

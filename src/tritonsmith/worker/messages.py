@@ -57,7 +57,7 @@ class DisassemblerRequest:
 
 @dataclasses.dataclass(frozen=True)
 class FileRequest:
-    """A kernel's file, and what is put around it.
+    """A kernel's file and its surroundings.
 
     Attributes:
         file: the file, which is IR if `ir`.
@@ -65,7 +65,7 @@ class FileRequest:
         points: the compiles; one with a target only, where nothing is compiled.
         stand_ins: modules to replace where they are not installed.
         gpus: facts about the GPU of each target.
-        disassemblers: by binary stage.
+        disassemblers: the disassembler of each binary stage.
         lent: packages of the tool's environment, each with its folder.
     """
 
@@ -122,7 +122,7 @@ class DescribedRow:
 
 @dataclasses.dataclass(frozen=True)
 class BindingsRequest:
-    """List the bindings that add passes; there is nothing to say about it."""
+    """List the bindings that add passes; the request has no parameters."""
 
     COMMAND: ClassVar[str] = "bindings"
 
@@ -142,7 +142,7 @@ class BindingRow:
     Attributes:
         binding: its path below libtriton.
         kinds: types of its arguments; None if its docstring lacks them.
-        forms: for sample values.
+        forms: its forms for sample values.
         error: the reason why the forms are incomplete.
     """
 
@@ -192,7 +192,7 @@ class RehearsedRow:
 
 @dataclasses.dataclass(frozen=True)
 class LayoutRequest:
-    """Convert the layouts of types, in so many seconds each."""
+    """Convert the layouts of types, each within `timeout` seconds."""
 
     COMMAND: ClassVar[str] = "layout"
 
@@ -238,7 +238,7 @@ class LoadPluginRequest:
 
 @dataclasses.dataclass(frozen=True)
 class ChildRow:
-    """The end of a call in a process of its own.
+    """The outcome of a call in its own process.
 
     Attributes:
         status: `ok`, `failed`, `crashed`, `timeout`.
@@ -253,7 +253,7 @@ class ChildRow:
 
 @dataclasses.dataclass(frozen=True)
 class PluginStepRow(ChildRow):
-    """A step with a plugin: its result, and what it printed."""
+    """The outcome of a step with a plugin: its result and its output."""
 
     value: dict[str, Any]
     printed: str
@@ -320,14 +320,14 @@ class CompileHead:
     """The first row of a compile.
 
     Attributes:
-        triton: its version.
-        variables: those that change the compiled code, according to Triton.
-        origin: the folder of its package.
-        python: version of the interpreter.
-        file_sha256: of the kernel's file.
-        missing: stages for which there is no disassembler.
-        notes: options that were left out.
-        news: of the load of the file.
+        triton: the version of Triton.
+        variables: the environment variables that change the compiled code, according to Triton.
+        origin: the folder of Triton's package.
+        python: the version of the interpreter.
+        file_sha256: the digest of the kernel's file.
+        missing: the stages for which there is no disassembler.
+        notes: messages about options that were left out.
+        news: the news of loading the file.
     """
 
     triton: str
@@ -351,10 +351,10 @@ class StageFile:
 
 @dataclasses.dataclass(frozen=True)
 class CompiledRow:
-    """A compiled point; `compiler.manifest.Point` explains what is also there.
+    """A compiled point; `compiler.manifest.Point` explains the other fields.
 
     Attributes:
-        news: of the compile.
+        news: the news of the compile.
         loaded: the kernel could be loaded for this target.
     """
 
@@ -382,7 +382,7 @@ class CompiledRow:
 
 @dataclasses.dataclass(frozen=True)
 class ServedRow:
-    """The end of one request of `attend`: the exit code is the value of a status that is `ok`."""
+    """The outcome of one request of `attend`: if the status is `ok`, the value is the exit code."""
 
     status: str
     value: int | None
@@ -428,7 +428,7 @@ class InterpretRequest(FileRequest):
 
 @dataclasses.dataclass(frozen=True)
 class InterpretedRow(ChildRow):
-    """The end of a run: what it wrote, as `memory`, and how many bytes it read outside of it."""
+    """The outcome of a run: the bytes that it wrote, and the number that it read outside its `memory`."""
 
     written: tuple[tuple[int, str], ...] = ()
     outside: int = 0
@@ -465,7 +465,7 @@ class StageRequest:
 
 @dataclasses.dataclass(frozen=True)
 class StageRow:
-    """The end of a stage: an error, or the command line of ptxas if it ran."""
+    """The outcome of a stage: an error, or the command line of ptxas if it ran."""
 
     error: str
     argv: tuple[str, ...] = ()
@@ -492,7 +492,7 @@ class ReplayJobRequest:
 
 @dataclasses.dataclass(frozen=True)
 class ReplayRequest:
-    """Run jobs, each in a process of its own, for so many seconds; the rows go to the file `results`."""
+    """Run jobs, each in its own process and within `timeout` seconds; the rows go to the file `results`."""
 
     COMMAND: ClassVar[str] = "replay"
 
@@ -503,7 +503,7 @@ class ReplayRequest:
 
 @dataclasses.dataclass(frozen=True)
 class ReplayedRow(ChildRow):
-    """The end of a job."""
+    """The outcome of a job."""
 
     number: int
 
@@ -550,7 +550,7 @@ class GenericJobRequest:
 
 @dataclasses.dataclass(frozen=True)
 class GenericRequest:
-    """Print files in MLIR's generic form, each within so many seconds and bytes."""
+    """Print files in MLIR's generic form, each within `timeout` seconds and `memory` bytes."""
 
     COMMAND: ClassVar[str] = "generic"
 
@@ -567,7 +567,7 @@ class OperateRequest:
     Attributes:
         results: the folder of the rows, a file for each process.
         surgery: changes to the passes.
-        options: of the backend, in place of those of a launch.
+        options: backend options that replace those of a launch.
         allocator: let torch allocate the scratch memory of kernels.
     """
 
@@ -586,8 +586,8 @@ class OperatedRow:
     Attributes:
         kernel: its name.
         passes: those that the backend requested: `pass`, `number`, `binding`, `stage`, `times`.
-        error: of the compile.
-        changed: options that are others now, with the launch's value.
+        error: the compile's error.
+        changed: the options that were replaced, with the launch's values.
         unmet: a change without effect; empty if all had one.
     """
 
@@ -604,7 +604,7 @@ class CheckRequest:
 
     Attributes:
         left: an expression in the script's names.
-        right: the expression that it has to be close to; empty if the left one holds or does not.
+        right: the expression that it has to be close to; empty if the left one is a condition.
         rtol: relative tolerance; None for torch's own.
         atol: absolute tolerance; None for torch's own.
         result: the file of the row.
@@ -663,7 +663,7 @@ class RecordedParameter:
 
 @dataclasses.dataclass(frozen=True)
 class SpecializedKernel:
-    """A kernel, and what Triton specialised it for.
+    """A kernel and its specialization by Triton.
 
     Attributes:
         file: its file, or the name that Python gives to a source that is in none.
@@ -676,7 +676,7 @@ class SpecializedKernel:
         options: those that differ from the backend's defaults; warps and stages always.
         signature: name of a parameter to its type, or to a list of them for a tuple.
         constexprs: name, or `x.1` for a part of a tuple, to a value.
-        hints: likewise to 16, for what is a multiple of it.
+        hints: likewise to 16, for values that are multiples of it.
         ranges: pointers whose memory has less than 2 GiB (AMD).
         unwritten: parameters that a signature cannot express.
     """
@@ -720,11 +720,11 @@ class CaptureRow:
     """A line of a process's record; each has one of these.
 
     Attributes:
-        launches: of a kernel; a later line of the same kernel replaces it.
+        launches: the launches of a kernel; a later line of the same kernel replaces them.
         note: a message for the user.
         texts: sources that are in no file, by the names that Python gives them.
         versions: of `python`, `triton` or `torch`.
-        end: the process came to its end, so that its counts are complete.
+        end: the process has ended, so that its counts are complete.
     """
 
     # One class for all lines, so that a reader needs no look at a line to know how to read it. Counts are
@@ -738,7 +738,7 @@ class CaptureRow:
 
 @dataclasses.dataclass(frozen=True)
 class CanaryRow:
-    """The result of a torch's trial: the error, or empty if it did no harm."""
+    """The result of trying a torch: the error, or empty if it did no harm."""
 
     error: str
 

@@ -173,7 +173,7 @@ def _library_of(file: Path, table: DebugLibraryContext) -> Library:
 def operate(
     request: LibraryRequest, inputs: Inputs, tree: SourceTree, jobs: int | None = None
 ) -> PreparedDebugLibrary:
-    """Prepare libraries in debug, those of earlier runs and of the env file included.
+    """Prepare debug builds of libraries, including those of earlier runs and of the env file.
 
     Args:
         request: selection of the command line.

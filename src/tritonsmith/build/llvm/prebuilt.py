@@ -1,4 +1,4 @@
-"""What `setup-mlir` puts into the store: upstream's archive, or the part of LLVM that a Triton needs.
+"""The trees that `setup-mlir` stores: upstream's archive, or the part of LLVM that a Triton needs.
 
 Triton can configure against an LLVM that is configured and not yet built; its graph then names every file of
 LLVM that it uses. So the list always comes from the current checkout, and a later request for more builds

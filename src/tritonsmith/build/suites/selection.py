@@ -319,11 +319,11 @@ def without_cpp(selection: SuiteSelection, sources: Path | None, *, required: bo
 
     Args:
         selection: the tests.
-        sources: folder that was given for GoogleTest, and has none; None if no folder was given.
-        required: the unit tests were asked for.
+        sources: the folder that the user gave for GoogleTest, and that lacks it; None without one.
+        required: the user requested the unit tests.
 
     Raises:
-        FactError: they were asked for.
+        FactError: they are required.
     """
     why = f"{sources} has no GoogleTest" if sources else "no sources of GoogleTest on this machine"
     hints = ["Debian: apt install googletest", "--googletest FOLDER: with its CMakeLists.txt"]

@@ -374,7 +374,7 @@ def _checkout(record: WorktreeRecord, branch: str, *, exists: bool) -> tuple[Ste
 
 
 def discard(record: WorktreeRecord) -> tuple[Step, ...]:
-    """Return the steps that delete a killed run's leftovers, whose temporary name nobody works in."""
+    """Return the steps that delete a killed run's leftovers: nobody works under their temporary name."""
     partial = record.partial
     if not git_worktrees.at(Path(record.repository), partial):
         return ()

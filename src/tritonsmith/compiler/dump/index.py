@@ -50,13 +50,13 @@ class Dump:
         symbol: name of the function, if it ran on one: `matmul_kernel`; empty for a module.
         when: printed before the pass, after it, or after it failed.
         path: the IR's file, relative to the output folder.
-        size: in bytes.
+        size: its size in bytes.
         lines: number of lines.
-        sha256: of the file, as 64 hex digits.
+        sha256: the digest of the file, as 64 hex digits.
         changed: whether the pass changed its IR, locations aside; None if no later dump can tell.
         seconds: duration of the pass; None if it was not measured.
         whole: False if the stream ended inside it.
-        offset: of its banner, in the stream.
+        offset: the offset of its banner in the stream.
         banner: its banner line; bytes that are not UTF-8 are surrogates.
         inside: printed by the previously announced pass while that ran; the result of that pass comes later.
         against: place in `DumpIndex.dumps` of the dump to compare with, to see what the pass did: the one
@@ -128,8 +128,8 @@ class DumpIndex:
         command: the command that was run, for a shell; or the file that was imported.
         triton: version that printed it; empty if unknown.
         python: interpreter that has this Triton; empty if unknown.
-        size: of the whole stream, in bytes.
-        kernels: in the order of the stream.
+        size: the size of the whole stream, in bytes.
+        kernels: the kernels, in the order of the stream.
         dumps: all dumps, in the order of the stream.
         reproducers: files of crash reproducers, relative to the output folder.
         environ: environment variables that were set.

@@ -73,15 +73,15 @@ class ListedKernel:
         signature: empty if `arguments` replace it.
         arguments: pattern of a parameter's name to an entry of a signature; the first match counts.
         targets: those of the flags if empty.
-        options: of the backend.
+        options: options of the backend.
         versions: the Triton versions that it is for.
-        sha256: of the file when it was captured.
+        sha256: the digest of the file when it was captured.
         count: number of captured launches.
         grids: distinct ones, the most frequent first.
         launched_from: call sites: `script.py:33`.
         module: the import name of the file.
-        configs: of its autotuner after pruning: values of parameters and options of the backend together.
-            `signature` and `options` have those of the first.
+        configs: the configs of its autotuner after pruning: values of parameters and options of the backend
+            together. `signature` and `options` have those of the first.
     """
 
     where: str

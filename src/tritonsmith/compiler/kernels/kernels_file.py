@@ -99,7 +99,7 @@ def requests(
     """Return one compile request per entry.
 
     Args:
-        entries: of the file.
+        entries: entries of the file.
         path: the file.
         flags: the request of the flags; it overrides the file.
         default: targets for entries without any, if the flags have none either.

@@ -44,9 +44,9 @@ class ResourceColumn:
     """One column.
 
     Attributes:
-        key: in JSON and CSV; ends with the unit.
-        head: on the screen, above the unit.
-        unit: on the screen, below the head.
+        key: its key in JSON and CSV, which ends with the unit.
+        head: its head on the screen, above the unit.
+        unit: its unit on the screen, below the head.
     """
 
     key: str
@@ -439,7 +439,7 @@ class PtxasReport:
     """The report of ptxas about a kernel.
 
     Attributes:
-        registers: per thread.
+        registers: registers per thread.
         frame: bytes of stack.
         stores: bytes of spill stores.
         loads: bytes of spill loads.

@@ -61,11 +61,11 @@ def nvidia(
 
     Args:
         arch: compute capability without its point: `90`.
-        registers: per thread.
-        threads: per block.
+        registers: registers per thread.
+        threads: threads per block.
         static: bytes of shared memory in the cubin.
         dynamic: bytes of shared memory that the launch requests.
-        barriers: per block.
+        barriers: barriers per block.
         tensor_columns: columns of tensor memory.
     """
     table = configs.load("gpu-limits")["nvidia"]
@@ -105,10 +105,10 @@ def amd(arch: str, *, wave: int, vgprs: int, sgprs: int, threads: int, lds: int)
     Args:
         arch: `gfx942`.
         wave: lanes of a wave.
-        vgprs: per lane, with the AGPRs if they share a register file.
-        sgprs: per wave.
-        threads: per work-group.
-        lds: bytes per work-group.
+        vgprs: vector registers per lane, with the AGPRs if they share a register file.
+        sgprs: scalar registers per wave.
+        threads: threads per work-group.
+        lds: bytes of local data share per work-group.
     """
     table, row = configs.load("gpu-limits")["amd"], _family(arch)
     if row is None or str(wave) not in row["registers"] or not threads:

@@ -358,7 +358,7 @@ class _Writer:
             yield line if line.startswith(("{", "}")) else guard + line
 
     def _plain(self, instruction: Instruction) -> list[str]:
-        """Return the instruction, or those that do the same with operands."""
+        """Return the instruction, or instructions that do the same with operands of the block."""
         if instruction.opcode.startswith(("ld.param.", "ld.param::")):
             return self._load(instruction)
         if instruction.opcode.startswith(("st.param.", "st.param::")):

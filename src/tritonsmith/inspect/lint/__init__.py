@@ -1,1 +1,1 @@
-"""What a kernel's own stages show to be slow, each finding with the lines that prove it."""
+"""Performance problems that a kernel's own stages show, each finding with the lines that prove it."""

@@ -52,10 +52,10 @@ class LintResult:
     """The findings in one or more kernels.
 
     Attributes:
-        points: number of checked compiles.
-        findings: in the order of kernels, points and rules.
-        unchecked: rules that could not be applied.
-        failed: points without code: `KERNEL POINT` to the reason.
+        points: the number of checked compiles.
+        findings: the findings, in the order of kernels, points and rules.
+        unchecked: the rules that could not be applied.
+        failed: the points without code: `KERNEL POINT` to the reason.
     """
 
     points: int

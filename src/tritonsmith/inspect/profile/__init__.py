@@ -1,1 +1,1 @@
-"""`kernel.profile`: what a program's kernels take on a GPU, by line of Python."""
+"""`kernel.profile`: the time of a program's kernels on a GPU, by line of Python."""

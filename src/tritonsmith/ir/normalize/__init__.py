@@ -29,7 +29,7 @@ def text(text: str, stage: str) -> str:
     """Return a text in normal form.
 
     Args:
-        text: of a stage.
+        text: the text of a stage.
         stage: `ttir`, `ptx` ...; or `mlir`, `llvm`. A text of any other stage is returned unchanged.
     """
     if stage not in _READERS:

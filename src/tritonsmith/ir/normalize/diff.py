@@ -192,7 +192,7 @@ class _Correspondence:
 
     @staticmethod
     def _sort(form: NormalForm, number: int) -> str:
-        """Return the sort of a thing: a value, a block, or a layout of some kind."""
+        """Return the kind of a name: a value, a block, or a layout of some kind."""
         name = form.names[number]
         return name[:1] if form.scopes[number] else f"of the module: {kind(name)}"
 
@@ -249,7 +249,7 @@ def _heads(masks: Sequence[str]) -> list[str]:
 def _between(
     anchors: Sequence[tuple[int, int]], first: Sequence[str], second: Sequence[str]
 ) -> list[tuple[int, int]]:
-    """Return more pairs between pairs."""
+    """Return further pairs from the gaps between pairs."""
     result = []
     for left, other in gaps(anchors, len(first), len(second)):
         inside = pairs(first[left.start : left.stop], second[other.start : other.stop])
@@ -258,7 +258,7 @@ def _between(
 
 
 def pairs(first: Sequence[Hashable], second: Sequence[Hashable]) -> list[tuple[int, int]]:
-    """Return places of equal items that correspond; both rise."""
+    """Return pairs of places whose items are equal; both places rise from pair to pair."""
     # Patience diff: unique lines are anchors, the longest rising chain of them is kept, and the text between
     # two anchors is aligned in the same way. Its time is near to linear. difflib's is quadratic in repeated
     # lines, of which unrolled code has many.
@@ -324,7 +324,7 @@ def _counted(items: Sequence[Hashable]) -> list[tuple[Hashable, int]]:
 
 
 def _rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the longest part whose second places rise too; the first ones do already."""
+    """Return the longest subsequence whose second places rise as well; the first ones already do."""
     # Patience sorting: for each length of a chain, the smallest place that ends one, and the pair that has
     # it.
     ends: list[int] = []

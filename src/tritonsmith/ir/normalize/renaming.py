@@ -91,7 +91,7 @@ def split(pattern: re.Pattern[str], text: str) -> tuple[list[str], list[str]]:
 
     Args:
         pattern: one group: a name, or a string, which counts as text.
-        text: of a line.
+        text: the text of the line.
     """
     # Strings match as well, so that no name is found within one; they go back to the text between the names.
     parts = pattern.split(text)
@@ -130,7 +130,7 @@ def assembly(
     """Yield lines of assembly, in which only labels are defined.
 
     Args:
-        texts: of the lines.
+        texts: the text of each line.
         names: one group: a name, or a string.
         label: matches a label's line; its first group is the stem of the label's new name.
         begins: matches a line that begins a function.
@@ -147,7 +147,7 @@ def named(lines: Iterable[IrLine], known: Mapping[str, str], stem: Callable[[str
     """Name the values in some lines.
 
     Args:
-        lines: of the text.
+        lines: the lines of the text.
         known: names of the whole text (layouts, attributes) to their new ones.
         stem: returns the stem for a value that no line defines.
     """
@@ -208,7 +208,7 @@ def in_order(
     """Yield all lines; order consecutive definitions of attributes by content, as numbers are arbitrary.
 
     Args:
-        texts: of the lines.
+        texts: the text of each line.
         pattern: matches a whole line that defines an attribute; its first group is the name.
         attributes: name to the line that defines it.
         known: names of the whole text to their new ones.
