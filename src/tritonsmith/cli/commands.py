@@ -85,7 +85,7 @@ GROUPS = {
         "watch": Command(
             "watch:watch",
             "Rerun a task or command at each save, and show what changed.",
-            "watch --run 'kernel.resources matmul.py --target h100'",
+            "watch --run 'kernel.compile --resources matmul.py --target h100'",
         ),
         "test-triton": Command(
             "test_triton:test_triton",
