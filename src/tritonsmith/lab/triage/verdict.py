@@ -271,7 +271,7 @@ def judge(subject: Subject, baseline: Observation, tried: Sequence[Tried]) -> Tr
     if several:
         return result(Conclusion.SEVERAL, f"{Conclusion.SEVERAL}: {'; '.join(several)}", because, then)
     # Without a cause, these names are sides: another release, say, which changes nothing in this one.
-    lead = f"{Conclusion.NONE} of this Triton" if names else str(Conclusion.NONE)
+    lead = f"{Conclusion.NONE} in this Triton" if names else str(Conclusion.NONE)
     return result(Conclusion.NONE, lead, because, then)
 
 

@@ -132,7 +132,7 @@ def test_narrower_variants_are_tried_only_below_what_helps() -> None:
 def test_another_release_is_no_cause() -> None:
     found, _ = judged("the release before")
     assert found.conclusion is Conclusion.NONE
-    assert "of this Triton" in found.text
+    assert "in this Triton" in found.text
     assert found.next == ("invoke bisect --good 3.5.1",)
 
 
