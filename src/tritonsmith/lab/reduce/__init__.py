@@ -1,1 +1,1 @@
-"""`reduce`: IR on which a pass fails, made small while it fails the same way."""
+"""Shrink IR while a pass fails on it in the same way: `reduce FILE.mlir`."""

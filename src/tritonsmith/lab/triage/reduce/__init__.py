@@ -1,1 +1,1 @@
-"""`reduce`: the Python source of a kernel made small while a symptom stays."""
+"""Shrink a kernel's Python source while a symptom persists: `reduce FILE.py`."""
