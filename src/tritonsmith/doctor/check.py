@@ -30,7 +30,7 @@ from tritonsmith.facts.tools import Tool
 from tritonsmith.facts.triton_cache import Content
 
 Status = Literal["ok", "note", "warning", "error", "crashed", "not applicable"]
-# It changes when a key of the JSON changes its meaning or goes, and not when one is added (docs/doctor.md).
+# It changes when a key of the JSON changes its meaning or is removed, not when one is added (docs/doctor.md).
 FINDINGS_SCHEMA = 2
 # From the least severe: `worst`, and the reader of saved reports, compare positions.
 GRAVITY: tuple[Status, ...] = ("not applicable", "ok", "note", "warning", "error", "crashed")

@@ -98,7 +98,7 @@ def _entry(row: object) -> HistoryEntry:
         raise TypeError("an entry is not a table")
     known = {name: row[name] for name in HistoryEntry.__dataclass_fields__}
     entry = untrusted.shaped(HistoryEntry, known)
-    # Not `entry.moment`: `astimezone` takes a time without a zone for a local one, and says nothing.
+    # Not `entry.moment`, whose `astimezone` silently takes a time without a zone for local time.
     if datetime.fromisoformat(entry.when).tzinfo is None:
         raise ValueError("the time of an entry has no time zone")
     return entry

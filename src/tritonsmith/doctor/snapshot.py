@@ -284,7 +284,7 @@ def _change(name: str, then: Snapshot, now: Snapshot) -> SetupChange:
     if name.startswith(VARIABLE):
         return SetupChange(name, name, before, after, _variable_meaning(name.removeprefix(VARIABLE)))
     row = configs.load("doctor-setup")["fact"].get(name, {"title": name})
-    # A fact that is gone may mean something else than one that changed: no second ptxas, not another one.
+    # A fact that is gone can mean something other than one that changed: no second ptxas, not another one.
     meaning = row.get("gone", "") if before and not after else row.get("means", "")
     return SetupChange(
         name, row["title"], before, after, "; ".join((*_newer_than_meanings(name, now), meaning)).strip("; ")

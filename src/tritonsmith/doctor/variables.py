@@ -208,7 +208,7 @@ def values(subject: DoctorContext) -> Iterator[Finding]:
 def _misread(subject: DoctorContext) -> Iterator[Finding]:
     version = subject.triton_version
     for row, value in given_variables(subject):
-        # Not of build types: other programs read DEBUG, too, and `variables.debug` judges its value.
+        # Build types are left out: other programs read DEBUG, too, and `variables.debug` judges its value.
         if row.kind == "flag" and row.effect != "build-type" and not variables.is_plain(row, value, version):
             taken = ", ".join(variables.true_values(row, version))
             yield warning(

@@ -295,7 +295,7 @@ def revise(text: str, version: str, reading: Reading) -> Revision:
     row = next((row for row in rows if row["pytorch"] == version), None)
     if row is None:
         row = _new_row(version)
-        # Among its neighbours: people read the file, too.
+        # In order, because people read the file, too.
         rows.insert(sum(version_key(entry["pytorch"]) < version_key(version) for entry in rows), row)
     changes = [
         f"{version} {pytorch_pins.titles()[channel]}: {change}"
