@@ -228,7 +228,7 @@ def check_unchanged(root: Path, design: NewPass) -> None:
             "files that a new pass changes have uncommitted changes",
             where=root,
             why=status.out.rstrip(),
-            hints=["commit them first, or put them away: git stash"],
+            hints=["commit them first, or set them aside: git stash"],
         )
 
 
@@ -421,12 +421,14 @@ class _Design:
         try:
             text = untrusted.read_bytes(path).decode()
         except (OSError, UnicodeDecodeError) as error:
-            raise FactError("a new pass changes this file", where=path, why=str(error)) from error
+            raise FactError(
+                "cannot read a file that a new pass changes", where=path, why=str(error)
+            ) from error
         # A patch has LF, and would give the file mixed line ends; behind a link is another tree
         # than the one that was named.
         if not path.resolve().is_relative_to(self._tree.root.resolve()) or "\r" in text:
             why = "lines end in CR LF" if "\r" in text else f"a link to {path.resolve()}"
-            raise FactError("this file of the checkout is not changed", where=path, why=why)
+            raise FactError("cannot change this file of the checkout", where=path, why=why)
         return text
 
 
@@ -545,7 +547,7 @@ def checked_name(name: str) -> str:
         return name
     raise UsageError(
         f"not a valid name of a pass: {name[:_LONGEST]!r}",
-        why=f"small letters, digits and single dashes, a letter first, at most {_LONGEST} characters",
+        why=f"lowercase letters, digits and single dashes, a letter first, at most {_LONGEST} characters",
         hints=["for example: hoist-loads, which becomes HoistLoads.cpp and add_hoist_loads"],
     )
 

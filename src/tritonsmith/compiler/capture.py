@@ -178,7 +178,7 @@ def prepare(
         *site,
     )
     clear = (Remove((work,), space.root, phase="clear"),)
-    note = f"between the last two commands, what {work / 'results'} has is written to {out}"
+    note = f"between the last two commands, the records in {work / 'results'} are written to {out}"
     return PreparedCapture(
         Plan(f"capture {out.stem}", before),
         step,

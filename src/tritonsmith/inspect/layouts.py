@@ -330,7 +330,7 @@ def _uncounted(access: MemoryAccess, converted: Mapping[LayoutType, ConvertedLay
         if re.match(row["threads"], access.tensor.type.layout) and access.memory.type.bits <= row["bits"]:
             return str(row["why"])
     if not _nvidia(tensor):
-        return "banks and warps are counted as NVIDIA has them"
+        return "conflicts are counted for NVIDIA's banks and warps only"
     if len(memory.shape) != len(tensor.shape):
         return "memory and threads have layouts of different shapes"
     return ""

@@ -97,7 +97,7 @@ def request_of(kind: type[Shape], text: str | bytes) -> Shape:
     try:
         table = json.loads(text)
     except ValueError as error:
-        raise BorderError(f"{kind.__name__} is no JSON: {error}") from None
+        raise BorderError(f"{kind.__name__} is not JSON: {error}") from None
     return _shaped(kind, table)
 
 
@@ -121,7 +121,7 @@ def row_of(kind: type[Shape], text: str | bytes) -> Shape:
     try:
         table = json.loads(text)
     except ValueError as error:
-        raise BorderError(f"{kind.__name__} is no JSON: {error}") from None
+        raise BorderError(f"{kind.__name__} is not JSON: {error}") from None
     if isinstance(table, dict) and set(table) == {_REFUSED}:
         raise RequestRefusedError(**vars(_shaped(WorkerRefusal, table[_REFUSED])))
     return _shaped(kind, table)
@@ -142,7 +142,7 @@ def _plain(value: object) -> Any:
 def _shaped(kind: type[Shape], table: object, where: str = "") -> Shape:
     name = kind.__name__
     if not isinstance(table, dict):
-        raise BorderError(f"{where or name} is a {type(table).__name__}, no object")
+        raise BorderError(f"{where or name} is a {type(table).__name__}, not an object")
     # Unknown keys are errors as well: a field that one side renamed would otherwise be dropped in silence.
     readers, required = _fields(kind)  # type: ignore[arg-type] # a class
     for key in table:
@@ -209,7 +209,7 @@ def _is_plain(annotation: str, value: object) -> bool:
 
 def _read_plain(annotation: str, value: object, where: str) -> Any:
     if not _is_plain(annotation, value):
-        raise BorderError(f"{where} is {json.dumps(value)[:40]}, no {annotation}")
+        raise BorderError(f"{where} is {json.dumps(value)[:40]}, not {annotation}")
     return value
 
 
@@ -225,19 +225,19 @@ def _read_shape(kind: type[Any], value: object, where: str) -> Any:
 
 def _read_dict(read: Callable[[object, str], Any], value: object, where: str) -> Any:
     if not isinstance(value, dict):
-        raise BorderError(f"{where} is a {type(value).__name__}, no object")
+        raise BorderError(f"{where} is a {type(value).__name__}, not an object")
     return {name: read(part, f"{where}[{name!r}]") for name, part in value.items()}
 
 
 def _read_tuple(read: Callable[[object, str], Any], value: object, where: str) -> Any:
     if not isinstance(value, list):
-        raise BorderError(f"{where} is a {type(value).__name__}, no list")
+        raise BorderError(f"{where} is a {type(value).__name__}, not a list")
     return tuple([read(part, f"{where}[{number}]") for number, part in enumerate(value)])
 
 
 def _read_record(readers: list[Callable[[object, str], Any]], value: object, where: str) -> Any:
     if not isinstance(value, list) or len(value) != len(readers):
-        raise BorderError(f"{where} is no list of {len(readers)}")
+        raise BorderError(f"{where} is not a list of {len(readers)}")
     return tuple([read(part, where) for read, part in zip(readers, value)])
 
 

@@ -231,7 +231,7 @@ def _configs(recorder: Recorder, tuner: Autotuner) -> list[Table]:
 def measured(recorder: Recorder, kernel: Callable[[], Any], *_: Any, **more: Any) -> Any:
     """Replace Triton's `do_bench`: call the kernel once."""
     if getattr(recorder.tuning, "trial", None) is None:
-        recorder.note(f"{site()} measures a kernel: {_TIME} ms is answered")
+        recorder.note(f"{site()} measures a kernel: it gets {_TIME} ms")
     kernel()
     quantiles = more.get("quantiles")
     if quantiles:

@@ -421,7 +421,7 @@ def _comparisons(torch: Torch, tensor_type: type[Any], recorder: Recorder) -> No
             both = [argument for argument in (*args, *kwargs.values()) if isinstance(argument, tensor_type)]
             if not both or not recorder.launched():
                 return real(*args, **kwargs)
-            recorder.note(f"{site()} compares values of the GPU ({real.__name__}): they are said to agree")
+            recorder.note(f"{site()} compares values of the GPU ({real.__name__}): they are taken to agree")
             return answer(both[0])
 
         return functools.wraps(real)(compared)

@@ -215,7 +215,7 @@ def print_layouts(request_text: str) -> int:
     interrupt_with_parent()
     request = request_of(LayoutRequest, request_text)
     if not converts_layouts():
-        what = "it has no conversion to linear layouts: releases from 3.6.0 on have"
+        what = "it cannot convert to linear layouts; releases from 3.6.0 on can"
         print(refusal_text(WorkerRefusal("unusable", what)))
         return EXIT_REFUSED
     with tempfile.TemporaryDirectory() as folder:

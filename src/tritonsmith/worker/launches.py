@@ -364,7 +364,7 @@ class RecordedKernel:
 
     def _init_handles(self) -> None:
         """Do nothing: there is no GPU to load it on."""
-        what = "reads registers or spills of a kernel: 32 and 0 are answered, not those of the compile"
+        what = "reads registers or spills of a kernel: it gets 32 and 0, not those of the compile"
         self._recorder.note(f"{site()} {what}")
 
     def __getattr__(self, name: str) -> Any:

@@ -40,7 +40,7 @@ class StoppedError(Exception):
     """The end of a compile after the named pass."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"the compile ends after {name}, as --stop-after asked for")
+        super().__init__(f"the compile ends after {name}, as --stop-after requests")
 
 
 class CompileOperation:

@@ -128,10 +128,10 @@ def test_a_value_of_another_type_is_refused_by_its_place(shape: type[Any]) -> No
 @pytest.mark.parametrize(
     ("shape", "change", "said"),
     [
-        (LayoutRequest, {"types": ["a", 1]}, r"LayoutRequest.types\[1\] is 1, no str"),
-        (LayoutRequest, {"timeout": True}, "LayoutRequest.timeout is true, no float"),
-        (PointRequest, {"target": ["cuda", 90]}, "PointRequest.target is no list of 3"),
-        (PointRequest, {"surgery": {"skip": [["cse"]]}}, r"SurgeryRequest.skip\[0\] is no list of 2"),
+        (LayoutRequest, {"types": ["a", 1]}, r"LayoutRequest.types\[1\] is 1, not str"),
+        (LayoutRequest, {"timeout": True}, "LayoutRequest.timeout is true, not float"),
+        (PointRequest, {"target": ["cuda", 90]}, "PointRequest.target is not a list of 3"),
+        (PointRequest, {"surgery": {"skip": [["cse"]]}}, r"SurgeryRequest.skip\[0\] is not a list of 2"),
         (PointRequest, {"hints": {"x": "16"}}, r"PointRequest.hints\['x'\]"),
     ],
 )

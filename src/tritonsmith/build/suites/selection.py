@@ -372,7 +372,7 @@ def _add_effects(index: Index, tree: SuiteTree, file: str, affected: AffectedTes
     # The interpreter compiles nothing.
     affected.compiling |= compiling
     names = ", ".join(definition.name for definition in passes)
-    return f"tests of lit's that run {names}: {len(tests)}; those of gpu-less that compile: {len(compiling)}"
+    return f"lit tests that run {names}: {len(tests)}; gpu-less tests that compile: {len(compiling)}"
 
 
 def _cost(text: str) -> tuple[int, int]:

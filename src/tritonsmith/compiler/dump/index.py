@@ -304,7 +304,7 @@ def require_own(index: DumpIndex, space: Workspace) -> None:
     """
     if not _origin_record(index.command, index.python, space).is_file():
         raise FactError(
-            "this dump was not made here: what it names is not run",
+            "this dump was not made here: the programs that it names are not run",
             where=index.folder,
             why=f"it comes from: {index.command}",
             hints=["dump the kernel here: invoke passes.dump FILE:KERNEL --signature ... --target ..."],

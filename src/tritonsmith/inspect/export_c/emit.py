@@ -143,7 +143,7 @@ def execute(prepared: PreparedAot) -> None:
     space = workspace.default()
     space.claim()
     try:
-        space.run(prepared.plan, "kernel.aot", quiet=True)
+        space.run(prepared.plan, "kernel.export", quiet=True)
     except CommandFailedError as failure:
         # The first header that cuda.h includes: a gcc without the C library's headers is common in
         # containers, and the compiler's message points into Triton's package.

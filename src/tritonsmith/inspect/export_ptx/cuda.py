@@ -273,7 +273,7 @@ def _head_comment(inlined: Inlined) -> list[str]:
         lines.append(f"scratch {name}: {size} bytes of global memory per block of the grid")
     if compiled.arguments is None:
         lines.append("types   from the PTX: the Python signature is unknown")
-    lines += ["", "Written by tritonsmith kernel.inline-ptx; include it in one file."]
+    lines += ["", "Written by tritonsmith kernel.export --as ptx; include it in one file."]
     return ["/*", *(f" * {line.replace('*/', '* /')}".rstrip() for line in lines), " */"]
 
 
