@@ -231,13 +231,14 @@ def editor(environ: Mapping[str, str], *, terminal: bool = True) -> tuple[str, .
         FactError: no editor is set or installed.
         UsageError: it is not a command, or none is set and there is no terminal.
     """
-    text = environ.get("VISUAL") or environ.get("EDITOR") or ""
+    variable = "VISUAL" if environ.get("VISUAL") else "EDITOR"
+    text = environ.get(variable, "")
     try:
         # Words, not a program's name: `EDITOR="code --wait"` is common, and git reads it in this way, too.
         named = tuple(shlex.split(text))
     except ValueError as error:
-        hints = ["EDITOR=nano", "--edited FILE"]
-        raise UsageError(f"EDITOR cannot be {text!r}", why=str(error), hints=hints) from None
+        hints = [f"{variable}=nano", "--edited FILE"]
+        raise UsageError(f"{variable} cannot be {text!r}", why=str(error), hints=hints) from None
     if not named and not terminal:
         raise UsageError(
             "there is no terminal to open an editor in, and EDITOR is not set",

@@ -123,6 +123,9 @@ def test_an_editor_is_words_and_its_failure_ends_it(tmp_path: Path) -> None:
         override.edit(file, (sys.executable, "-c", "import os, sys; os.remove(sys.argv[1])"))
     with pytest.raises(UsageError, match="EDITOR cannot be"):
         override.editor({"EDITOR": "vi 'a"})
+    with pytest.raises(UsageError, match="VISUAL cannot be") as caught:
+        override.editor({"EDITOR": "vi", "VISUAL": "code 'a"})
+    assert caught.value.hints[0] == "VISUAL=nano"
 
 
 def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
