@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -14,8 +16,10 @@ from tritonsmith.build.llvm.source import BuildTools
 from tritonsmith.build.store.store import Store
 from tritonsmith.build.triton.recipe import Inputs
 from tritonsmith.compiler.interpreter import HostPrograms
+from tritonsmith.core import configs
 from tritonsmith.core.envs.settings import LlvmSettings, Settings, TritonSettings
 from tritonsmith.core.envs.workspace import Workspace
+from tritonsmith.core.plan import Plan
 from tritonsmith.facts.checkout import LlvmPin, TritonCheckout
 from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.facts.machine import Machine
@@ -212,3 +216,14 @@ def means(system: System = "linux", **changes: Any) -> BuildTools:
     host = machine(system)
     made = BuildTools(host, compilers(system), tools(system), jobs(), precompiled=system == "linux")
     return replace(made, **changes)
+
+
+def shell(plan: Plan, system: System = "linux") -> str:
+    """The plan as text, with the tool where a user would have it."""
+    here, there = str(configs.data_dir("configs").parent), str(tool_checkout(system))
+    text = plan.shell()
+    for old, new in ((sys.executable, f"{there}/.venv/bin/python"), (here, there)):
+        for path in re.findall(rf"'({re.escape(old)}[^']*)'", text):  # this checkout's path has a space
+            text = text.replace(f"'{path}'", path.replace(old, new))
+        text = text.replace(old, new).replace(json.dumps(old)[1:-1], new)  # an é is \\u00e9 in JSON
+    return text

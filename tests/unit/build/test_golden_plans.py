@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import get_args
@@ -14,7 +11,8 @@ import pytest
 from tests.support import as_plain_user
 from tests.unit.build import made
 from tests.unit.build.conftest import UPDATE, Golden
-from tests.unit.build.made import System
+from tests.unit.build.llvm.test_source import BROUGHT
+from tests.unit.build.made import System, shell
 from tritonsmith.build import compile_commands
 from tritonsmith.build.cmake import bounded_jobs
 from tritonsmith.build.compile_commands import DatabaseLink
@@ -28,7 +26,6 @@ from tritonsmith.build.triton.install import plan, wheel
 from tritonsmith.build.triton.recipe import Inputs
 from tritonsmith.build.triton.source import TritonSource, request_for
 from tritonsmith.compiler import targets, up
-from tritonsmith.core import configs
 from tritonsmith.core.envs.settings import LlvmSettings, Provider, Settings, TritonSettings
 from tritonsmith.core.plan import Plan, Step
 from tritonsmith.facts.llvm_tree import LlvmTree
@@ -82,17 +79,6 @@ def inputs(version: str, system: System) -> Inputs:
     tree = made.llvm(taken.prefix, taken.commit, assertions=True, build_tree=True)
     headers = made.precompiled() if system == "linux" else {}
     return made.inputs(version, system, tree=tree, precompiled=headers)
-
-
-def shell(plan: Plan, system: System) -> str:
-    """The plan as text, with the tool where a user would have it."""
-    here, there = str(configs.data_dir("configs").parent), str(made.tool_checkout(system))
-    text = plan.shell()
-    for old, new in ((sys.executable, f"{there}/.venv/bin/python"), (here, there)):
-        for path in re.findall(rf"'({re.escape(old)}[^']*)'", text):  # this checkout's path has a space
-            text = text.replace(f"'{path}'", path.replace(old, new))
-        text = text.replace(old, new).replace(json.dumps(old)[1:-1], new)  # an é is \\u00e9 in JSON
-    return text
 
 
 def replaced(text: str, old: str, new: str) -> str:
@@ -220,6 +206,7 @@ def test_every_golden_file_has_its_test() -> None:
     wanted |= {
         f"setup-mlir-prebuilt-{system}-{era}.sh" for system in SYSTEMS for era in ("before-3.8", "main")
     }
+    wanted |= {f"llvm-sources-{kind}.sh" for kind in BROUGHT}
     assert {path.name for path in made.GOLDEN.glob("*.sh")} == wanted
 
 

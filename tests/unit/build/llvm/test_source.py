@@ -11,11 +11,12 @@ import pytest
 from git import Actor, Repo
 
 from tests.unit.build import made
+from tests.unit.build.conftest import Golden
 from tritonsmith.build.llvm import source as llvm_source
 from tritonsmith.build.llvm.request import LlvmRequest
 from tritonsmith.build.llvm.source import LlvmSource, SourceTree, locate, obtain
 from tritonsmith.core.errors import FactError, UsageError
-from tritonsmith.core.plan import Download, Extract, GitFetch, MakeDir, Remove, Run
+from tritonsmith.core.plan import Plan, Remove
 from tritonsmith.facts.tools import Tool
 
 GIT = "https://github.com/llvm/llvm-project"
@@ -93,67 +94,27 @@ def test_a_path_without_sources_is_an_error(tmp_path: Path, name: str) -> None:
     assert caught.value.where == str(tmp_path / name)
 
 
-def runs(tree: SourceTree) -> list[tuple[str, ...]]:
-    return [step.argv for step in tree.steps if isinstance(step, Run)]
+BROUGHT = {
+    "git": (locate(""), made.request(made.PIN, "needs-lld")),
+    "another-remote": (locate("https://mirror.example/llvm.git"), made.request()),
+    "checkout-elsewhere": (LlvmSource("checkout", "/home/dev/llvm-project", made.OTHER), made.request()),
+    "tarball": (LlvmSource("tarball", "/srv/llvm_19.1.7.orig.tar.xz"), made.request()),
+    "tarball-from-a-url": (locate(TARBALL), made.request(sha256="ab" * 32)),
+}
 
 
-def test_from_git_one_commit_is_fetched_into_a_worktree_of_the_tools_own() -> None:
-    tree = obtain(locate(""), made.request(made.PIN, "needs-lld"), SPACE)
-    path = SPACE.sources / "llvm-a66376b0dc3b"
-    assert (tree.path, tree.commit) == (path, made.PIN)
-    fetch = tree.steps[0]
-    assert isinstance(fetch, GitFetch)
-    assert (fetch.repository, fetch.commit) == (SPACE.sources / "llvm-project", made.PIN)
-    assert len(fetch.urls) == 2  # upstream, then the fork
-    add, sparse, checkout = runs(tree)
-    assert add[:5] == ("git", "-C", str(fetch.repository), "worktree", "add")
-    assert add[-2:] == (str(path), made.PIN)
-    assert sparse[3:] == (
-        "sparse-checkout",
-        "set",
-        "cmake",
-        "llvm",
-        "mlir",
-        "third-party",
-        "lld",
-        "libunwind",
-    )
-    assert checkout == ("git", "-C", str(path), "checkout", "--force", "--detach", made.PIN)
-    stamps = {step.stamp.path for step in tree.steps if step.stamp}
-    assert stamps == {SPACE.sources / ".llvm-a66376b0dc3b.done"}
-
-
-def test_another_remote_is_the_only_one_asked() -> None:
-    tree = obtain(locate("https://mirror.example/llvm.git"), made.request(), SPACE)
-    fetch = tree.steps[0]
-    assert isinstance(fetch, GitFetch)
-    assert fetch.urls == ("https://mirror.example/llvm.git",)
-
-
-def test_what_an_interrupted_run_left_is_removed_before_the_worktree_is_made() -> None:
-    """`git worktree add` refuses a folder that is there."""
-    steps = obtain(locate(""), made.request(), SPACE).steps
-    kinds = [type(step) for step in steps]
-    assert kinds == [GitFetch, MakeDir, Remove, Run, Run, Run]
-    remove = steps[2]
-    assert isinstance(remove, Remove)
-    assert (remove.paths, remove.root) == ((SPACE.sources / "llvm-a66376b0dc3b",), SPACE.root)
+@pytest.mark.parametrize("kind", BROUGHT)
+def test_sources_are_brought_into_a_folder_of_the_tools_own(kind: str, golden: Golden) -> None:
+    """A worktree where there is git. Before it is made, what an interrupted run left has to go."""
+    source, request = BROUGHT[kind]
+    tree = obtain(source, request, SPACE)
+    assert all(step.root == SPACE.root for step in tree.steps if isinstance(step, Remove))
+    golden(f"llvm-sources-{kind}.sh", made.shell(Plan(f"{tree.path} at {tree.commit or '?'}", tree.steps)))
 
 
 def test_a_checkout_at_the_pin_is_built_where_it_is() -> None:
     source = LlvmSource("checkout", "/home/dev/llvm-project", made.PIN)
     assert obtain(source, made.request(), SPACE) == SourceTree(Path(source.location), made.PIN, ())
-
-
-def test_a_checkout_elsewhere_gives_a_worktree_and_stays_as_it_is() -> None:
-    source = LlvmSource("checkout", "/home/dev/llvm-project", made.OTHER)
-    tree = obtain(source, made.request(), SPACE)
-    assert tree.path == SPACE.sources / "llvm-a66376b0dc3b"
-    assert not [step for step in tree.steps if isinstance(step, GitFetch)]
-    add, *others = runs(tree)
-    assert add[:5] == ("git", "-C", "/home/dev/llvm-project", "worktree", "add")
-    assert add[-2] == str(tree.path)
-    assert all(argv[2] == str(tree.path) for argv in others)
 
 
 def test_any_commit_builds_a_checkout_elsewhere_too() -> None:
@@ -162,31 +123,10 @@ def test_any_commit_builds_a_checkout_elsewhere_too() -> None:
     assert tree == SourceTree(Path("/home/dev/llvm-project"), made.OTHER, ())
 
 
-def test_a_tarball_on_this_disk_is_extracted() -> None:
-    tree = obtain(LlvmSource("tarball", "/srv/llvm_19.1.7.orig.tar.xz"), made.request(), SPACE)
-    assert re.fullmatch(r"llvm_19\.1\.7-[0-9a-f]{8}", tree.path.name)
-    assert (tree.path.parent, tree.commit) == (SPACE.sources, "")
-    extract = tree.steps[-1]
-    assert isinstance(extract, Extract)
-    assert (extract.archive, extract.dest) == (Path("/srv/llvm_19.1.7.orig.tar.xz"), tree.path)
-    assert extract.only == ("cmake", "llvm", "mlir", "third-party")
-    assert extract.sha256 is None
-
-
 def test_other_projects_are_another_folder() -> None:
     source = LlvmSource("tarball", "/srv/llvm.tar.xz")
     paths = {obtain(source, made.request(made.PIN, *names), SPACE).path for names in ((), ("needs-lld",))}
     assert len(paths) == 2
-
-
-def test_a_tarball_from_a_url_is_verified_twice() -> None:
-    tree = obtain(locate(TARBALL), made.request(sha256="ab" * 32), SPACE)
-    download = next(step for step in tree.steps if isinstance(step, Download))
-    assert (download.url, download.sha256) == (TARBALL, "ab" * 32)
-    assert download.dest == SPACE.downloads / f"{made.PIN}.tar.gz"
-    extract = tree.steps[-1]
-    assert isinstance(extract, Extract)
-    assert (extract.archive, extract.sha256) == (download.dest, "ab" * 32)
 
 
 def test_a_tarball_from_a_url_needs_a_checksum() -> None:

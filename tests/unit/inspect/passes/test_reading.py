@@ -403,32 +403,24 @@ def test_a_full_disk_tells_where(tmp_path: Path) -> None:
     assert "--out DIR" in caught.value.hints[0]
 
 
-@pytest.mark.parametrize("path", ["/dev/zero", "../secret", "add/../../x", "a\0b", "\ud800", "", 5])
-def test_an_index_that_names_files_elsewhere(made: DumpIndex, path: object) -> None:
-    content = json.loads((made.folder / indexes.FILE).read_text(encoding="utf-8"))
-    content["dumps"][0]["path"] = path
-    (made.folder / indexes.FILE).write_text(json.dumps(content), encoding="utf-8")
-    with pytest.raises(FactError, match="cannot read this index"):
-        indexes.read(made.folder)
+ELSEWHERE = ("/dev/zero", "../secret", "add/../../x", "a\0b", "\ud800", "", 5)
+STRANGE = ({"number": "x"}, {"size": "x"}, {"seconds": "x"}, {"against": 99}, {"against": -1}, {"kernel": 5})
 
 
 @pytest.mark.parametrize(
-    "change",
-    [{"number": "x"}, {"size": "x"}, {"seconds": "x"}, {"against": 99}, {"against": -1}, {"kernel": 5}],
+    ("of_dump", "change"),
+    [
+        *(({"path": path}, {}) for path in ELSEWHERE),
+        *((change, {}) for change in STRANGE),
+        *(({}, change) for change in ({"command": 5}, {"reproducers": [5]}, {"output": "/dev/zero"})),
+        ({}, {"environ": 5}),
+    ],
 )
-def test_a_dump_that_somebody_made_up(made: DumpIndex, change: dict[str, object]) -> None:
-    content = json.loads((made.folder / indexes.FILE).read_text(encoding="utf-8"))
-    content["dumps"][0] |= change
-    (made.folder / indexes.FILE).write_text(json.dumps(content), encoding="utf-8")
-    with pytest.raises(FactError, match="cannot read this index"):
-        indexes.read(made.folder)
-
-
-@pytest.mark.parametrize(
-    "change", [{"command": 5}, {"reproducers": [5]}, {"output": "/dev/zero"}, {"environ": 5}]
-)
-def test_an_index_that_somebody_made_up(made: DumpIndex, change: dict[str, object]) -> None:
+def test_an_index_that_somebody_made_up(
+    made: DumpIndex, of_dump: dict[str, object], change: dict[str, object]
+) -> None:
     content = json.loads((made.folder / indexes.FILE).read_text(encoding="utf-8")) | change
+    content["dumps"][0] |= of_dump
     (made.folder / indexes.FILE).write_text(json.dumps(content), encoding="utf-8")
     with pytest.raises(FactError, match="cannot read this index"):
         indexes.read(made.folder)

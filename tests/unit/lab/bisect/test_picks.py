@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.unit.lab.bisect.simulated import Workshop
+from tests.unit.lab.fake_subject import FakeSubject
 from tests.unit.repositories import Made
 from tritonsmith.compiler import tritons
-from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import FactError
-from tritonsmith.facts.triton_history import TritonCommit
 from tritonsmith.lab.bisect import command, history, report, session
-from tritonsmith.lab.bisect.candidates import Observations, one_by_one
 from tritonsmith.lab.bisect.command import TritonBisect
-from tritonsmith.lab.bisect.search import LlvmState
 from tritonsmith.lab.bisect.session import BisectQuestion
 from tritonsmith.lab.bisect.stages import BisectResult, BisectStep
 from tritonsmith.lab.model import Observation, Verdict
@@ -27,50 +25,23 @@ pytestmark = pytest.mark.unit
 HERE = "lib/here"  # the file that makes a commit bad
 
 
-@dataclass
-class Ready:
-    """Builds that take no time.
+class ClonedWorkshop(Workshop):
+    """Builds commits of a clone in no time."""
 
-    Attributes:
-        clone: whose commits they make ready.
-    """
-
-    clone: Path
-
-    def llvm_state(self, _pin: str) -> LlvmState:
-        return "ready"
-
-    def built(self, _commit: TritonCommit) -> dict[str, Any] | None:
-        return {}
-
-    def last(self, _pin: str) -> str:
-        return ""
-
-    def make(self, commit: TritonCommit) -> Triton:
-        return Triton(commit.commit[:12], python="/python")
+    def __init__(self, clone: Path) -> None:
+        super().__init__()
+        self.clone = clone
 
 
-@dataclass
-class InTree:
-    """Bad where a commit, or the tag of a release, has the file.
+def in_tree(made: Made) -> FakeSubject[Observation]:
+    """Bad where a commit, or the tag of a release, has the file."""
 
-    Attributes:
-        made: the repository.
-        asked: what was tested, in order.
-    """
-
-    made: Made
-    asked: list[str] = field(default_factory=list)
-
-    def outcomes(self, tritons: Sequence[Triton]) -> Observations:
-        """One by one."""
-        return one_by_one(self.test)(tritons)
-
-    def test(self, triton: Triton) -> Observation:
-        self.asked.append(triton.label)
-        name = f"v{triton.version}" if triton.version else triton.label.rpartition("git")[2]
-        bad = HERE in self.made.git("ls-tree", "-r", "--name-only", name)
+    def rule(label: str) -> Observation:
+        name = f"v{label}" if re.fullmatch(r"\d+\.\d+\.\d+", label) else label.rpartition("git")[2]
+        bad = HERE in made.git("ls-tree", "-r", "--name-only", name)
         return Observation(Verdict.BAD if bad else Verdict.GOOD)
+
+    return FakeSubject(rule)
 
 
 @dataclass(frozen=True)
@@ -86,7 +57,8 @@ class Branches:
     def begun(self, good: str, bad: str, nightlies: str = "") -> TritonBisect:
         one, other = (tritons.parse_end(text, "--good", self.made.path) for text in (good, bad))
         begun = session.begin(BisectQuestion(good=good, bad=bad, when=("x",), nightlies=nightlies))
-        return TritonBisect(begun, InTree(self.made), one, other, Ready(self.made.path), tell=lambda _: None)
+        builds = ClonedWorkshop(self.made.path)
+        return TritonBisect(begun, in_tree(self.made), one, other, builds, tell=lambda _: None)
 
 
 @pytest.fixture

@@ -57,47 +57,36 @@ def test_what_the_text_does_not_tell_is_not_guessed() -> None:
     assert ir_operations.result_types(op, text) is None
 
 
+def without(name: str, *lines: str) -> str:
+    """A function of these lines, of which the operation of a name is cut."""
+    cutter = Cutter(parse(module(*lines)))
+    (op,) = (op for op in cutter.items if op.name == name)
+    cut = cutter.cut([op])
+    assert cut
+    return cut
+
+
 def test_users_of_what_is_cut_use_a_new_argument() -> None:
-    text = module(
-        "%0 = arith.addi %arg0, %arg0 : i32", "%1 = arith.muli %0, %0 : i32", "test.use %1, %10 : i32"
-    )
-    cutter = Cutter(parse(text))
-    (add,) = (op for op in cutter.items if op.name == "arith.addi")
-    made = cutter.cut([add])
-    assert made
-    assert "@f(%arg0: i32, %cut0: i32)" in made
-    assert "%1 = arith.muli %cut0, %cut0 : i32" in made
-    assert "%10" in made
-    assert "arith.addi" not in made
+    lines = ("%0 = arith.addi %arg0, %arg0 : i32", "%1 = arith.muli %0, %0 : i32", "test.use %1, %10 : i32")
+    cut = without("arith.addi", *lines)
+    assert "@f(%arg0: i32, %cut0: i32)" in cut
+    assert "%1 = arith.muli %cut0, %cut0 : i32" in cut
+    assert "%10" in cut
+    assert "arith.addi" not in cut
 
 
 def test_users_of_a_value_whose_type_nobody_knows_go_too() -> None:
-    text = module(
-        "%0:2 = test.strange %arg0 : i32", "%1 = arith.muli %0#1, %arg0 : i32", "test.use %arg0 : i32"
-    )
-    cutter = Cutter(parse(text))
-    (strange,) = (op for op in cutter.items if op.name == "test.strange")
-    made = cutter.cut([strange])
-    assert made
-    assert "muli" not in made
-    assert "test.use %arg0" in made
+    lines = ("%0:2 = test.strange %arg0 : i32", "%1 = arith.muli %0#1, %arg0 : i32", "test.use %arg0 : i32")
+    cut = without("test.strange", *lines)
+    assert "muli" not in cut
+    assert "test.use %arg0" in cut
 
 
 def test_a_value_of_that_name_in_another_region_stays() -> None:
-    text = module(
-        "scf.if %arg0 {",
-        "  %0 = arith.addi %arg0, %arg0 : i32",
-        "  test.one %0 : i32",
-        "}",
-        "%0 = arith.muli %arg0, %arg0 : i32",
-        "test.two %0 : i32",
-    )
-    cutter = Cutter(parse(text))
-    (inner,) = (op for op in cutter.items if op.name == "arith.addi")
-    made = cutter.cut([inner])
-    assert made
-    assert "test.one %cut0" in made
-    assert "test.two %0" in made
+    inner = ("scf.if %arg0 {", "  %0 = arith.addi %arg0, %arg0 : i32", "  test.one %0 : i32", "}")
+    cut = without("arith.addi", *inner, "%0 = arith.muli %arg0, %arg0 : i32", "test.two %0 : i32")
+    assert "test.one %cut0" in cut
+    assert "test.two %0" in cut
 
 
 LOOP = module(

@@ -143,36 +143,31 @@ def test_a_failure_on_the_way_puts_everything_back(
     assert not place(root).exists()
 
 
+@pytest.mark.parametrize(
+    ("failures", "match"),
+    [
+        ([(4, "replace", "once"), (5, "replace", "twice")], "once|twice"),
+        # A marker that was written in vain: the disk fails when it is there already, and on the way back.
+        ([(5, "fsync", "the marker's folder"), (12, "replace", "on the way back")], "on the way back"),
+    ],
+)
 def test_a_failure_while_putting_back_leaves_the_rest_for_the_next_run(
-    root: Path, journal: UninstallJournal, monkeypatch: pytest.MonkeyPatch
+    root: Path,
+    journal: UninstallJournal,
+    failures: list[tuple[int, str, str]],
+    match: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     before = snapshot(root)
     with monkeypatch.context() as patched:
-        fail_at(4, patched, "replace", OSError(errno.EIO, "once"))
-        fail_at(5, patched, "replace", OSError(errno.EIO, "twice"))
-        with pytest.raises(OSError, match=r"once|twice"):
+        for number, name, words in failures:
+            fail_at(number, patched, name, OSError(errno.EIO, words))
+        with pytest.raises(OSError, match=match):
             steps_uninstall.remove(journal, place(root), root)
     left = steps_uninstall.pending(place(root))
     assert left is not None
     assert not left.committed
     assert left.journal == journal
-    steps_uninstall.recover(place(root), root)
-    assert snapshot(root) == before
-
-
-def test_a_marker_that_was_written_in_vain_does_not_commit(
-    root: Path, journal: UninstallJournal, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The disk fails when the marker is there already, and again when files are put back."""
-    before = snapshot(root)
-    with monkeypatch.context() as patched:
-        fail_at(5, patched, "fsync", OSError(errno.EIO, "the marker's folder"))
-        fail_at(12, patched, "replace", OSError(errno.EIO, "on the way back"))
-        with pytest.raises(OSError, match="on the way back"):
-            steps_uninstall.remove(journal, place(root), root)
-    left = steps_uninstall.pending(place(root))
-    assert left is not None
-    assert not left.committed
     steps_uninstall.recover(place(root), root)
     assert snapshot(root) == before
 
