@@ -172,7 +172,7 @@ def test_what_is_refused(smith: Smith) -> None:
     (smith.cwd / "full").mkdir()
     (smith.cwd / "full" / "file").touch()
     for words, said in (
-        ((), "nothing to test is given"),
+        ((), "there is nothing to test"),
         ((*DOT, "--", "true"), "contradict each other"),
         (("--when", "spills>0", "--", "true"), "for a kernel"),
         ((*DOT, "--when", "spills>+10%"), "has nothing to compare with"),

@@ -31,7 +31,7 @@ class Renaming:
         after: the newer one.
         date: the date of the commit.
         commit: the commit of triton-lang/triton.
-        alike: the share of its text that stayed, where its record got another name, too.
+        alike: the share of its text that stayed the same, if its record was renamed as well.
         members: the members of a dialect at that time.
     """
 
@@ -119,7 +119,7 @@ def _commit_in_words(renaming: Renaming) -> str:
 
 
 def names_over_time(thing: str) -> tuple[str, ...]:
-    """Return all names, of any time, of the things that had or will have this name."""
+    """Return every other name, older or newer, of the things that have ever had this name."""
     # Both directions, transitively: the user may have the oldest or the newest of several names, and
     # the checkout any of them.
     known = {thing}
@@ -146,7 +146,7 @@ class AtlasFacts:
         summary: one line.
         description: the full text.
         facts: small facts, name to text: `record`, `debug type`, `signature`.
-        places: sections of places by name; an empty section was searched for and not found.
+        places: sections of places by name; an empty section means that a search found nothing.
         tables: lists of named things: `options`, `statistics`, `arguments`; name, type and text.
         changes: its last changes.
         others: its names in other versions, in words.
@@ -460,7 +460,7 @@ def _undefined_pass(index: Index, entry: Entry) -> AtlasFacts:
 
 
 def _namesakes(index: Index, short: str) -> list[Definition]:
-    """Return passes whose name ends like a function that adds one: `add_coalesce`, `tritongpu-coalesce`."""
+    """Return passes named like the function that adds them: `tritongpu-coalesce` for `add_coalesce`."""
     end = "-" + short.removeprefix("add_").replace("_", "-")
     return [
         definition

@@ -282,7 +282,7 @@ def stage(index: Index, name: str) -> AtlasFacts:
 
 
 def _places(sources: SourceFiles, patterns: list[str], sign: re.Pattern[str]) -> tuple[Place, ...]:
-    """Return matches in the first pattern of files that has the sign; later patterns are for old versions."""
+    """Return matches in files of the first pattern that has any; later patterns are for old versions."""
     for pattern in patterns:
         # An installed Triton has the same files without the folders around the package.
         for top in (
@@ -301,7 +301,7 @@ def _places(sources: SourceFiles, patterns: list[str], sign: re.Pattern[str]) ->
 
 
 def _call_text(text: str, match: re.Match[str]) -> str:
-    """Return the line, with those that belong to the call."""
+    """Return the line, with the following ones that belong to the call."""
     # The launcher parses its arguments in one call over many lines of generated C.
     end = text.find("\n", match.start("here")) if "ParseTuple" not in match["here"] else match.end("here")
     return " ".join(text[match.start("here") : end].replace("\\", "").split())

@@ -105,7 +105,7 @@ def full_path(name: str) -> str:
 def builders_of(
     function: LanguageFunction, builders: Mapping[str, tuple[PythonBinding, ...]]
 ) -> tuple[PythonBinding, ...]:
-    """Return the builder's functions in C++ that a function of the language ends in."""
+    """Return the C++ functions of the builder that a function of the language calls in the end."""
     return tuple(binding for name in function.builds for binding in builders.get(name, ()))
 
 
@@ -158,7 +158,7 @@ def _language_function(
 
 @cache
 def _called(node: ast.AST) -> tuple[tuple[str, str], ...]:
-    """Return the calls in a function: the object that is called on, and the name."""
+    """Return the calls in a function: the object whose method is called, or an empty text, and the name."""
     # Nodes hash by identity, so a semantic function that many functions of the language call is walked once.
     calls = (callee.func for callee in ast.walk(node) if isinstance(callee, ast.Call))
     return tuple(

@@ -132,7 +132,7 @@ class Index:
         return tuple(entries)
 
     def _passes_of_others(self) -> list[Entry]:
-        """Return passes that a pipeline calls or libtriton binds and no file defines: MLIR's, a wheel's."""
+        """Return passes that a pipeline calls or libtriton binds, but no file defines: MLIR's, a wheel's."""
         ours = {
             binding.name for item in self.definitions if item.kind == "pass" for binding in self._bound(item)
         }
@@ -148,7 +148,7 @@ class Index:
         return [_called_only(name, by_name.get(name, []), known.get(name)) for name in names]
 
     def find(self, thing: str, kind: str = "") -> tuple[Entry, ...]:
-        """Return the meanings of a word: full names, then short ones, then in any case; several if unclear.
+        """Return the meanings of a word: full names, then short ones, then either in any case.
 
         MLIR's own passes, ops and types count where nothing of the tree has that name.
         """
@@ -174,7 +174,7 @@ class Index:
         return tuple(dict.fromkeys(names[entry] for entry in (*close, *holding)))[:most]
 
     def exact(self, definition: Definition) -> tuple[Definition, str]:
-        """Return a definition as TableGen gives it, or else as the text does, with the reason."""
+        """Return a definition as TableGen gives it, or as the text does, with the reason why."""
         # TableGen runs for a question and not for the index: a file takes up to a second, and many an LLVM is
         # too far from the pin.
         if self.llvm is None or tablegen.program(self.llvm) is None:
@@ -247,7 +247,7 @@ def known_variable(name: str) -> variables.TritonVariable | None:
 
 
 def lowered(index: Index, function: LanguageFunction) -> tuple[PythonBinding, ...]:
-    """Return the builder's functions in C++ that a function of the language ends in."""
+    """Return the C++ functions of the builder that a function of the language calls in the end."""
     by_name: dict[str, tuple[PythonBinding, ...]] = {}
     for binding in index.bindings:
         by_name[binding.name] = (*by_name.get(binding.name, ()), binding)

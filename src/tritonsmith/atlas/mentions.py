@@ -76,7 +76,7 @@ def _tests(
 
 
 def last_change(root: Path, place: Place, end: int = 0) -> LastChange | None:
-    """Return the last commit that changed lines, or a whole file; None where git knows none."""
+    """Return the last commit that changed these lines, or the whole file; None if git knows none."""
     form = "--format=%h%x09%cs%x09%an%x09%s"
     # Lines rather than the file where there are any: a file of definitions changes for the sake of each of
     # them. -L prints the whole diff without -s.
@@ -206,7 +206,7 @@ class PythonBinding:
     body: str
 
     def names(self, symbol: str) -> bool:
-        """Return whether it calls or makes a symbol."""
+        """Return whether the bound code names a symbol of C++."""
         return symbol in self._identifiers
 
     @cached_property

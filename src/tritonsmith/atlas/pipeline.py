@@ -23,7 +23,7 @@ class PassCall:
     Attributes:
         name: the name as it is called: `passes.ttgpuir.add_coalesce`.
         arguments: the arguments as written, without the pass manager.
-        backend: `nvidia`, `amd`; empty where the file is of none.
+        backend: `nvidia`, `amd`; empty if the file belongs to none.
         stage: the function: `make_ttgir`.
         place: the line, with the conditions around it.
     """
@@ -66,7 +66,7 @@ def calls_in(text: str, file: str) -> Iterator[PassCall]:
 def calls_of_binding(
     known: tuple[PassCall, ...], binding: PythonBinding, rivals: tuple[PythonBinding, ...]
 ) -> tuple[PassCall, ...]:
-    """Return calls of a binding; where several have its name, those whose path has most of its words."""
+    """Return calls of a binding; if several share its name, those whose path has most of its words."""
     # Several backends have a pass of one name: the path `amd.passes.ttgpuir` tells whose it is.
     same = [rival for rival in rivals if rival.name == binding.name]
     return tuple(
@@ -202,7 +202,7 @@ def variables(tree: SourceFiles) -> dict[str, tuple[Place, ...]]:
 
 
 def composed_variables(tree: SourceFiles) -> dict[str, tuple[Place, ...]]:
-    """Return variables whose names Python composes, by the literals in calls of the code around.
+    """Return variables whose names Python code composes, from the literals that it is called with.
 
     `f"TRITON_{binary.upper()}_PATH"` in a class or a function that is called with "ptxas" reads
     TRITON_PTXAS_PATH: the places are the call, and the text that makes the name.

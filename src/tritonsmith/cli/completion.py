@@ -85,7 +85,7 @@ def typed(argv: Sequence[str]) -> list[str]:
 
 
 def candidates(words: Sequence[str]) -> Iterable[str]:
-    """Return what may complete the last word; nothing where the shell should offer files."""
+    """Return the candidates for the last word; none where the shell should offer files."""
     *typed_before, last = words[1:] or [""]
     before = modes.resolved(typed_before)
     name = next((word for word in before if word in commands.EVERY), "")
@@ -147,7 +147,7 @@ def _flags_of(name: str) -> tuple[Flag, ...]:
 
 
 def _state() -> str:
-    """Return a text that changes whenever a file of the tasks does."""
+    """Return a text that changes whenever a file of the tasks changes."""
     with os.scandir(_TASKS) as entries:
         files = [entry for entry in entries if entry.name.endswith(".py")]
         times = sorted(f"{file.name} {file.stat().st_mtime_ns}" for file in files)

@@ -38,7 +38,7 @@ class Mode(NamedTuple):
 
     @property
     def selected(self) -> str:
-        """The command with what selects the mode: `doctor --compare`."""
+        """The command, and the words that select the mode: `doctor --compare`."""
         return f"{self.command} {self.by}" if re.match(r"(--)?[a-z]", self.by) else self.usage
 
     def rewritten(self, words: Sequence[str]) -> list[str] | None:

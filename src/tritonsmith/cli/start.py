@@ -1,4 +1,4 @@
-"""The console entry: it imports as little as what was asked for needs."""
+"""The console entry point, which imports no more than the command line needs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tritonsmith.cli.interrupt import interruptible
 
 
 def main() -> None:
-    """Import the program, and run it; or print what a shell offers at Tab, which imports less."""
+    """Import and run the program; for a Tab of the shell, print completions, which needs fewer imports."""
     if sys.argv[1:2] == ["--complete"]:
         with interruptible():
             from tritonsmith.cli import completion  # noqa: PLC0415

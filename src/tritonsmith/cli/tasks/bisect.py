@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from tritonsmith.lab.compare.two_sides import ComparedKernel
 
 
-_NAME = word("bisect, by the beginning of its name; the last one if omitted", "")
+_NAME = word("bisect to use: the start of its name; the latest if omitted", "")
 _INDENT = 2  # of the command in the answer of bisect --status
-_LLVM_SOURCE = flag("clone of LLVM, to search its commits if the culprit is a bump", None)
+_LLVM_SOURCE = flag("clone of LLVM, to search its commits if the culprit moves the pin", None)
 _EXPLAIN = flag("print what each candidate is expected to cost, and test nothing", default=False)
 
 
@@ -45,8 +45,8 @@ def run(
     context: Any,
     what: CompileOptions,
     kernel: str = KERNEL,
-    good: str = flag("Triton that is good: 3.4.0, pytorch:2.9, installed, or a commit", ""),
-    bad: str = flag("Triton that is bad, given in the same way", ""),
+    good: str = flag("good Triton: 3.4.0, pytorch:2.9, installed, or a commit", ""),
+    bad: str = flag("bad Triton, in the same form", ""),
     when: tuple[str, ...] = WHEN,
     test: str = flag("pytest or lit test that fails where Triton is bad: FILE or FILE::NAME", ""),
     source: str = flag("clone of Triton, or its URL, to search commits after releases", ""),
@@ -143,7 +143,7 @@ def status(context: Any, bisect: str = _NAME, json: bool = JSON) -> None:
     for line in continued(console.typed(report.repeat(begun.question)), console.out().width - _INDENT):
         console.out().print(f"{'':<{_INDENT}}{line}", markup=False)
     console.out().print(report.tested(begun) if begun.outcomes else "nothing tested yet")
-    console.out().print(begun.answer or "not over: invoke bisect --resume", markup=False)
+    console.out().print(begun.answer or "not finished: invoke bisect --resume", markup=False)
 
 
 @task()
@@ -157,7 +157,7 @@ def log(context: Any, bisect: str = _NAME) -> None:
 @task()
 def skip(
     context: Any,
-    candidate: str = word("release, or commit with all digits"),
+    candidate: str = word("release, or full hash of a commit"),
     bisect: str = _NAME,
 ) -> None:
     """Skip a Triton in a bisect: it is not tested, or its outcome is dropped."""
@@ -175,7 +175,7 @@ def _require_one_subject(kernel: str, test: str, argv: Sequence[str]) -> None:
     names = [name for name, value in subjects if value]
     if len(names) != 1:
         hints = ["FILE:KERNEL with --when LIMIT", "--test FILE", "-- COMMAND"]
-        text = f"{' and '.join(names)} contradict each other" if names else "nothing to test is given"
+        text = f"{' and '.join(names)} contradict each other" if names else "there is nothing to test"
         raise UsageError(text, hints=hints)
 
 
@@ -247,7 +247,7 @@ def blame(
     to: str = TOMORROW,
     metric: CommaLists = flag("explain this only: registers, spills or code (repeatable)", ()),
     ptxas_versions: CommaLists = flag("ptxas to try: 12.4,12.9,13.0 (repeatable)", ()),
-    llc: CommaLists = flag("llc of another LLVM to try, beside those at hand (repeatable)", ()),
+    llc: CommaLists = flag("llc of another LLVM to try as well (repeatable)", ()),
     jobs: int | None = JOBS,
     timeout: int | None = TIMEOUT,
     json: bool = JSON,
@@ -276,7 +276,7 @@ def blame(
     if tests.show_status(request.journal, WORDS, json=json):
         return
     if dry_run:
-        output.plan(use_case.plan(request), rest="the mixtures of both, which follow from what comes out")
+        output.plan(use_case.plan(request), rest="the mixtures of both, which depend on these compiles")
         return
     answers, journal = use_case.execute(request, tests.rules, count=jobs, timeout=timeout, silent=json)
     sentences = [

@@ -123,11 +123,11 @@ def build_triton(
     cmake_arg: tuple[str, ...] = flag("-DNAME=VALUE, written --cmake-arg=-DNAME=VALUE (repeatable)", ()),
     dry_run: bool = DRY_RUN,
     reconfigure: bool = RECONFIGURE,
-    precompiled_headers: str = flag("auto, on or off", ""),
+    precompiled_headers: str = flag("use precompiled headers: auto, on or off", ""),
     check_includes: bool = flag(
         "only compile what differs from a branch, without precompiled headers", default=False
     ),
-    wheel: bool = flag("also build a wheel to hand on, with this build's libtriton", default=False),
+    wheel: bool = flag("also build a wheel to share, with this build's libtriton", default=False),
     base: str = flag("with --check-includes: branch to compare with; empty for upstream's main", ""),
     force: bool = FORCE,
 ) -> None:
@@ -332,7 +332,7 @@ def _explain_misses(after: Path | None, before: Path | None, *, json: bool) -> N
 @task(name="run")
 def run_(
     context: Context,
-    sanitizer: str = flag("address, undefined or thread of a build; memcheck, ... on a GPU", ""),
+    sanitizer: str = flag("sanitizer: address, undefined or thread; memcheck etc. on a GPU", ""),
     env: str = ENV,
     dry_run: bool = DRY_RUN,
 ) -> None:

@@ -40,7 +40,7 @@ def debug_library(
     library: CommaList = word("libraries of LLVM or MLIR: MLIRTransforms,MLIRIR", ()),
     pass_: CommaList = flag("only the files of these passes: cse,early-cse,nvvm-reflect", ()),
     file: CommaList = flag("only these files: CSE.cpp, or the end of a path", ()),
-    whole_library: bool = flag("all files of their libraries, with --pass and --file", default=False),
+    whole_library: bool = flag("with --pass and --file: all files of their libraries", default=False),
     undo: bool = flag("restore LLVM's own: all, or the named libraries, passes or files", default=False),
     list_: bool = flag("list the libraries and their state, and build nothing", default=False),
     env: str = ENV,

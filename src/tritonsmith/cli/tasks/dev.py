@@ -32,7 +32,7 @@ _INTERNAL = 2  # mypy's exit code where it could not check; 1 where it found err
 def test(
     context: Context,
     only: str = flag("kind of tests: unit, integration or real", ""),
-    args: str = flag("more arguments for pytest, as one text", ""),
+    args: str = flag("extra arguments for pytest, as one string", ""),
 ) -> None:
     """Run linters, type checks and the whole test suite, on all cores."""
     if not only and not args:
@@ -79,7 +79,7 @@ def docs(
 def benchmark(
     context: Context,
     name: str = flag("file in benchmarks/, without its .py", "command_line"),
-    options: str = flag("arguments of the script, as one text: '--source PATH'", ""),
+    options: str = flag("arguments for the script, as one string: '--source PATH'", ""),
 ) -> None:
     """Benchmark the command line, caches or builds."""
     known = [path.stem for path in (_REPOSITORY / "benchmarks").glob("*.py")]

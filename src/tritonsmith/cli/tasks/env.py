@@ -87,7 +87,7 @@ def _like(path: Path, env: str) -> tuple[Settings, Plan]:
     # An env file that an earlier `--like` wrote may be replaced, but none that a user wrote.
     if not re.fullmatch(r"\w[\w.+-]*", name) or (existing and existing.parent != folder):
         raise UsageError(
-            f"--like makes a new environment, and {name!r} is another one, or not a name",
+            f"--like creates a new environment, but {name!r} exists already, or is not a valid name",
             where=existing,
             hints=[command("up", like=path), command("up", like=path, env=copied.name)],
         )

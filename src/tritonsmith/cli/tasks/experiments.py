@@ -24,7 +24,7 @@ class ExperimentOptions:
     """The rules by which an experiment tests, and the views of its journal."""
 
     confirm: int | None = CONFIRM
-    skip: tuple[str, ...] = flag("change not to test, by its name (repeatable)", (), value="CHANGE")
+    skip: tuple[str, ...] = flag("name of a change not to test (repeatable)", (), value="CHANGE")
     status: bool = flag("show what was tested so far, and test nothing", default=False)
     page: OutFile | None = flag("write an HTML page of all tests to this file", None, value="FILE")
 
@@ -52,7 +52,7 @@ class ExperimentOptions:
     def rules_by_part(self) -> tuple[Rules, Rules]:
         """The rules of an isolation, and those of the reduction of what it isolates.
 
-        Each has its own names of `--skip`: the other would warn of them as misspelt.
+        Each takes the names of `--skip` that it knows, and would warn that the other's are misspelt.
         """
         # `12 tritongpu-coalesce` is a pass; the name of a candidate is 16 digits.
         passes = tuple(name for name in self.skip if " " in name)
@@ -88,17 +88,17 @@ class ExperimentOptions:
         # Several questions may share a folder, and the files of one may have changed since it was begun.
         other = bool(key) and any(begun.key != key for begun in known.values())
         if other:
-            console.warn("these tests are of other inputs: the same command without --status begins anew")
+            console.warn("these tests had other inputs: the same command without --status starts over")
         if json:
             output.json(report.as_json(journal or Journal(), words))
         elif journal is None:
-            console.note("nothing was tested yet: the same command without --status begins")
+            console.note("nothing has been tested yet: the same command without --status starts")
         else:
             if journal.command:  # the same folder may have the journal of another question
-                console.out().print(f"begun by: {journal.command}", markup=False)
+                console.out().print(f"started by: {journal.command}", markup=False)
             console.out().print(report.table(journal, words))
-            over = f"it has ended: {journal.answer}" if journal.answer else "it has ended"
-            going = "not over: the same command without --status goes on from there"
+            over = f"finished: {journal.answer}" if journal.answer else "finished"
+            going = "not finished: the same command without --status continues from there"
             if journal.ended or not other:
                 console.out().print(over if journal.ended else going, markup=False)
         return True

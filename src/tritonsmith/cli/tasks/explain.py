@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def explain_(
     context: Context,
     thing: str = word("pass, op, class, function, variable, option, stage, error or file", ""),
-    kind: str = flag("pass, op, type, function, variable, option ...: if several fit", ""),
+    kind: str = flag("kind to choose if several fit: pass, op, function or another", ""),
     list_: str = flag("list all passes, mlir-passes, ops, debug-types or variables", ""),
     source: str = SOURCE,
     env: str = ANY_ENV,
@@ -84,7 +84,7 @@ def pipeline(
     context: Context,
     options: BackendOptions,
     target: CommaLists = TARGET,
-    backend: str = flag("nvidia or amd: its usual target, where --target is not given", ""),
+    backend: str = flag("nvidia or amd, for its usual target instead of --target", ""),
     triton: CommaLists = flag("Tritons side by side: versions, environments, interpreters (repeatable)", ()),
     env: str = again(ANY_ENV, "wheel"),
     python: Path | None = PYTHON,
@@ -113,7 +113,7 @@ def pipeline(
             # The stages run on a nearly empty module, and one may end early where it looks for more.
             calls, ended = bindings.backend_calls(where.python, where.space, shown, options.of_backend())
             output.notes(
-                f"{compiler.label}, {shown}: {stage} is known up to where it ended: {why}"
+                f"{compiler.label}, {shown}: {stage} is incomplete, as it ended early: {why}"
                 for stage, why in ended.items()
             )
             columns.append(pipeline_table.target_passes(calls, known))

@@ -311,7 +311,7 @@ def lint_(
     by: PoolOptions,
     kernel: str = KERNEL,
     from_cache: str = FROM_CACHE,
-    fail_on: str | None = flag("findings that make it fail: any, or codes separated by commas", None),
+    fail_on: str | None = flag("findings that fail the command: any, or comma-separated codes", None),
     out: Path | None = OUT,
     json: bool = JSON,
     dry_run: bool = DRY_RUN,
@@ -347,8 +347,8 @@ def _print_findings(result: LintResult, codes: Sequence[str], *, json: bool) -> 
 @task(tables=True, name="profile")
 def profile(
     context: Context,
-    by: str = flag("profiler: proton, ncu or rocprofv3", "", unset="the first that is there"),
-    kernel: str = flag("only these kernels: names separated by commas", ""),
+    by: str = flag("profiler: proton, ncu or rocprofv3", "", unset="the first available"),
+    kernel: str = flag("only these kernels: comma-separated names", ""),
     times: bool = flag("measure only the time of each kernel, without samples", default=False),
     env: str = again(ANY_ENV, "the Python on PATH"),
     python: Path | None = PYTHON,
@@ -429,7 +429,7 @@ def ir_override(
     kernel: str = word("FILE[:KERNEL] or kernels file; or a command after --", ""),
     name: str = flag("kernel to change, if there are several: its name, or a hash prefix", ""),
     stage: str = flag("stage to change: ttir, ttgir, llir, ptx, amdgcn", "ttgir"),
-    edited: Path | None = flag("changed file to use, instead of opening $EDITOR", None),
+    edited: Path | None = flag("edited file to use, instead of opening $EDITOR", None),
     diff: bool = flag("print the changed lines, not only their number", default=False),
     out: Path | None = OUT,
 ) -> None:

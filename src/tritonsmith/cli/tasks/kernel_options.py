@@ -285,7 +285,7 @@ def listed_kernels(path: Path, name: str, by: ToolchainOptions | None = None) ->
 
 
 def compared_kernels(kernel: str, what: CompileOptions) -> tuple[ComparedKernel, ...]:
-    """Return the kernels that several Tritons compile: one, or those of a kernels file; none without either.
+    """Return the kernels that several Tritons compile: one, those of a kernels file, or none if not given.
 
     Raises:
         SmithError: one of them makes no sense, or flags of a compile without a kernel.

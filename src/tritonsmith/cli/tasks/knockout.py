@@ -31,7 +31,7 @@ def knockout(
     tests: ExperimentOptions,
     kernel: str = again(COMPILED_KERNEL, default=""),
     check: str = CHECK,
-    llvm: bool = flag("LLVM's passes: stop after each in turn, not Triton's left out", default=False),
+    llvm: bool = flag("stop after each of LLVM's passes in turn; skip none of Triton's", default=False),
     out: Path | None = OUT,
     json: bool = JSON,
     dry_run: bool = DRY_RUN,
@@ -61,15 +61,13 @@ def knockout(
             # The first compile counts the passes, so that the others are not known yet.
             output.compile_of(passes_knockout.first(request, where, out, llvm=llvm))
         each = "for each number of LLVM's passes" if llvm else "without each pass"
-        console.note(f"and one compile {each} that this one counts")
+        console.note(f"plus one compile {each} that this one counts")
         return
     knockouts, notes = _each(requests, where, out, tests, llvm=llvm, json=json)
     _print(knockouts, several=len(requests) > 1, json=json)
     tests.write_page(notes, "knockout", [notes.answer], passes_knockout.WORDS)
     if not (json or llvm):
-        console.note(
-            "whether the code without a pass is right, only a run on its GPU tells: -- python script.py"
-        )
+        console.note("only a run on its GPU shows whether code without a pass is right: -- python script.py")
 
 
 def _each(

@@ -24,7 +24,7 @@ JOBS = flag(
     "parallel jobs (0: as many as cores and memory allow)", None, example="--jobs 4; 0 for as many as fit"
 )
 
-PACKAGES = flag("interpreter with the pytest, numpy and torch for the tests", None, value="PYTHON")
+PACKAGES = flag("interpreter whose pytest, numpy and torch the tests use", None, value="PYTHON")
 PYTORCH = flag("PyTorch release: 2.9.1, or 2.9 for its last", "", value="VERSION")
 
 # Outputs.
@@ -72,11 +72,13 @@ TIMEOUT = flag(
 FROM_CACHE = flag("entry of Triton's cache to compile: its folder, or its name", "", value="ENTRY")
 KERNELS_FILE = word("kernels file (format: docs/kernels.md)", value="FILE.toml")
 TODAY = flag("Triton in use today: a version, environment or interpreter", "", value="TRITON")
-LOADER = flag("Triton: a version, environment or interpreter", "wheel", value="TRITON")  # of plugins
+LOADER = flag(
+    "Triton of the plugin: version, environment, interpreter", "wheel", value="TRITON"
+)  # of plugins
 TOMORROW = flag("Triton to upgrade to: a version, environment or interpreter", "", value="TRITON")
 FAIL_ON = flag("changes that fail the comparison: 'registers>+5%,spills>0'", None, value="LIMITS")
 WHEN = flag("symptom: 'spills>0', 'ptx contains TEXT' or wrong (repeatable)", (), value="SYMPTOM")
-CHECK = flag("the run is wrong if this fails: 'out ~ reference', or a function", "", value="CHECK")
+CHECK = flag("check that a correct run passes: 'out ~ reference', or a function", "", value="CHECK")
 CORPUS = flag("folder of the corpus", None, unset="in the workspace", value="DIR")
 SCHEDULER = flag("Dask scheduler whose workers compile: tcp://HOST:8786", "", value="URL")
 
@@ -87,7 +89,10 @@ FOLDER = word("folder that passes.dump wrote", value="DIR")
 DUMPED_KERNEL = flag("kernel of the dump, if it has several", "", value="KERNEL")
 # Reductions have no natural end: each candidate that still fails may be reduced further.
 REDUCE_TIMEOUT = flag(
-    "seconds to reduce; the best so far is kept", None, unset="600", example="seconds, --timeout 120"
+    "time limit in seconds; the best result so far is kept",
+    None,
+    unset="600",
+    example="seconds, --timeout 120",
 )
 TOOL_SOURCE = flag("checkout that triton-opt was built from", None, value="DIR")
 
@@ -99,7 +104,7 @@ class BuildOptions:
     source: str = SOURCE
     llvm_dir: str = LLVM_DIR
     debug: bool = flag("same as --build-type Debug", default=False)
-    build_type: str = flag("a build type of CMake, TritonRelBuildWithAsserts or TritonBuildWithO1", "")
+    build_type: str = flag("CMake build type, or TritonRelBuildWithAsserts, TritonBuildWithO1", "")
     backends: CommaList = flag("backends to build, by their folders in third_party/: amd,nvidia", ())
     plugin_dir: tuple[str, ...] = flag("folder of an out-of-tree backend (repeatable)", ())
     proton: bool | None = flag("build the profiler", None)

@@ -1,4 +1,4 @@
-"""What several tasks print: scripts of plans, the chosen LLVM, notes, the result, and questions."""
+"""Output that tasks share: scripts of plans, the chosen LLVM, notes, the result, and questions."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def unusual(env: str) -> str:
 
 
 def debuggers(build: Path) -> None:
-    """Print how a debugger finds sources and split debug info after builds with a shared cache."""
+    """Print the call of gdb that finds sources and split debug info after a build with a shared cache."""
     from tritonsmith.compiler.debugger_init import GDB
 
     # There is none if the paths in the debug info need no map and LLVM's printers are not on this machine.

@@ -115,7 +115,7 @@ def _print_layouts(ir: str, env: str, python: str, *, json: bool) -> None:
     written = tuple(types_in(ir, definitions))
     accesses = tuple(memory_accesses(ir, definitions))
     if not written:
-        raise FactError("this IR has no layouts", hints=["layouts come with the stage ttgir"])
+        raise FactError("this IR has no layouts", hints=["layouts appear in the stage ttgir"])
     where = choose_interpreter(env, python)
     types = tuple(dict.fromkeys(use.type for use in written))
     converted = {row.type: row for row in layouts.convert(types, where.python, where.space)}
@@ -135,7 +135,7 @@ def _print_layouts(ir: str, env: str, python: str, *, json: bool) -> None:
 def find(
     context: Context,
     folder: Path = FOLDER,
-    text: str = word("what to look for: convert_layout"),
+    text: str = word("text to look for: convert_layout"),
     kernel: str = DUMPED_KERNEL,
     regex: bool = flag("the text is a regular expression", default=False),
     json: bool = JSON,
@@ -150,7 +150,9 @@ def find(
     # After --json, which a script reads: no event is an answer there, and an error for a person.
     if not events.dumps:
         hints = ["locations are not searched"] if "loc" in text or "dbg" in text else []
-        raise SmithError(f"{text!r} is in no pass's input of {chosen.name}", where=dumps.folder, hints=hints)
+        raise SmithError(
+            f"no pass of {chosen.name} has {text!r} in its input", where=dumps.folder, hints=hints
+        )
     console.out().print(view.events_table(events, text))
 
 
@@ -182,8 +184,8 @@ def diff(
     context: Context,
     folder: Path = FOLDER,
     number: str = MAYBE_NUMBER,
-    to: str = word("pass whose input is compared, instead of the first pass's output", ""),
-    kernel: str = flag("kernel of the dump; with --against also two: double,double-2", ""),
+    to: str = word("compare with the input of this pass, not with the first one's output", ""),
+    kernel: str = flag("kernel of the dump; with --against, one per dump: double,double-2", ""),
     ops: bool = flag("compare counts of operations, instead of lines", default=False),
     layouts: bool = flag("compare uses of layouts, ignoring their aliases", default=False),
     against: Path | None = flag("another dump's folder: find the first pass that differs", None),
@@ -347,7 +349,7 @@ def import_(
 @task(tables=True, name="ir-env")
 def ir_env(
     context: Context,
-    profile: CommaList = word("sets of variables: nvidia,timing (none: list them)", ()),
+    profile: CommaList = word("sets of variables: nvidia,timing (omit to list them)", ()),
     kernel: str = flag("only this kernel (Triton 3.2 and later)", ""),
     out: Path = again(OUT, default="triton-ir"),
     env: str = again(ANY_ENV, "current Triton, or wheel"),

@@ -32,7 +32,7 @@ def check(
     through_llvm: bool = flag("also run the IR in LLVM's dialect, thread by thread", default=False),
     against: str = flag("interpreter: compare the first IR with TRITON_INTERPRET=1", ""),
     timeout: int | None = flag(
-        "seconds for the check; what was checked by then is shown", None, unset="300", least=1
+        "time limit in seconds; what was checked by then is shown", None, unset="300", least=1
     ),
     list_: bool = flag("list the supported operations; with --source, those of a checkout", default=False),
     source: str = SOURCE,

@@ -105,7 +105,7 @@ def isolate(
 
 
 def _check(pattern: str, when: str, tests: ExperimentOptions, *, wrong: str) -> None:
-    """Check the flags beside `--pattern` and `--when`; `wrong` is one that is about a folder.
+    """Check the flags given with `--pattern` or `--when`; `wrong` is a flag that needs an output folder.
 
     Raises:
         UsageError: they contradict each other.
@@ -118,7 +118,7 @@ def _check(pattern: str, when: str, tests: ExperimentOptions, *, wrong: str) -> 
     if wrong:
         raise UsageError(
             f"{wrong} cannot be used with {mode}",
-            why=f"{mode} names the first pass after which it holds, and writes no folder",
+            why=f"{mode} only names a pass, and writes no folder",
             hints=[f"omit {wrong}"],
         )
     if when and tests != ExperimentOptions():
@@ -151,7 +151,7 @@ def _different(isolated: Isolated, tool: Replayer, folder: Path) -> SmithError:
     return SmithError(
         summary(isolated),
         where=folder,
-        why="the folder has what was seen now, and the dump may have another cause",
+        why="the folder holds the failure of this run; the dump's may have another cause",
         hints=[
             f"use the Triton that wrote the dump: {version or 'its version is unknown'}",
             f"record the dump again, if {tool.opt or tool.python} was built since then",
@@ -170,7 +170,7 @@ def _first_with(
     regex: bool,
     json: bool,
 ) -> None:
-    """Find the first pass, or stage after the passes, in whose output a text is."""
+    """Find the first pass, or a later stage, whose output contains a text."""
     from tritonsmith.core.errors import SmithError, UndecidedError
     from tritonsmith.core.ui import console
     from tritonsmith.lab.isolate import first_pass_with
@@ -267,7 +267,7 @@ def _compiled(dump: DumpIndex, space: Workspace, by: ReplayerOptions) -> Manifes
 
 
 def _compile_inputs(dump: DumpIndex, space: Workspace, by: ReplayerOptions) -> object:
-    """Return all that the compile of `_compiled` depends on."""
+    """Return everything that the compile of `_compiled` depends on."""
     from tritonsmith.core.errors import SmithError
     from tritonsmith.lab import journal
 

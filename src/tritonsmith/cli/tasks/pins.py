@@ -115,7 +115,7 @@ def _print(lines: Iterable[str]) -> None:
 
 
 def _print_table(pytorch: str, package: str, *, json: bool) -> None:
-    """Print what the table says: of a package, of one release, or all of it."""
+    """Print the table, or its rows about one package or one release."""
     if package:
         releases = pytorch_pins.find_package(package)
         if json:
@@ -225,7 +225,7 @@ def _print_nightlies(url: str, commit: str, clone: Path | None, *, json: bool) -
     else:
         console.out().print(history.nightlies_table(rows))
         if first:
-            console.out().print(f"first that has {commit}: {first.wheel.label}", markup=False)
+            console.out().print(f"first nightly with {commit}: {first.wheel.label}", markup=False)
             console.out().print(f"  {first.wheel.url}", markup=False)
     # Without a clone only names can be compared, and a nightly that was built from a later commit may have
     # it, too.

@@ -69,7 +69,7 @@ def new(
     env: str = ENV,
     plugin: bool = flag("write a plugin into a folder, not into Triton", default=False),
     wheel: str = again(LOADER, default=""),
-    out: Path | None = again(OUT, "named after the pass, here"),
+    out: Path | None = again(OUT, "./NAME"),
     here: bool = flag("write into the checkout itself, not into a new worktree", default=False),
     dry_run: bool = DRY_RUN,
 ) -> None:

@@ -1,4 +1,4 @@
-"""`reduce`: reduce a kernel's source while a symptom persists, or an IR file while a pass fails alike."""
+"""`reduce`: reduce a kernel's source while a symptom persists, or IR while a pass fails the same way."""
 
 from __future__ import annotations
 
@@ -48,7 +48,9 @@ def reduce_(
     kernel: str = DUMPED_KERNEL,
     out: OutFile | None = again(OUT_FILE, "NAME.reduced.mlir"),
     timeout: float | None = REDUCE_TIMEOUT,
-    jobs: int | None = flag("candidates at once", None, unset="2", example="--jobs 4; 0 for the default"),
+    jobs: int | None = flag(
+        "candidates to test at once", None, unset="2", example="--jobs 4; 0 for the default"
+    ),
     own: bool = flag("do not use triton-reduce or mlir-reduce", default=False),
     json: bool = JSON,
 ) -> None:

@@ -110,7 +110,7 @@ def adopt(
     context: Context,
     which: StoreOptions,
     path: Path = word("build folder or install prefix of an LLVM"),
-    name: str = flag("name in the store", "", unset="descriptive"),
+    name: str = flag("name in the store", "", unset="derived from the build"),
     dry_run: bool = DRY_RUN,
 ) -> None:
     """Register an existing LLVM build in the store, in place."""

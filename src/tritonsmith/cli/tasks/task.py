@@ -131,7 +131,7 @@ def _widen(wide: bool) -> None:
 
 
 def _restore_interrupts() -> None:
-    """Handle SIGINT, which a script's `tritonsmith TASK &` ignores, and so would every compiler it starts."""
+    """Handle SIGINT again, which a script's `tritonsmith TASK &` and all that it starts would ignore."""
     # POSIX has shells start asynchronous lists with SIGINT ignored, and children inherit that.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -169,7 +169,7 @@ def _name_notebook_cells(text: str) -> str:
 
 
 def _refusal(error: BaseException) -> SmithError | None:
-    """Return the error for an exception that the machine or a wrong name has caused; None for a bug."""
+    """Return the error for an exception that the machine or a wrong name caused; None for a bug."""
     if isinstance(error, OSError) and error.errno in _REFUSED:
         reason = error.strerror or str(error)
         hints = ["check the owner and the permissions: `ls -ld`"] if error.filename else []

@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 @task(tables=True, name="test-triton")
 def test_triton(
     context: Context,
-    paths: CommaList = word("files or folders, separated by commas: test/TritonGPU, FILE::NAME", ()),
-    lit: bool = flag("lit tests", default=False),
-    cpp: bool = flag("C++ unit tests", default=False),
-    gpu_less: bool = flag("Python tests that need no GPU", default=False),
+    paths: CommaList = word("comma-separated files or folders: test/TritonGPU, FILE::NAME", ()),
+    lit: bool = flag("run the lit tests", default=False),
+    cpp: bool = flag("run the C++ unit tests", default=False),
+    gpu_less: bool = flag("run the Python tests that need no GPU", default=False),
     interpreter: bool = flag(
-        "Python tests under Triton's interpreter, with a torch for the CPU", default=False
+        "run Python tests under Triton's interpreter, with a torch for the CPU", default=False
     ),
     changed: bool = flag("only tests that changes since --base can affect", default=False),
     base: str = flag("with --changed: branch or commit; empty for upstream's main", ""),

@@ -1,4 +1,4 @@
-"""`triage`: find the single change that makes a failing, wrong or large kernel right."""
+"""`triage`: find the single change that fixes a failing, wrong or large kernel."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def _check(kernel: str, argv: Sequence[str], *, check: bool, of_kernel: bool) ->
         UsageError: they contradict each other.
     """
     if bool(kernel) == bool(argv):
-        text = "a kernel and a command contradict each other" if kernel else "nothing to test is given"
+        text = "a kernel and a command contradict each other" if kernel else "there is nothing to test"
         raise UsageError(text, hints=["FILE:KERNEL, with --when LIMIT", "-- python script.py"])
     if check and not argv:
         raise UsageError("--check is about a command's values", hints=["-- python script.py"])

@@ -60,7 +60,7 @@ def test_the_status_names_the_command_that_began_the_experiment(
     Journal(tmp_path / journal.FILE, "key", command=rules.command).begin()
     assert ExperimentOptions(status=True).show_status(tmp_path)
     shown = capsys.readouterr().out
-    assert "begun by: tritonsmith triage k.py:k -- env" in shown
+    assert "started by: tritonsmith triage k.py:k -- env" in shown
     assert "'a b.py'" in shown
     assert "swordfish" not in shown
     assert "swordfish" not in (tmp_path / journal.FILE).read_text(encoding="utf-8")
@@ -71,7 +71,7 @@ def test_a_status_comes_before_a_dry_run(smith: Smith, tmp_path: Path) -> None:
     flags = ("--signature", "*fp32", "--target", "sm_80", "--python", sys.executable)
     answer = smith("knockout", f"{tmp_path / 'k.py'}:k", *flags, "--status", "--dry-run")
     assert (answer.code, answer.out) == (0, ""), answer.err
-    assert "nothing was tested yet" in answer.err
+    assert "nothing has been tested yet" in answer.err
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def test_the_status_of_a_reduction_does_not_wait_for_the_isolation(
 ) -> None:
     answer = smith("reduce", str(tmp_path / "dump"), "--status")
     assert (answer.code, isolations) == (0, [])
-    assert "nothing was tested yet" in answer.err
+    assert "nothing has been tested yet" in answer.err
 
 
 @pytest.mark.parametrize("words", [("reduce",), ("passes.isolate", "--reduce")])

@@ -26,7 +26,7 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_the_nightly_of_a_commit(page: str, smith: Smith) -> None:
     answer = smith("pins", "--nightlies", page, "--at", "feedf00d")
     assert answer.code == 0
-    assert "first that has feedf00d: 3.6.0.dev20251012+gitfeedf00d" in answer.out
+    assert "first nightly with feedf00d: 3.6.0.dev20251012+gitfeedf00d" in answer.out
     told = json.loads(smith("pins", "--nightlies", page, "--at", "0badcafe", "--json").out)
     assert told["first"] == "3.6.0.dev20251103+git0badcafe"
     assert [row["standing"] for row in told["nightlies"]] == ["unknown", "built from it"]

@@ -20,7 +20,7 @@ def test_the_dry_run_shows_the_environment_and_what_cannot_be_had(smith: Smith, 
     assert "torch==2.8.0+cpu" in answer.out
     assert not workspace.default().root.exists()
     refused = smith("up", "--like", str(path), "--env", "wheel", "--dry-run")
-    assert (refused.code, "'wheel' is another one" in refused.err) == (2, True)
+    assert (refused.code, "'wheel' exists already" in refused.err) == (2, True)
     assert smith("up", "--like", str(path), "--env", "../x", "--dry-run").code == 2
     text = answer.out.partition("like-theirs.toml <<'EOF'\n")[2].partition("EOF\n")[0]
     file = workspace.default().like / "like-theirs.toml"

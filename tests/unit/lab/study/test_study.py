@@ -152,7 +152,7 @@ def test_the_status_of_another_study_says_so(
         capsys.readouterr()
         study(Context(), target=names, status=True, dry_run=True, **flags)
         shown = capsys.readouterr()
-        assert ("of other inputs" in shown.err, "cuda:90:32" in shown.out) == (is_other, True)
+        assert ("had other inputs" in shown.err, "cuda:90:32" in shown.out) == (is_other, True)
 
 
 @pytest.fixture
