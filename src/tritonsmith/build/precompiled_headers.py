@@ -57,6 +57,8 @@ def used_for_llvm(settings: Settings, compilers: Compilers) -> bool:
     Raises:
         UsageError: the env requires them (`on`) where they would hurt.
     """
+    # Only `on` is an error where they would hurt: `auto` is the default, and a build without them is slower,
+    # not wrong.
     mode = settings.llvm.precompiled_headers
     reason = objection(settings, compilers)
     if mode == "on" and reason:

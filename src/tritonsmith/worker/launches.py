@@ -123,8 +123,7 @@ class Recorder:
         with self._lock:
             if key not in self._launches:
                 self._launches[key] = KernelLaunches(kernel)
-                # Written at once, before the first launch: a program that crashes in it is why some people
-                # capture.
+                # Written at once, as the first launch may be what the program crashes in.
                 self._text(kernel.file)
                 self._changed[key] = None
                 self._flush()

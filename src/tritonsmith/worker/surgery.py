@@ -282,7 +282,7 @@ def _watched_ptxas(real: Callable[..., Any]) -> Callable[..., Any]:
     def run(argv: Any, *arguments: Any, **named: Any) -> Any:
         operation = current()
         words = argv.split() if isinstance(argv, str) else [str(word) for word in argv]
-        # Triton also runs `ptxas --version`, which refuses other flags.
+        # Triton also runs `ptxas --version`, which compiles nothing.
         if operation and "ptxas" in os.path.basename(words[0]) and "-o" in words:
             argv = operation.assembling(argv)
         return real(argv, *arguments, **named)
@@ -313,8 +313,7 @@ def _with_triton(request: OperateRequest, run: Callable[[], None], triton: types
     if request.allocator:
         triton.set_allocator(_allocated)
     replacement = functools.partial(_compile, request, compiler.compile)
-    # Each of these modules has a name of its own for the function, and Triton's run looks it up in one of
-    # them, by version.
+    # Each of these modules has a name of its own for the function, and callers use any of them.
     for module in (triton, triton.compiler, compiler):
         vars(module)["compile"] = replacement
 

@@ -148,6 +148,8 @@ def _head(manifest: StoreManifest) -> str:
 def _as_exported(manifest: StoreManifest, machine: Machine) -> StoreManifest:
     """Return the manifest without local facts, and with the libraries it is known to work with."""
     abi = manifest.abi
+    # A prebuilt or adopted tree does not tell what it was built on. It works here, so what this machine has
+    # is enough.
     known = replace(abi, glibc=abi.glibc or machine.glibc, glibcxx=abi.glibcxx or machine.glibcxx)
     # The .dwo files, with types and variables, are not packed: they are most of a debug build.
     stays = manifest.debug_info == "split"
@@ -230,6 +232,7 @@ def _walk(path: Path, root: Path, above: tuple[Path, ...] = ()) -> Iterator[Item
         yield Item(name, os.path.relpath(real, path.parent.resolve()), link=True)
     elif path.is_file():
         yield Item(name, str(path))
+    # A link to a folder outside is walked like that folder, and one to a folder above it would never end.
     elif path.is_dir() and real not in above:
         for child in path.iterdir():
             yield from _walk(child, root, (*above, real))

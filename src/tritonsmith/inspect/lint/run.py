@@ -78,8 +78,8 @@ def lint(manifests: Sequence[Manifest]) -> LintResult:
         rows = measure.of_manifest(manifest).rows
         for point, row in zip(manifest.points, rows, strict=True):
             if row.error:
-                # One point that did not compile does not end the lint: a sweep often has some that need too
-                # much shared memory.
+                # One point that did not compile does not end the lint: a sweep may have values that a target
+                # refuses.
                 failed[f"{manifest.kernel} {point.id}"] = row.error
                 continue
             points += 1

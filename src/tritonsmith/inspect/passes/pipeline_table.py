@@ -233,7 +233,7 @@ def _kept_rows(path: Path, key: str) -> dict[str, tuple[PipelineRow | None, ...]
             name: tuple(None if row is None else untrusted.shaped(PipelineRow, row) for row in rows)
             for name, rows in content["kernels"].items()
         }
-    # It lies in the dump, so whoever wrote the dump may have written it as well: it is counted again then.
+    # The file is in the dump, so whoever wrote that may have written this, too: the rows are counted again.
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}
 

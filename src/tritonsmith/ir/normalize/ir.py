@@ -20,9 +20,9 @@ from tritonsmith.ir.normalize.renaming import (
     split,
 )
 
-# All repetitions are possessive, as the text may be anyone's. A string that is not closed ends with its line,
-# since a part of a text may be cut anywhere. `#ttg.blocked` and `#ttg<...>` are attributes of a dialect, no
-# aliases, which is why a `.` or `<` may not follow a name.
+# Names and strings are matched possessively, as the text may be anyone's. A string that is not closed ends
+# with its line, since a part of a text may be cut anywhere. `#ttg.blocked` and `#ttg<...>` are attributes of
+# a dialect, no aliases, which is why a `.` or `<` may not follow a name.
 _QUOTED = r'"(?:[^"\\\n]|\\.)*+"?'
 _VALUE = re.compile(rf"({_QUOTED}|%[\w$.-]++|\^[\w$.-]++|\#[A-Za-z_][\w$]*+(?:\.\d++)?+(?![.<\w]))")
 _ATTRIBUTE = re.compile(rf"({_QUOTED}|\#[A-Za-z_][\w$]*+(?:\.\d++)?+(?![.<\w]))")
