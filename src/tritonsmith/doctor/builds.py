@@ -211,7 +211,8 @@ def _below(path: Path, prefix: Path) -> bool:
 
 
 def _aside(cache: CmakeCache) -> tuple[Move, ...]:
-    """Make the next configure start from scratch; moving the cache back undoes this."""
+    """Return the step that moves CMake's cache away, so that the next configure starts from scratch."""
+    # Not a removal: moving the file back undoes the fix.
     beside = machine.free_name(cache.file, ".stale")
     return (Move(cache.file, beside, phase="stale CMake caches"),)
 

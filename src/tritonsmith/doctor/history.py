@@ -58,7 +58,7 @@ class HistoryEntry:
 
     @property
     def title(self) -> str:
-        """The time for people, to the minute."""
+        """The local time for display, to the minute."""
         return f"{self.moment:%Y-%m-%d %H:%M}"
 
 
@@ -161,7 +161,7 @@ def last_good(entries: tuple[HistoryEntry, ...]) -> HistoryEntry | None:
 
 
 def at(entries: tuple[HistoryEntry, ...], moment: datetime) -> HistoryEntry:
-    """Return the setup at a moment: the last entry before, or the first of all."""
+    """Return the entry at a moment: the last one before it, or the first of all."""
     before = [entry for entry in entries if entry.moment <= moment]
     return before[-1] if before else entries[0]
 
@@ -196,19 +196,19 @@ class SetupComparison:
 
     Attributes:
         then: description of the earlier setup.
-        found: the differences.
+        changes: the differences.
         remarks: facts that could not be compared, and other things to know.
     """
 
     then: str
-    found: tuple[SetupChange, ...]
+    changes: tuple[SetupChange, ...]
     remarks: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Return the value of the key `since` of `doctor --json`."""
         return {
             "then": self.then,
-            "changes": snapshot.changes_as_json(self.found),
+            "changes": snapshot.changes_as_json(self.changes),
             "remarks": list(self.remarks),
         }
 

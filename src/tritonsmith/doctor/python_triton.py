@@ -65,7 +65,8 @@ except BaseException as error:
 
 @check("python.torch", "what torch requires of Triton")
 def torch(subject: DoctorContext) -> Iterator[Finding]:
-    """Compare torch with Triton: a PyTorch release is tested with one, and uses private parts of it."""
+    """Compare the installed Triton with what torch requires."""
+    # torch.compile uses private parts of the one Triton that a PyTorch release is tested with.
     python = subject.need_packages()
     owners = package_owners.owners(python.distributions)
     at_hand = next(
@@ -227,7 +228,8 @@ def _wanted_llvm(python: PythonEnv, subject: DoctorContext) -> tuple[str, str]:
 
 @check("python.bindings", "pybind11 or nanobind, in the version that the checkout requires")
 def bindings(subject: DoctorContext) -> Iterator[Finding]:
-    """Check the bindings: another version fails to compile, or crashes; nanobind is pinned to one version."""
+    """Compare pybind11 or nanobind with what the checkout requires."""
+    # A compiler error is the better outcome: a module that is built with another version may crash.
     python, tree = subject.packages, sources(subject)
     if python is None or tree is None or python.executable != subject.env.python:
         raise NotApplicableError("no checkout built in this Python")
@@ -254,7 +256,8 @@ def bindings(subject: DoctorContext) -> Iterator[Finding]:
 
 @check("python.import", "import triton and torch, in a separate process", deep=True)
 def imports(subject: DoctorContext) -> Iterator[Finding]:
-    """Import triton and torch, which may fail to load: a missing GLIBCXX, an undefined symbol."""
+    """Import triton and torch, each in its own process."""
+    # Whatever the other checks say, libraries may fail to load: a missing GLIBCXX, an undefined symbol.
     python = subject.need_packages()
     names = ["triton"] if package_of(python) else []
     names += [distribution.name for distribution in python.distributions if distribution.name == "torch"][:1]
@@ -460,7 +463,7 @@ _OLDEST = (3, 0)  # `triton.compile(..., target=GPUTarget)`, which does not quer
 
 @check("python.compile", "vector-add compiles, for this machine's GPU or for cuda:80", deep=True)
 def compiles(subject: DoctorContext) -> Iterator[Finding]:
-    """Check everything that a compile needs: libtriton, the backend, ptxas, a writable cache."""
+    """Compile vector-add, which needs libtriton, a backend, ptxas and a writable cache."""
     from tritonsmith.compiler import interpreter as triton_python  # noqa: PLC0415 - only `--deep` compiles
     from tritonsmith.compiler import up  # noqa: PLC0415 - only `--deep` compiles
 

@@ -38,7 +38,7 @@ _SHORT = 3  # letters; shorter names occur in other words
 
 @dataclass(frozen=True)
 class Redactor:
-    """Replaces personal data by placeholders.
+    """Replacement of personal data by placeholders.
 
     Attributes:
         folders: each folder with its placeholder, the longest first.

@@ -130,7 +130,7 @@ def branches(subject: DoctorContext) -> Iterator[Finding]:
 
 
 def _misleads(root: Path, name: str, commit: str) -> bool:
-    """Report whether a branch name misleads."""
+    """Report whether a branch has the name of another commit."""
     if not re.fullmatch(r"[0-9a-f]{7,40}", name) or commit.startswith(name):
         return False
     # A full hash, or fewer digits that name an object of git: git prefers the branch, and warns at most.

@@ -119,8 +119,8 @@ def _print(examination: Examination, *, whole: bool) -> None:
         console.out().print(screen.screen(findings, whole=whole))
         console.out().print(f"\n{screen.counts(findings)}", markup=False)
         return
-    if since.found:
-        console.out().print(snapshot.changes_table(since.found, since.then, "now"))
+    if since.changes:
+        console.out().print(snapshot.changes_table(since.changes, since.then, "now"))
     else:
         console.out().print(f"nothing the doctor tracks has changed since then ({since.then})", markup=False)
     output.notes(since.remarks)

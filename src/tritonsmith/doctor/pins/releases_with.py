@@ -250,7 +250,7 @@ class _Comparison:
         return visited
 
     def _is_pick(self, commit: str) -> bool:
-        """Report whether the messages tell that a commit has the change of the requested one."""
+        """Report whether the messages say that a commit has the change of the requested one."""
         original, possible = (
             git_history.picked_commits(self._bodies.get(name, "")) for name in (self._commit, commit)
         )
