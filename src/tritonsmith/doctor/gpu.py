@@ -309,6 +309,10 @@ def _family(version: str, name: str) -> Finding:
 
 _NO_NVIDIA_DRIVER = "no NVIDIA driver"
 _XIDS = "https://docs.nvidia.com/deploy/xid-errors/"
+_XID_EFFECTS = {
+    "gpu": "usually the GPU, its link or its driver failed; results since then are in doubt",
+    "program": "the program that hit it was stopped",
+}
 
 
 @check("gpu.memory", "ECC errors and remapped rows of NVIDIA GPUs")
@@ -366,9 +370,7 @@ def xid(subject: DoctorContext) -> Iterator[Finding]:
         make = warning if row["by"] == "gpu" else note
         yield make(
             f"Xid {number} on {bus}{f', {count} times' if count > 1 else ''}: {row['says']}",
-            affects="usually the GPU, its link or its driver failed; results since then are in doubt"
-            if row["by"] == "gpu"
-            else "the program that hit it was stopped",
+            affects=_XID_EFFECTS.get(row["by"], ""),
             remedy=f"see {_XIDS}; Xids stay in the log until the next start",
         )
     if not counts:

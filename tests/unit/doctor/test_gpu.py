@@ -558,6 +558,8 @@ def test_xids(gpu_health_subject: DoctorContext, monkeypatch: pytest.MonkeyPatch
         ("note", "Xid 999 on 0000"),
     ]
     assert "2 times: the GPU has fallen off the bus" in found[1].seen
+    # Nobody knows what an unknown number did.
+    assert [one.affects.partition(" ")[0] for one in found] == ["the", "usually", ""]
     assert "secret-program" not in str(found)
     monkeypatch.setattr(gpus, "read_kernel_log", lambda: "nothing of the kind")
     assert only(gpu.xid, gpu_health_subject).status == "ok"
