@@ -192,14 +192,14 @@ def test_the_last_good_setup_and_a_date(subject: DoctorContext) -> None:
     assert answer.then.startswith("last good, 2026-11-01")
     assert [(one.then, one.now) for one in answer.changes] == [("3.4.0", "3.6.0")]
     later = history.answer_since("2026-11-11", subject, {"triton": "3.6.0"})
-    assert [one.then for one in later.found] == ["3.5.0"]
+    assert [one.then for one in later.changes] == ["3.5.0"]
     early = history.answer_since("2026-10-01", subject, {"triton": "3.6.0"})
-    assert ([one.then for one in early.found], "the history begins on" in early.remarks[0]) == (
+    assert ([one.then for one in early.changes], "the history begins on" in early.remarks[0]) == (
         ["3.4.0"],
         True,
     )
     same = history.answer_since("last-good", subject, {"triton": "3.4.0"})
-    assert same.found == ()
+    assert same.changes == ()
     assert "(error)" in same.remarks[0]
 
 
