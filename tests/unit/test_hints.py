@@ -38,7 +38,7 @@ _TABLES = ("cli/modes.py", "cli/commands.py")  # of how commands are typed
 _KEPT = {  # what a file or a lock says, for whoever reads it
     "tritonsmith kernel.compile",
     "tritonsmith kernel.compile ",
-    "Written by tritonsmith kernel.inline-ptx; include it in one file.",
+    "Written by tritonsmith kernel.export --as ptx; include it in one file.",
     "clone tritonsmith and run the command there: ./bootstrap pins ...",
     "clone the repository and use ./bootstrap test",
     "kernel.compile --out ",
