@@ -547,7 +547,7 @@ def _heading(file: str, text: str) -> str:
     ]
     # MLIR's files begin with a banner and the licence; NVIDIA's and AMD's with the licence alone.
     good = [line for line in lines if line and "opyright" not in line and "icense" not in line]
-    return good[0] if good and len(good) < len(lines) + 1 and " " in good[0] else ""
+    return good[0] if good and " " in good[0] else ""
 
 
 def _changes(index: Index, answer: AtlasFacts) -> tuple[mentions.LastChange, ...]:

@@ -9,6 +9,7 @@ from tritonsmith.cli.interrupt import interruptible
 
 def main() -> None:
     """Import and run the program; for a Tab of the shell, print completions, which needs fewer imports."""
+    # Before the import of Invoke and of rich: a user waits for each Tab.
     if sys.argv[1:2] == ["--complete"]:
         with interruptible():
             from tritonsmith.cli import completion  # noqa: PLC0415

@@ -72,6 +72,7 @@ def setup_mlir(
 ) -> None:
     """Install or build the LLVM/MLIR that the Triton checkout pins."""
     flags = {
+        # An empty flag is none: it must not override the env file.
         "triton.source": source or None,
         "llvm.provider": provider or None,
         "llvm.dir": llvm_dir or None,
@@ -99,11 +100,13 @@ def setup_mlir(
     output.warnings(prepared.warnings)
     if dry_run:
         known = configs.load("resources")["cpu-seconds"]["llvm-closure"]
+        # Other scopes were not measured, and what is downloaded is not built.
         built = choice.provider == "source" and chosen.llvm.scope == "closure"
         measured = known.get(chosen.llvm.build_type) if built else None
         receipt = space.env(chosen.name).receipt("setup-mlir")
         output.plan(prepared.plan, about=output.time_of(prepared.plan, receipt, measured))
         return
+    # LLVM's sources and the store belong to all environments, so the workspace is locked as well.
     with receipts.open_session("setup-mlir", chosen.name, shared=True) as running:
         commands.execute(prepared, running)
     # The default environment does not say how Triton is built, so the next command has to; others do.

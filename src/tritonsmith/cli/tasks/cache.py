@@ -143,6 +143,7 @@ def clear_cache(
     if dry_run or not prepared.plan.steps:
         return
     if not output.agreed(f"Clear {list_.total_text(prepared.doomed)}?", yes=yes):
+        # An error, so that a script does not take an unanswered question for an empty cache.
         raise SmithError("nothing was cleared")
     clear.execute(prepared)
     # Programs may go on while their cache is cleared, and compile again what they need.

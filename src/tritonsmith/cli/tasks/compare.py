@@ -311,6 +311,7 @@ def rehearse(
     file, name = corpora.kernels_file_of(kernels, corpus)
     if source and not source.is_dir():
         raise UsageError("--source is not a folder", where=source, hints=["give a checkout of Triton"])
+    # The files that a list names are relative to it, unless --source gives the checkout that has them.
     entries = listed_kernels(file, name)
     upgrade = rehearsal.prepare(entries, file, what.flags(), *sides, base=source or file.parent)
     if tests.show_status(upgrade.folder, thresholds.WORDS, json=json, key=upgrade.key(limits)):
@@ -348,6 +349,7 @@ def _print_rehearsal(
     # A metric that no kernel has must not pass for a limit that holds, or CI would stay green for ever.
     if answer.unchecked:
         raise FactError(answer.words, hints=["a check of nothing does not pass: omit it from --fail-on"])
+    # Not an error: points that differ from run to run are neither a regression nor a pass.
     if answer.doubts:
         console.warn(answer.words)
     elif not json:

@@ -94,6 +94,7 @@ def debug_library(
     with receipts.open_session(command.TASK, chosen.name) as running:
         commands.execute(outcome.prepared, running)
     build, triton = outcome.inputs.env.build, " and ".join(outcome.inputs.settings.triton.targets) or "Triton"
+    # A breakpoint in a library that nothing links is never hit, and the debugger does not say why.
     output.warnings(f"{triton} does not link {name}: it contains none of it" for name in outcome.unused())
     links = f"{command.in_words(outcome.replaced)} at -O0 -g" if outcome.replaced else "LLVM's own libraries"
     verb = "link" if " and " in triton else "links"

@@ -79,6 +79,7 @@ def run(
         raise UsageError(
             "--fix, --report and --since cannot be combined, and --fix prints no JSON: use one at a time"
         )
+    # First, as --explain and --list say the same on every machine and need no environment.
     if explain:
         console.write(explanation(explain))
         return

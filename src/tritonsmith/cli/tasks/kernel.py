@@ -242,6 +242,7 @@ def show_(
         what.refuse()
         compiled = manifest.read(folder)
     else:
+        # One target, by the stage: the usual two, one of each vendor, would give two texts to choose from.
         request = what.request(kernel, target=target_of(stage), from_cache=from_cache, by=by)
         compiled = run.compile_all(request, by.toolchain(request))
     chosen = show.choose(compiled, point)

@@ -252,6 +252,7 @@ def _print_diff(
         counts["operations"] = view.operations(before, after, kind)
     if layouts or json:
         counts["layouts"] = view.layouts(before, after)
+    # --ops and --layouts stand in for the lines on a screen; JSON has all of them.
     lines_changed = normalize_diff.of(before, after, kind) if json or not counts else None
     if json:
         content = {name: [asdict(row) for row in rows] for name, rows in counts.items()}

@@ -100,6 +100,7 @@ def isolate(
     else:
         _print(isolated, reduced, to)
     tests.write_page(notes, "isolate", summary(isolated).splitlines(), failing_pass.WORDS)
+    # After the folder is written: another failure may still be worth a report.
     if not isolated.same:
         raise _different(isolated, chosen, to)
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,10 +30,7 @@ from tritonsmith.core.errors import InterruptedRunError, UsageError
 from tritonsmith.core.ui import console
 
 if TYPE_CHECKING:
-    from tritonsmith.compiler.interpreter import Interpreter
-    from tritonsmith.compiler.request import CompileRequest
     from tritonsmith.lab.reduce.reduce_ir import Reduced
-    from tritonsmith.lab.triage.kernel import KernelSubject
 
 
 @task(tables=True, name="reduce")
@@ -106,6 +102,7 @@ def reduce_(
     answer = [str(reduced.failure), summary(reduced)]
     _print(reduced, to, json=json)
     tests.write_page(reduced.journal, "reduce", answer, reduce_ir.WORDS)
+    # After the result and the page, which a reduction that was stopped has, too: only the exit code differs.
     if reduced.why == reduce_ir.INTERRUPTED:
         raise InterruptedRunError("interrupted; the best so far is kept", where=to)
 
@@ -187,8 +184,9 @@ def reduce_kernel(
         )
         if tests.show_status(reduce_kernel.folder_of(file, space), SYMPTOM, json=json):
             return
+        # Called after all that can be wrong with the command line, as it may install a release.
         get_interpreter = partial(toolchain, triton, env, python, jobs=jobs, timeout=timeout)
-        subject = _kernel_subject(compiled, file, when, get_interpreter)
+        subject = reduce_kernel.subject_of(compiled, when, file, get_interpreter)
         reduced = reduce_kernel.by_compile(subject, file, progress(), tests.rules, silent=json)
     answer = [reduced.expected, summary(reduced)]
     if json:
@@ -200,28 +198,6 @@ def reduce_kernel(
     tests.write_page(reduced.journal, "reduce", answer, SYMPTOM)
     if reduced.interrupted:
         raise InterruptedRunError("interrupted; the best so far is kept", where=reduced.file)
-
-
-def _kernel_subject(
-    compiled: CompileRequest,
-    file: Path,
-    when: Sequence[str],
-    get_interpreter: Callable[[], Interpreter],
-) -> KernelSubject:
-    from tritonsmith.compiler import run
-    from tritonsmith.core.envs import workspace
-    from tritonsmith.core.plan import digest
-    from tritonsmith.lab.triage import kernel as kernels
-
-    # What is wrong with the command line is reported before a missing Triton.
-    symptom = kernels.parse_when(when)
-    run.check(compiled)
-    where = get_interpreter()
-    # A scratch folder, which the reduction empties: named after the file to write, as two may run at once.
-    folder = workspace.default().root / "reduce" / digest(str(file))[:16]
-    if symptom is None:
-        where = replace(where, jobs=1)
-    return kernels.subject_of(compiled, symptom, where, folder, silent=symptom is None)
 
 
 def _out(out: OutFile | None, file: Path, name: str) -> Path:

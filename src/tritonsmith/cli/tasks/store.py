@@ -219,6 +219,7 @@ def print_entries(entries: StoreListing) -> None:
         if row.entry.problem:
             console.note(f"{row.entry.name}: {row.entry.problem}")
         for use in row.uses:
+            # Only these: such a user, on another machine, keeps an entry for as long as nobody looks.
             if "cannot be checked" in use.why:
                 console.note(f"{row.entry.name}, kept for {use.in_words} of {use.user.user}: {use.why}")
 

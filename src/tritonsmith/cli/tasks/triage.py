@@ -69,6 +69,7 @@ def triage(
         get_interpreter = partial(toolchain, triton, env, python, jobs=jobs or 1, timeout=timeout)
         subject = _kernel_subject(what.request(kernel), when, get_interpreter, out, silent=json)
     else:
+        # Chosen after --check is parsed: a misspelt check is reported before a missing environment.
         interpreter = partial(user_program.interpreter, env, python, space)
         subject = program.subject_of(argv, check, interpreter, timeout, out, space, "triage/command")
     if tests.show_status(subject.out, SYMPTOM, json=json):

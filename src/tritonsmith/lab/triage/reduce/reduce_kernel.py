@@ -31,6 +31,7 @@ from tritonsmith.lab.experiment import Rules
 from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.reduce import shrink
+from tritonsmith.lab.triage import kernel as kernels
 from tritonsmith.lab.triage.kernel import KernelSubject, WrongKernelSubject
 from tritonsmith.lab.triage.reduce import testers
 from tritonsmith.lab.triage.reduce.kernel_search import KernelCandidate, KernelSearch, SourceCounts, counts
@@ -119,6 +120,31 @@ def folder_of(file: Path, space: Workspace) -> Path:
     """Return the folder of the journal of a reduction into a file."""
     # By the file that is written: its folder is locked, so no two reductions write the same one.
     return space.root / "reduce" / f"{digest(str(file))}-journal"
+
+
+def subject_of(
+    request: CompileRequest, when: Sequence[str], file: Path, get_interpreter: Callable[[], Interpreter]
+) -> KernelSubject:
+    """Return the kernel to reduce, with its symptom.
+
+    Args:
+        request: the compile of the kernel.
+        when: the terms of `--when`; none for a compile that fails.
+        file: the file to write.
+        get_interpreter: chooses the Triton that compiles, and may install it.
+
+    Raises:
+        SmithError: the request or a term makes no sense, or there is no such Triton.
+    """
+    # What is wrong with the command line is reported before a missing Triton.
+    symptom = kernels.parse_when(when)
+    run.check(request)
+    where = get_interpreter()
+    # A scratch folder, which the reduction empties: named after the file to write, as two may run at once.
+    folder = workspace.default().root / "reduce" / digest(str(file))[:16]
+    if symptom is None:
+        where = replace(where, jobs=1)
+    return kernels.subject_of(request, symptom, where, folder, silent=symptom is None)
 
 
 def by_compile(
