@@ -116,11 +116,21 @@ def test_the_llvm_of_the_published_wheel(subject: DoctorContext, env: Path) -> N
     )
 
 
-def test_another_llvm_than_that_of_the_published_wheel(subject: DoctorContext, env: Path) -> None:
-    triton(site_of(env), version="3.7.1")
-    found = only(python_triton.llvm_revision, with_library(subject, env, f"23.0.0git {'a' * 40}"))
-    assert found.status == "warning"
-    assert f"the published wheel 3.7.1 has {WHEEL_371[:12]}" in found.seen
+@pytest.mark.parametrize(
+    ("version", "llvm", "status", "says"),
+    [
+        ("3.7.1", f"23.0.0git {'a' * 40}", "warning", f"the published wheel 3.7.1 has {WHEEL_371[:12]}"),
+        ("3.1.0", "19.0.0git", "ok", "commit not recorded"),
+        ("3.1.0", "", "note", "cannot read which LLVM"),
+    ],
+)
+def test_an_llvm_that_is_another_or_did_not_record_its_commit(
+    subject: DoctorContext, env: Path, version: str, llvm: str, status: str, says: str
+) -> None:
+    triton(site_of(env), version=version)
+    found = only(python_triton.llvm_revision, with_library(subject, env, llvm))
+    assert found.status == status
+    assert says in found.seen
 
 
 @pytest.mark.parametrize(("commit", "status"), [(fakes.HASH, "ok"), ("a" * 40, "warning")])
@@ -133,19 +143,6 @@ def test_the_llvm_of_an_editable_install_against_the_checkouts_pin(
     found = only(python_triton.llvm_revision, see(subject, env, version="3.11.7"))
     assert found.status == status
     assert ("the checkout's pin is 10dc3a8e916d" in found.seen) is (status == "warning")
-
-
-@pytest.mark.parametrize(
-    ("llvm", "status", "says"),
-    [("19.0.0git", "ok", "commit not recorded"), ("", "note", "cannot read which LLVM")],
-)
-def test_an_llvm_that_did_not_record_its_commit(
-    subject: DoctorContext, env: Path, llvm: str, status: str, says: str
-) -> None:
-    triton(site_of(env), version="3.1.0")
-    found = only(python_triton.llvm_revision, with_library(subject, env, llvm))
-    assert found.status == status
-    assert says in found.seen
 
 
 def test_a_library_for_another_machine(subject: DoctorContext, env: Path) -> None:
@@ -211,16 +208,13 @@ def test_a_package_for_another_torch_is_a_warning(subject: DoctorContext, env: P
     assert met.seen == "fla-core 0.6.0: torch>=2.7"
 
 
-def test_a_package_that_does_not_fit_is_all_that_is_reported(subject: DoctorContext, env: Path) -> None:
-    install(site_of(env), "torch", "2.9.1", {"torch/__init__.py": ""})
+@pytest.mark.parametrize(("version", "status"), [("2.9.1", "warning"), ("2.8.0+cu128", "ok")])
+def test_what_a_package_requires_is_a_release_and_all_that_is_reported_if_it_does_not_fit(
+    subject: DoctorContext, env: Path, version: str, status: str
+) -> None:
+    install(site_of(env), "torch", version, {"torch/__init__.py": ""})
     requiring(site_of(env), "vllm", "0.11.0", "torch==2.8.0")
-    assert only(python_triton.packages, see(subject, env)).status == "warning"
-
-
-def test_a_local_version_is_the_release_that_a_package_requires(subject: DoctorContext, env: Path) -> None:
-    install(site_of(env), "torch", "2.8.0+cu128", {"torch/__init__.py": ""})
-    requiring(site_of(env), "vllm", "0.11.0", "torch==2.8.0")
-    assert only(python_triton.packages, see(subject, env)).status == "ok"
+    assert only(python_triton.packages, see(subject, env)).status == status
 
 
 def test_without_a_requirement_of_torch_nothing_is_compared(subject: DoctorContext, env: Path) -> None:

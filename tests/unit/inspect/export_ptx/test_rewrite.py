@@ -107,57 +107,44 @@ def test_a_register_is_not_the_beginning_of_another_one() -> None:
     assert "mov.b64 %%smith_x24, 1;" in found.lines
 
 
-def test_special_registers_keep_their_names() -> None:
-    assert lines("mov.u32 %r1, %laneid; mov.u32 %r2, %envreg31; mov.u64 %rd1, %clock64; ret;") == [
-        "mov.u32 %%smith_r1, %%laneid;",
-        "mov.u32 %%smith_r2, %%envreg31;",
-        "mov.u64 %%smith_rd1, %%clock64;",
-    ]
+SCOPE = "{ .reg .pred p; again: @p bra again; }"
 
 
-def test_labels_of_the_same_name_in_two_scopes_are_two() -> None:
-    scope = "{ .reg .pred p; again: @p bra again; }"
-    assert lines(f"{scope} {scope} ret;") == [
-        "{",
-        ".reg .pred smith_v_p;",
-        "smith_l1_%=:",
-        "@smith_v_p bra smith_l1_%=;",
-        "}",
-        "{",
-        ".reg .pred smith_v_p;",
-        "smith_l2_%=:",
-        "@smith_v_p bra smith_l2_%=;",
-        "}",
-    ]
-
-
-def test_a_scope_may_jump_out_of_itself() -> None:
-    assert lines("{ bra done; } mov.b32 %r1, 1; done: ret;") == [
-        "{",
-        "bra smith_l1_%=;",
-        "}",
-        "mov.b32 %%smith_r1, 1;",
-        "smith_l1_%=:",
-    ]
-
-
-def test_a_table_of_jumps() -> None:
-    assert lines("$L_t: .branchtargets $L_a, $L_b; brx.idx %r1, $L_t; $L_a: trap; $L_b: ret;") == [
-        "smith_l1_%=:",
-        ".branchtargets smith_l2_%=, smith_l3_%=;",
-        "brx.idx %%smith_r1, smith_l1_%=;",
-        "smith_l2_%=:",
-        "trap;",
-        "smith_l3_%=:",
-    ]
-
-
-def test_a_return_in_the_middle_jumps_to_the_end() -> None:
-    assert lines("ret; mov.b32 %r1, 1; ret;") == [
-        "bra smith_l0_%=;",
-        "mov.b32 %%smith_r1, 1;",
-        "smith_l0_%=:",
-    ]
+@pytest.mark.parametrize(
+    ("body", "block_of_it"),
+    [
+        # Special registers keep their names.
+        (
+            "mov.u32 %r1, %laneid; mov.u32 %r2, %envreg31; mov.u64 %rd1, %clock64; ret;",
+            ["mov.u32 %%smith_r1, %%laneid;", "mov.u32 %%smith_r2, %%envreg31;",
+             "mov.u64 %%smith_rd1, %%clock64;"],
+        ),
+        # Labels of the same name in two scopes are two.
+        (
+            f"{SCOPE} {SCOPE} ret;",
+            ["{", ".reg .pred smith_v_p;", "smith_l1_%=:", "@smith_v_p bra smith_l1_%=;", "}",
+             "{", ".reg .pred smith_v_p;", "smith_l2_%=:", "@smith_v_p bra smith_l2_%=;", "}"],
+        ),
+        # A scope may jump out of itself.
+        (
+            "{ bra done; } mov.b32 %r1, 1; done: ret;",
+            ["{", "bra smith_l1_%=;", "}", "mov.b32 %%smith_r1, 1;", "smith_l1_%=:"],
+        ),
+        # A table of jumps.
+        (
+            "$L_t: .branchtargets $L_a, $L_b; brx.idx %r1, $L_t; $L_a: trap; $L_b: ret;",
+            ["smith_l1_%=:", ".branchtargets smith_l2_%=, smith_l3_%=;", "brx.idx %%smith_r1, smith_l1_%=;",
+             "smith_l2_%=:", "trap;", "smith_l3_%=:"],
+        ),
+        # A return in the middle jumps to the end.
+        (
+            "ret; mov.b32 %r1, 1; ret;",
+            ["bra smith_l0_%=;", "mov.b32 %%smith_r1, 1;", "smith_l0_%=:"],
+        ),
+    ],
+)  # fmt: skip
+def test_registers_and_labels_of_a_block(body: str, block_of_it: list[str]) -> None:
+    assert lines(body) == block_of_it
 
 
 def test_memory_of_a_fixed_size_moves_into_the_block() -> None:

@@ -122,17 +122,14 @@ def test_no_changes_are_said(tmp_path: Path) -> None:
 
 
 def test_no_pair_at_all_is_an_error(tmp_path: Path) -> None:
-    a, b = (
-        written(tmp_path / "a", [point()]),
-        written(tmp_path / "b", [point("hip:gfx942:64", status="failed")]),
-    )
+    a = written(tmp_path / "a", [point()])
+    b = written(tmp_path / "b", [point("hip:gfx942:64", status="failed")])
     other = manifest(point(), kernel="other")
     with pytest.raises(FactError, match="no compile of A has a counterpart in B") as error:
         matching.compare([a], [other])
     assert "B has no kernel k" in str(error.value)
-    assert any(
-        one.lost for one in matching.compare([a], [b]).compared
-    )  # one target against another, which fails
+    compared = matching.compare([a], [b]).compared  # one target against another, which fails
+    assert any(one.lost for one in compared)
 
 
 def test_a_file_that_is_not_the_same_is_noted(tmp_path: Path) -> None:
@@ -190,12 +187,13 @@ def test_violations_are_named(sides: Comparison) -> None:
     ]
 
 
+def texts(sides: Comparison, folder: Path) -> dict[Path, str]:
+    steps = report.files(sides, "{}\n", folder).steps
+    return {step.path: step.text for step in steps if isinstance(step, Write)}
+
+
 def test_files(sides: Comparison, tmp_path: Path) -> None:
-    steps = {
-        step.path: step.text
-        for step in report.files(sides, "{}\n", tmp_path).steps
-        if isinstance(step, Write)
-    }
+    steps = texts(sides, tmp_path)
     assert set(steps) == {tmp_path / "compare.json", tmp_path / "diffs/k/cuda-90-32/ttir.diff"}
     text = steps[tmp_path / "diffs/k/cuda-90-32/ttir.diff"]
     assert text.startswith("--- a/k/cuda-90-32/ttir\n+++ b/k/cuda-90-32/ttir\n@@ ")
@@ -209,11 +207,7 @@ def test_a_diff_that_is_no_longer_true_is_emptied(name: str, sides: Comparison, 
     stale = tmp_path / "diffs/k" / name
     stale.parent.mkdir(parents=True)
     stale.write_text("+old\n")
-    steps = {
-        step.path: step.text
-        for step in report.files(sides, "{}\n", tmp_path).steps
-        if isinstance(step, Write)
-    }
+    steps = texts(sides, tmp_path)
     assert steps[stale] == ""
 
 

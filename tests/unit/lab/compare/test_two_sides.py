@@ -36,6 +36,8 @@ signature = "*fp32"
 versions = ">=3.6"
 """
 H100 = targets.parse_all(["h100"])
+OLD, NEW = (Triton(version, version=version) for version in ("3.4.0", "3.9.0"))
+WHEEL = Triton("wheel", env="wheel")
 
 
 @pytest.fixture
@@ -56,8 +58,7 @@ def listed(path: Path, options: Mapping[str, Any] | None = None) -> tuple[Compar
 
 def test_both_sides_compile_into_folders_of_one_name(file: Path, tmp_path: Path) -> None:
     kernels = two_sides.single_kernel(CompileRequest(file, "", "*fp32", H100))
-    sides = Triton("3.4.0", version="3.4.0"), Triton("wheel", env="wheel")
-    found = two_sides.prepare(*sides, kernels, tmp_path / "o")
+    found = two_sides.prepare(OLD, WHEEL, kernels, tmp_path / "o")
     assert [job.out for job in found.jobs] == [tmp_path / "o" / "a" / "add", tmp_path / "o" / "b" / "add"]
     assert [job.request.kernel for job in found.jobs] == ["add", "add"]
     assert not found.own
@@ -65,7 +66,7 @@ def test_both_sides_compile_into_folders_of_one_name(file: Path, tmp_path: Path)
 
 def test_a_side_that_is_a_folder_compiles_nothing(file: Path, tmp_path: Path) -> None:
     kernels = two_sides.single_kernel(CompileRequest(file, "", "*fp32", H100))
-    found = two_sides.prepare(Triton("out", folder=tmp_path), Triton("wheel", env="wheel"), kernels, None)
+    found = two_sides.prepare(Triton("out", folder=tmp_path), WHEEL, kernels, None)
     assert found.jobs_a == ()
     assert len(found.jobs_b) == 1
     assert found.own
@@ -77,9 +78,7 @@ def test_a_list_of_kernels(file: Path) -> None:
     assert [kernel.name for kernel in kernels] == ["k", "a_new_one"]
     assert kernels[0].asked.options == {"num_warps": 8, "maxnreg": 64}  # flags win
     assert {kernel.asked.kernel for kernel in kernels} == {"add"}
-    found = two_sides.prepare(
-        Triton("3.4.0", version="3.4.0"), Triton("3.9.0", version="3.9.0"), kernels, None
-    )
+    found = two_sides.prepare(OLD, NEW, kernels, None)
     assert [job.out.name for job in found.jobs_a] == ["k"]
     assert [job.out.name for job in found.jobs_b] == ["k", "a_new_one"]
 
@@ -93,7 +92,7 @@ def test_two_kernels_never_share_a_folder(file: Path, first: str, second: str) -
     file.with_name("list.toml").write_text(f"{one}{first}\n{one}{second}\n")
     kernels = listed(file.with_name("list.toml"))
     with pytest.raises(UsageError, match="two kernels of the list would use the same folder"):
-        two_sides.prepare(Triton("3.4.0", version="3.4.0"), Triton("3.9.0", version="3.9.0"), kernels, None)
+        two_sides.prepare(OLD, NEW, kernels, None)
 
 
 def test_a_list_with_nothing_for_a_side(file: Path) -> None:
@@ -102,35 +101,33 @@ def test_a_list_with_nothing_for_a_side(file: Path) -> None:
     )
     kernels = listed(file.with_name("list.toml"))
     with pytest.raises(UsageError, match=r"no kernel in the list is for Triton 3\.4\.0"):
-        two_sides.prepare(Triton("3.4.0", version="3.4.0"), Triton("3.9.0", version="3.9.0"), kernels, None)
+        two_sides.prepare(OLD, NEW, kernels, None)
 
 
 def test_a_file_where_the_folder_goes_is_said_before_anything_is_compiled(file: Path) -> None:
     kernels = two_sides.single_kernel(CompileRequest(file, "", "*fp32", H100))
-    sides = Triton("3.4.0", version="3.4.0"), Triton("wheel", env="wheel")
     for out in (file, file / "below"):
         with pytest.raises(UsageError, match="the output folder is a file") as caught:
-            two_sides.prepare(*sides, kernels, out)
+            two_sides.prepare(OLD, WHEEL, kernels, out)
         assert caught.value.where == str(file)
 
 
 def test_what_contradicts_itself(file: Path, tmp_path: Path) -> None:
     kernels = two_sides.single_kernel(CompileRequest(file, "", "*fp32", H100))
-    folder, other = Triton("out", folder=tmp_path), Triton("3.4.0", version="3.4.0")
+    folder = Triton("out", folder=tmp_path)
     with pytest.raises(UsageError, match="a kernel cannot be given"):
         two_sides.prepare(folder, folder, kernels, None)
     with pytest.raises(UsageError, match="no kernel is given"):
-        two_sides.prepare(folder, other, (), None)
+        two_sides.prepare(folder, OLD, (), None)
     with pytest.raises(UsageError, match=r"'3\.4\.0' and '3\.4\.0'"):
-        two_sides.prepare(other, other, (), None)
+        two_sides.prepare(OLD, OLD, (), None)
     with pytest.raises(SmithError, match="no such file"):
         two_sides.single_kernel(CompileRequest(file.with_name("kk.py"), "", "*fp32", H100))
 
 
 def test_only_a_folder_of_the_workspace_is_removed(file: Path, tmp_path: Path) -> None:
     kernels = two_sides.single_kernel(CompileRequest(file, "", "*fp32", H100))
-    sides = Triton("3.4.0", version="3.4.0"), Triton("3.9.0", version="3.9.0")
-    own, users = (two_sides.prepare(*sides, kernels, place) for place in (None, tmp_path / "o"))
+    own, users = (two_sides.prepare(OLD, NEW, kernels, place) for place in (None, tmp_path / "o"))
     assert f"rm -rf -- {own.out}" in two_sides.plan(own, "wheel").shell()
     assert "rm -rf" not in two_sides.plan(users, "wheel").shell()
 
@@ -158,6 +155,18 @@ def execute(
         return two_sides.execute(sides, thresholds.parse(fail_on), options, rules or Rules())
 
 
+def stop(sides: ComparisonInputs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compile both sides; ^C comes before they are compared."""
+
+    def stopped(*_: object, **__: object) -> None:
+        raise InterruptedRunError("interrupted")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(matching, "compare", stopped)
+        with pytest.raises(InterruptedRunError):
+            execute(sides)
+
+
 @pytest.mark.usefixtures("in_threads")
 def test_a_comparison_compiles_anew_unless_the_last_one_was_stopped(
     compiled_sides: tuple[ComparisonInputs, Path, Path], monkeypatch: pytest.MonkeyPatch
@@ -169,14 +178,7 @@ def test_a_comparison_compiles_anew_unless_the_last_one_was_stopped(
     assert [name.split()[0] for name in journal.observations] == ["one", "two", "one", "two"]
     execute(sides)
     assert (len(compiler.compiled(old)), len(compiler.compiled(new))) == (4, 4)
-
-    def stopped(*_: object, **__: object) -> None:
-        raise InterruptedRunError("interrupted")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(matching, "compare", stopped)
-        with pytest.raises(InterruptedRunError):
-            execute(sides)
+    stop(sides, monkeypatch)
     assert (len(compiler.compiled(old)), len(compiler.compiled(new))) == (6, 6)
     again, _ = execute(sides)
     assert (len(compiler.compiled(old)), len(compiler.compiled(new))) == (6, 6)
@@ -202,14 +204,7 @@ def test_a_kernel_that_is_skipped_is_not_compared_with_results_of_a_run_that_was
     compiled_sides: tuple[ComparisonInputs, Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sides, old, _ = compiled_sides
-
-    def stopped(*_: object, **__: object) -> None:
-        raise InterruptedRunError("interrupted")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(matching, "compare", stopped)
-        with pytest.raises(InterruptedRunError):
-            execute(sides)
+    stop(sides, monkeypatch)
     comparison, _ = execute(sides, Rules(skip=("two",)))
     assert [pair.pair.kernel for pair in comparison.compared] == ["one"]
     assert len(compiler.compiled(old)) == 2

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tests.unit.lab.fake_subject import quiet
 from tritonsmith.lab.journal import Journal
+from tritonsmith.lab.model import Observation
 from tritonsmith.lab.triage import verdict
 from tritonsmith.lab.triage.program import CommandSubject, parse_check
 from tritonsmith.lab.triage.verdict import TriageResult
@@ -28,3 +29,9 @@ def subject(folder: Path, text: str, check: str = "", timeout: int = 0) -> Comma
 def judged(folder: Path, text: str, check: str = "") -> TriageResult:
     """The verdict on a script."""
     return verdict.run(subject(folder, text, check), Journal(), quiet)
+
+
+def under(found: TriageResult, name: str) -> Observation:
+    """What a variant was observed to do."""
+    (row,) = (row for row in found.tried if row.variant.name == name)
+    return row.observation

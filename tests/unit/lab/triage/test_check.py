@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.lab.triage.scripts import COMPILED, judged, subject
+from tests.unit.lab.triage.scripts import COMPILED, judged, subject, under
 from tritonsmith.core.errors import UsageError
 from tritonsmith.lab.model import Verdict
 from tritonsmith.lab.triage.program import parse_check, script_of
@@ -46,17 +46,15 @@ def test_a_cause_of_wrong_values(tmp_path: Path) -> None:
     found = judged(tmp_path, f"{COMPILED}out = 1 if {helps} else 2\nreference = 1", CHECK)
     assert found.conclusion is Conclusion.DECIDED
     assert found.text == "LLVM's optimizations"
-    seen = {one.variant.name: one.observation for one in found.tried}
-    assert seen["num_warps=1"].verdict is Verdict.SKIP, "nothing was compiled by Triton's own compile"
+    assert under(found, "num_warps=1").verdict is Verdict.SKIP, "nothing was compiled by Triton's own compile"
     assert found.baseline.figures == "2 is not 1, and neither torch nor numpy compares them"
 
 
 def test_another_failure_under_a_variant_is_not_a_wrong_value(tmp_path: Path) -> None:
     text = f"{COMPILED}assert 'DISABLE_LLVM_OPT' not in os.environ\nout, reference = 1, 2"
     found = judged(tmp_path, text, CHECK)
-    seen = {one.variant.name: one.observation for one in found.tried}
-    assert seen["LLVM not optimizing"].verdict is Verdict.OTHER
-    assert seen["ptxas not optimizing"].verdict is Verdict.BAD
+    assert under(found, "LLVM not optimizing").verdict is Verdict.OTHER
+    assert under(found, "ptxas not optimizing").verdict is Verdict.BAD
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.lab.fake_subject import quiet
-from tests.unit.lab.triage.scripts import COMPILED, judged, subject
+from tests.unit.lab.triage.scripts import COMPILED, judged, subject, under
 from tritonsmith.compiler import call
 from tritonsmith.core.errors import StepError
 from tritonsmith.facts import gpus
@@ -47,17 +47,14 @@ def test_a_change_that_helps_only_once_does_not_count(tmp_path: Path) -> None:
         "import os, pathlib\np = pathlib.Path('count')\n"
         "if os.environ.get('DISABLE_LLVM_OPT') and not p.exists():\n    p.touch()\nelse:\n    assert False"
     )
-    found = judged(tmp_path, text)
-    [row] = [one for one in found.tried if one.variant.name == "LLVM not optimizing"]
-    assert row.observation.verdict is Verdict.SKIP
-    assert "flaky" in row.observation.why
+    seen = under(judged(tmp_path, text), "LLVM not optimizing")
+    assert seen.verdict is Verdict.SKIP
+    assert "flaky" in seen.why
 
 
 def test_another_failure_is_not_the_symptom(tmp_path: Path) -> None:
     text = "import os\nif os.environ.get('DISABLE_LLVM_OPT'):\n    raise KeyError('x')\nassert False"
-    found = judged(tmp_path, text)
-    [row] = [one for one in found.tried if one.variant.name == "LLVM not optimizing"]
-    assert row.observation.verdict is Verdict.OTHER
+    assert under(judged(tmp_path, text), "LLVM not optimizing").verdict is Verdict.OTHER
 
 
 def test_a_hang_says_where(tmp_path: Path) -> None:
@@ -86,10 +83,9 @@ def test_a_command_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_kernels_that_are_compiled_all_the_same_are_not_interpreted(tmp_path: Path) -> None:
-    found = judged(tmp_path, f"{COMPILED}assert False")
-    [row] = [one for one in found.tried if one.variant.name == "interpreter"]
-    assert row.observation.verdict is Verdict.SKIP
-    assert "not interpreted" in row.observation.why
+    seen = under(judged(tmp_path, f"{COMPILED}assert False"), "interpreter")
+    assert seen.verdict is Verdict.SKIP
+    assert "not interpreted" in seen.why
 
 
 def test_what_a_witness_says(tmp_path: Path) -> None:
