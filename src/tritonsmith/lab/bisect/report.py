@@ -29,6 +29,7 @@ from tritonsmith.lab.report import VERDICT_CLASSES, write_page
 _TEMPLATE = Path(__file__).parent.with_name("bisect.html")
 _UPSTREAM = "https://github.com/triton-lang/triton"
 _PULL = f"{_UPSTREAM}/pull"
+_DEFAULTS = {"confirm": 1, "env": "dev"}  # of flags that a command need not have
 _CLONE, _LLVM_CLONE = "CLONE", "LLVM_CLONE"  # stand for folders of the user's in what others read
 
 
@@ -47,9 +48,9 @@ def repeat(question: BisectQuestion) -> str:
     flags |= {"kernel": question.kernel} if question.kernel else {}
     flags |= {name: value for name, value in question.flags.items() if value not in (None, "", ())}
     # Not `folder` and `content`, which are where and on what it ran: no flag sets them.
-    own = ("when", "test", "source", "llvm_source", "confirm", "nightlies", "releases_only")
+    own = ("when", "test", "source", "llvm_source", "confirm", "nightlies", "releases_only", "env", "timeout")
     flags |= {
-        name: value for name in own if (value := getattr(question, name)) and (name, value) != ("confirm", 1)
+        name: value for name in own if (value := getattr(question, name)) and value != _DEFAULTS.get(name)
     }
     words = [word for name, value in flags.items() for word in flag_words(name, value)]
     rest = ["--", *question.command] if question.command else []
@@ -73,6 +74,7 @@ def without_places(question: BisectQuestion) -> BisectQuestion:
         test=plain(question.test),
         source=_CLONE if question.source else "",
         llvm_source=_LLVM_CLONE if question.llvm_source else "",
+        env="",  # it is the user's own, as its name and its settings are
         nightlies="URL" if question.nightlies.startswith("file:") else question.nightlies,
     )
 
