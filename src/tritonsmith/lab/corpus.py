@@ -41,7 +41,7 @@ State = Literal["new", "same", "changed", "not added", "removed"]
 
 @dataclass(frozen=True)
 class CorpusChange:
-    """The change of one kernel of the corpus.
+    """The change to one kernel of the corpus.
 
     Attributes:
         name: in the corpus; in the list, where it was not added.
@@ -228,7 +228,7 @@ def _identity(entry: ListedKernel) -> tuple[object, ...]:
 
 
 def _free(name: str, known: Iterable[ListedKernel]) -> str:
-    """Return the name, or the first of NAME-2, NAME-3 ... if a kernel has it already."""
+    """Return the name, or the first of NAME-2, NAME-3 ... that no kernel has."""
     # By the names of folders, as each kernel is compiled into one, and two names may give the same.
     taken = {folder_name(entry.name) for entry in known}
     number, free = 1, name

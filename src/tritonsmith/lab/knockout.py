@@ -441,7 +441,7 @@ def _differing(figures: Sequence[str], others: Sequence[str]) -> list[str]:
 
 
 def _message(row: ResourceRow) -> str:
-    # A diagnostic begins with its place in the kernel, which is the same whatever pass is missing.
+    # A diagnostic begins with a place in the kernel's file, which would take the room of the message.
     return tables.clipped(row.error.rpartition("error: ")[2], _LONGEST)
 
 

@@ -111,7 +111,7 @@ def check(jobs: Sequence[CompileJob]) -> None:
     Raises:
         UsageError: two jobs have one folder: their files would mix; or a file is where the folder goes.
     """
-    # Otherwise mkdir would fail late, for the one kernel among hundreds, after all those before it.
+    # Without this, mkdir would fail after hours of compiles, when the files of that one kernel are copied.
     taken: set[Path] = set()
     for job in jobs:
         if job.out in taken:

@@ -199,7 +199,6 @@ def _filled(
     units = {job.out: sum(unit.job.out == job.out for unit in todo) for job in left}
     missing, reasons = dict(units), {job.out: list[SmithError]() for job in left}
     with (
-        # A process without a unit would only cost the time of its start.
         pool.opened(options.scheduler, min(number, len(todo))) as workers,
         PhaseProgress(live=False if options.silent else None, silent=options.silent) as progress,
     ):

@@ -148,7 +148,7 @@ class MixtureTests:
 
     def _of_round(self, number: int) -> MixedPipeline:
         """Return a pipeline that has made nothing for a test before: a step that is kept confirms nothing."""
-        # The tests that `--confirm` repeats: the first one shares its steps with the other mixtures.
+        # The first test of each mixture shares its steps with the other mixtures.
         if number == 0:
             return self.pipeline
         if number not in self._rounds:

@@ -55,7 +55,7 @@ _STAGES = {"cuda": "ptx", "hip": "amdgcn"}  # a file of Triton's cache that tell
 _TARGET = re.compile(r"^\.target sm_(\d+)(\d)", re.MULTILINE)
 _PYTHON = re.compile(r"python(3(\.\d+)?)?$")
 _INTERPRETED = "TRITON_INTERPRET"
-# A check that raises is a mistake in `--check`, such as a name that the script lacks, and no symptom.
+# A check that raises decides nothing: it may name what the script lacks.
 _CHECKED = {
     "holds": Observation(Verdict.GOOD),
     "differs": Observation(Verdict.BAD, failure=Failure("failure", "the check does not hold")),
