@@ -268,7 +268,7 @@ class ReadRange:
         return Difference(argument, offset, None, None, int((~inside).sum()), int(at.size), address)
 
     def _has(self, number: int, first: int, last: int) -> bool:
-        # For a region that the reference never accesses: a range that nothing lies in.
+        # The default is a range that nothing lies in, for a region that the reference never accesses.
         low, high = self.spans.get(number, (1, 0))
         return low <= first and last <= high
 

@@ -178,7 +178,7 @@ def check(
     texts = _generic(index, dumps, python, space, silent=silent)
     request = {
         "folder": str(index.folder.absolute()),
-        # By its number, as the other process reads the dump again.
+        # A number, since the other process reads the dump again.
         "kernel": index.kernels.index(kernel),
         "name": kernel.name,
         "target": kernel.target,

@@ -62,7 +62,7 @@ def _local_dealloc(run: TensorProgram, _operation: Operation, memory: Array) -> 
 
 @OPERATIONS.known("ttg.local_load", "triton_gpu.local_load")
 def _local_load(_run: TensorProgram, _operation: Operation, memory: Array, *_token: Any) -> tuple[Array]:
-    # A copy: the memory may be written again before the value is used.
+    # A copy is returned, since the memory may be written again before the value is used.
     return (np.array(memory),)
 
 

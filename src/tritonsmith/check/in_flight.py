@@ -119,7 +119,7 @@ class _Copy:
 
 
 def unwritten(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """Return shared memory that nobody wrote: always the same contents, and not 0."""
+    """Return unwritten shared memory: always the same contents, and not 0."""
     if dtype == np.bool_:
         return np.ones(shape, dtype)
     count = int(np.prod(shape, dtype=np.int64))

@@ -217,7 +217,7 @@ def _plain(value: Any) -> Any:
     """Return an argument as JSON: the bits of a number, or a descriptor."""
     if isinstance(value, TensorDescriptor):
         return {"base": value.base, "shape": value.shape, "strides": value.strides, "block": value.block}
-    # By its bits, as JSON has neither NaN nor a bfloat16.
+    # JSON has neither NaN nor a bfloat16, so a number goes by its bits.
     raw = np.ascontiguousarray(value).reshape(1)
     return int(raw.view(np.uint8 if raw.dtype == np.bool_ else f"u{raw.dtype.itemsize}")[0])
 

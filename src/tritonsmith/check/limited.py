@@ -1,4 +1,4 @@
-"""Run checks in a process of their own, with limits of memory and time: an IR file may be anybody's."""
+"""Run checks in a process of their own, with limits of memory and time: an IR file may be untrusted."""
 
 from __future__ import annotations
 

@@ -129,14 +129,14 @@ class EndlessError(Exception):
 
 @dataclass
 class EvaluatedIr(Generic[MemoryT]):
-    """The run of a program, whatever its values are.
+    """The run of a program, for any kind of values.
 
     Attributes:
         functions: the module's functions by name.
         memory: global memory.
         program: the ids of the program.
         grid: the number of programs along each axis.
-        limit: the largest number of operations that it may run; a spin lock that nobody opens never ends.
+        limit: the largest number of operations that it may run; a spin lock that stays closed never ends.
         name: the name of the operation that runs.
         recorder: a function that is called with each operation and its results; None for no recording.
         rounds: whether dots of tf32 round their operands; not if the reference itself has such dots.

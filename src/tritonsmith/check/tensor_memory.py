@@ -156,7 +156,7 @@ def _multiply(
     arrival: _Arrival,
 ) -> None:
     """Add a product of operands in memory to memory, or store it; now, or when a barrier says so."""
-    # Checked now: a product that is late is computed where its operation could not be named.
+    # This is checked now, since a late product is computed where its operation could not be named.
     if bool(arrival.pred):
         require_inside(*operands, memory)
 

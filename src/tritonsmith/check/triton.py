@@ -236,7 +236,7 @@ def dot(left: Array, right: Array, accumulator: Array) -> Array:
 
 def _widened(value: Array, wide: type[np.float64 | np.int64]) -> Array:
     return np.ascontiguousarray(
-        # Through fp32, as the small floats of ml_dtypes convert to nothing wider.
+        # The small floats of ml_dtypes convert to nothing wider than fp32.
         value.astype(np.float32).astype(wide)
         if value.dtype.itemsize < _SINGLE and wide == np.float64
         else value.astype(wide)
@@ -307,7 +307,7 @@ def _scan(run: TensorProgram, operation: Operation, *values: Array) -> tuple[Arr
     if integer(operation, "reverse"):
         parts = [part[::-1] for part in parts]
     whole = not _makes_tensors(run, operation.regions[0])
-    # In order, unlike a reduction: every partial result is seen.
+    # A scan runs in order, unlike a reduction, because every partial result is seen.
     running, kept = [part[0] for part in parts], [[part[0]] for part in parts]
     for number in range(1, parts[0].shape[0]):
         running = list(_combined(run, operation, (*running, *(part[number] for part in parts)), whole=whole))

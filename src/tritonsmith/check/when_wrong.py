@@ -50,7 +50,7 @@ def require_single(request: CompileRequest) -> CompileRequest:
 
 @contextmanager
 def as_undecided() -> Iterator[None]:
-    """Raise an error that is no verdict again as that of an undecided search, with its exit code.
+    """Turn an error that is no verdict into that of an undecided search, with its exit code.
 
     Raises:
         UndecidedError: for an error that is no answer: a file that is not there, a folder that is no dump.

@@ -147,8 +147,7 @@ def add(corpus: Corpus, path: Path) -> CorpusUpdate:
     Raises:
         SmithError: the kernels file is wrong.
     """
-    # By identity, as each list chooses its own names: two may give one name to two kernels, or two names to
-    # one.
+    # Each list chooses its own names, so one name may mean two kernels, and two names one.
     known = {_identity(entry): entry for entry in corpus.kernels()}
     trees: dict[str, KernelSources] = {}
     changes = []

@@ -143,7 +143,7 @@ def steady(
     journal: Journal,
     fact: Callable[[Observation], object],
 ) -> Callable[[Sequence[C]], Iterator[Observation]]:
-    """Return a test that is a skip where a fact differs from that of the change's test before.
+    """Return a test that skips a change where a fact differs from that of the change's test before.
 
     Args:
         test: tests changes.

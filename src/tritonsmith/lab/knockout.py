@@ -222,7 +222,7 @@ def _llvm_limit(number: int) -> Surgery:
 
 
 def _cut(point: Point, pass_run: KnockedOut, *, llvm: bool) -> PassCut:
-    # These names are in the journal and of `--skip`, so they have to say for which target.
+    # The names are in the journal, and `--skip` takes them: so they say for which target.
     if llvm:
         return PassCut(f"{point.id} to {pass_run.number}", _llvm_limit(pass_run.number))
     return PassCut(f"{point.id} without {pass_run.flag}", Surgery(skip=(pass_run.flag,)))
@@ -283,8 +283,7 @@ def _journal_of(
         rules: how often each is tested, and which are not.
         silent: say nothing of a run that was stopped.
     """
-    # With its code: a compile that succeeds is GOOD whatever it makes, and the next run compares the code,
-    # too.
+    # A compile that succeeds is GOOD whatever it makes, so the code is part of the baseline.
     baseline = Observation(Verdict.GOOD, code=digest([_code_of(base, point) for point in base.points]))
     key, space = journal.compiled(asked, where), where.space
     space.claim()
@@ -455,8 +454,8 @@ def summary(knockouts: Sequence[Knockout]) -> Grid:
     lines = []
     for (target, name), kernels in by_pass.items():
         needed = sum("needed" in effects for effects in kernels.values())
-        # Only where none of its runs has an effect: `canonicalize` runs many times, and most of these do
-        # nothing.
+        # `canonicalize` runs many times, and most runs do nothing: a pass is idle only if none of them has an
+        # effect.
         idle = sum(effects == {"no effect"} for effects in kernels.values())
         # A kernel with an untested run is in none of these columns, unless another run of the pass tells.
         untested = sum(effects <= {"no effect", "not tested"} for effects in kernels.values()) - idle

@@ -277,7 +277,7 @@ def doubts(observations: Mapping[str, Observation]) -> Iterator[str]:
 
 
 def unsure(row: Observation) -> bool:
-    """Report whether the tests of a cell have no answer together, though nobody has ruled it out."""
+    """Report whether the tests of a cell give no answer, though it was not skipped by hand."""
     return row.verdict is Verdict.SKIP and row != experiment.BY_HAND and row.why != UNTESTED
 
 

@@ -38,14 +38,15 @@ def limit(limits: Sequence[Term], base: Sequence[Manifest], compiles: Sequence[M
     """
     seconds = _seconds(compiles)
     paired = matching.pair(base, compiles)
-    # Before any term: a kernel that does not compile has no metrics, which says nothing about its spills.
+    # This comes before any term: a kernel that does not compile has no metrics, which says nothing about its
+    # spills.
     if why := next(_missing(paired), ""):
         return Observation(Verdict.SKIP, why=why, seconds=seconds)
     # A kernel for two vendors has metrics of which each compile has only some: those it lacks do not count.
     applied = [[reading for reading in row if reading.applies] for row in readings(limits, paired)]
     shown = [next((reading for reading in row if reading.broken), row[0]) for row in applied if row]
     figures = ", ".join(dict.fromkeys(reading.figures for reading in shown if reading.figures))
-    # Before the unknown values: one broken term is enough, whatever the others are.
+    # One broken term is enough, so this comes before the values that are unknown.
     if any(reading.broken for row in applied for reading in row):
         return Observation(Verdict.BAD, figures, seconds=seconds)
     unknown = [

@@ -51,7 +51,7 @@ class ByteMemory:
         return memory
 
     def _paint(self, at: Array, dtype: np.dtype[Any]) -> None:
-        """Fill in the contents of elements that nobody wrote."""
+        """Fill in the contents of unwritten elements."""
         index = self._index(at[:, None] + np.arange(dtype.itemsize))
         raw = np.ascontiguousarray(self._contents.load(at, dtype)).view(np.uint8).reshape(index.shape)
         self._data[index], self._state[index] = raw, _KNOWN

@@ -94,7 +94,7 @@ def keyed(request: CompileRequest, triton: Triton, module: str = "") -> CompileJ
 def folder_of(triton: Triton) -> Path:
     """Return the folder with all keyed results of a Triton.
 
-    That of a release, or else that of an environment or interpreter, whose compiles are repeated each time.
+    A release has one; so has an environment or an interpreter, whose compiles are repeated each time.
     """
     root = workspace.default().root / "kernels"
     if triton.version:
@@ -156,8 +156,8 @@ def _tree(job: CompileJob, trees: SourceTrees) -> KernelSources | None:
 def find(job: CompileJob, env: str, trees: SourceTrees) -> Manifest | None:
     """Return the points of a job's folder that are as the job wants them; None if there are none.
 
-    They are, if the file's content and that of its imports, the Triton's version and everything asked for are
-    the same, and the files are there.
+    They match if the content of the file and of its imports, the version of the Triton and the whole request
+    are the same, and the files still exist.
 
     Args:
         job: its Triton's targets and options are in the request.
@@ -196,7 +196,7 @@ def rest(job: CompileJob, old: Manifest | None) -> CompileJob | None:
 
 
 def merged(job: CompileJob, env: str, parts: Sequence[Manifest]) -> Manifest:
-    """Return one manifest of a folder that was filled in parts: what it had, and what was compiled now."""
+    """Return one manifest of a folder that was filled in parts, earlier and now."""
     points = [point for part in parts for point in part.points]
     points.sort(key=lambda point: _place(point, job.request))
     first = next((part for part in parts if part.origin), parts[0])  # one that was refused tells less
@@ -267,7 +267,7 @@ class FolderMetrics:
 
 
 def metrics_of(manifest: Manifest) -> FolderMetrics:
-    """Return the metrics of a folder: those beside its manifest, or else measured now, and kept there.
+    """Return the metrics of a folder: those kept with its manifest, or else new ones, which are kept there.
 
     Raises:
         FactError: a file of a compile cannot be read.
@@ -286,7 +286,7 @@ def metrics_of(manifest: Manifest) -> FolderMetrics:
 
 
 def measured_now(manifest: Manifest) -> FolderMetrics:
-    """Measure all points of a folder, which is left as it is.
+    """Measure all points of a folder, and write nothing to it.
 
     Raises:
         FactError: a file of a compile cannot be read.

@@ -62,8 +62,8 @@ class ExecutorPool:
     Attributes:
         executor: takes them.
         slots: how many run at once.
-        remote: on other machines: what a unit needs must be in it.
-        alive: whether anybody is there to do them.
+        remote: whether they run on other machines, so that a unit has to contain what it needs.
+        alive: whether any worker is there to run them.
     """
 
     executor: Executor
@@ -132,12 +132,14 @@ def opened(scheduler: str, count: int) -> Iterator[ExecutorPool]:
             finally:
                 cluster.shutdown(wait=False)
         return
-    # Not a plain `ProcessPoolExecutor`: the first process that dies would end it, with all that is pending.
+    # A plain `ProcessPoolExecutor` would end with the first process that dies, and take along all that is
+    # pending.
     processes = Processes(count)
     try:
         yield ExecutorPool(processes, count, remote=False, alive=lambda: True)
     except BaseException:
-        # Also if the consumer drops the generator: units that nobody waits for would compile on.
+        # This also happens when the consumer drops the generator: units that nobody waits for would compile
+        # on.
         processes.shutdown(cancel_futures=True)
         raise
     processes.shutdown()
@@ -149,7 +151,7 @@ def _connected(address: str) -> Iterator[Client]:
 
     Raises:
         UsageError: that is no address.
-        FactError: Dask is not installed, nobody answers, or a worker lacks the tool.
+        FactError: Dask is not installed, the scheduler does not answer, or a worker lacks the tool.
     """
     if not _ADDRESS.fullmatch(address):  # its client would take ten seconds to end, and print
         raise UsageError(f"--scheduler cannot be {address!r}", hints=["--scheduler tcp://HOST:8786"])
@@ -312,7 +314,7 @@ def _guarded(fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
     try:
         return fn(*args, **kwargs)
     except KeyboardInterrupt:
-        # Not an exception: the pool would take it for the unit's result, and begin the next unit.
+        # An exception would be the unit's result to the pool, which would then begin the next unit.
         os._exit(130)
     finally:
         _State.busy = False

@@ -177,10 +177,10 @@ def _filled(
     refused: dict[Path, list[SmithError]],
     options: BatchOptions,
 ) -> Iterator[Path]:
-    """Compile what is left, and yield each folder when all of its parts are there.
+    """Compile the jobs that are left, and yield each folder when it is complete.
 
     Args:
-        left: the jobs, without what is there already.
+        left: the jobs, without the targets that are compiled already.
         parts: gets the manifests of the parts, by their folder.
         refused: gets the reasons why all units of a job were refused, by its folder.
         options: of the batch.
@@ -302,7 +302,8 @@ class RemoteJob:
         timeout: seconds for one point; None for the usual.
         env: of a Triton that names none.
         main: the kernel's file.
-        files: that, and what it imports of its own package and of modules beside it: name to content.
+        files: name to content of that file, of the modules of its package that it imports, and of modules in
+            its folder.
     """
 
     request: CompileRequest
@@ -330,7 +331,7 @@ def compile_here(request: CompileRequest, place: Interpreter, out: Path) -> Mani
     """Compile a unit in a process of this machine.
 
     Returns:
-        What was compiled, without a manifest file in `out`; or why nothing could be.
+        The manifest, of which no file is in `out`; or the reason why nothing could be compiled.
     """
     try:
         # In a folder of this attempt's own, and copied from there: a killed attempt leaves nothing in `out`.

@@ -163,7 +163,7 @@ class BisectSubject:
         A candidate that cannot be made ready is a skip.
 
         Raises:
-            SmithError: what is no fault of a candidate: a full disk, a missing compiler, an interrupt.
+            SmithError: the cause is no candidate, but a full disk, a missing compiler, an interrupt.
         """
         places = range(len(candidates))
         # A build may take an hour: without --jobs, a commit is tested and noted before the next one is built.
@@ -216,7 +216,7 @@ def built(commit: TritonCommit, builds: Builds) -> ReadyTriton | Observation:
     """Make a commit ready; return a skip with the reason if it cannot be built.
 
     Raises:
-        SmithError: what is no fault of the commit.
+        SmithError: the cause is not the commit.
     """
     was_built, began = builds.built(commit) is not None, time.monotonic()
     try:
@@ -251,7 +251,7 @@ class CommitBuilds:
         clone: the user's; it is only read.
         settings: of the environment whose compiler, cache and LLVM are used.
         space: the workspace, in which everything goes.
-        packages: folders of Python packages that a test needs beside Triton: PyTorch's.
+        packages: folders of Python packages that a test needs in addition to Triton, such as PyTorch's.
         tests: paths of tests in a commit, which its folder gets as well.
         programs: build `triton-opt` and the other programs of the lit tests, not the Python module.
         url: the remote of a partial clone, from which the contents of files are fetched as they are needed;
@@ -298,7 +298,7 @@ class CommitBuilds:
     def libraries(self, commit: TritonCommit) -> Path:
         """Return the folder of a commit's libraries, built or not: of its native tree, LLVM and settings."""
         settings = self._settings(commit)
-        # Without the path of the clone: one native tree makes the same libraries in each.
+        # The path of the clone is left out, since one native tree makes the same libraries in each.
         triton = replace(settings.triton, source="", revision="")
         how = (triton, settings.llvm, settings.python, settings.toolchain.compiler)
         # From 3.4 to August 2026, one in seven of upstream's commits changes the code for NVIDIA in Python
@@ -514,7 +514,7 @@ def borrowed_clone(clone: Path, source: Path, space: Workspace, url: str = "") -
     """
     partial, done = source.with_name(f"{source.name}.partial"), f".{source.name}.done"
     copy = ("git", "clone", "--quiet", "--shared", "--no-checkout", str(clone), str(partial))
-    # What `git clone --filter=blob:none` writes; without it, git takes a blob that is missing for damage.
+    # `git clone --filter=blob:none` writes these; without them, git takes a missing blob for damage.
     lazily = {"url": url, "promisor": "true", "partialclonefilter": "blob:none"} if url else {}
     # Under another name at first: a clone that was killed half way looks like a whole one to git.
     steps = (

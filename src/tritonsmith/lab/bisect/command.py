@@ -56,7 +56,7 @@ class TritonBisect:
     """A bisect that goes on from what its session has.
 
     Attributes:
-        session: what is searched for, and what was tested so far.
+        session: the question, and the tests so far.
         tests: of Tritons that are ready.
         good: the good end.
         bad: the bad one.
@@ -95,8 +95,8 @@ class TritonBisect:
     @cached_property
     def search(self) -> StagedSearch:
         """The search, which knows the Tritons that it has come upon."""
-        # Kept, as it comes to know the nightlies and the outcomes: `run`, `costs` and the explanation have to
-        # share these.
+        # The search is kept, as it comes to know the nightlies and the outcomes that `run`, `costs` and the
+        # explanation share.
         question = self.session.question
         search = StagedSearch(self.good, self.bad, self.builds, self.vendor, self.jobs, self.tell)
         return replace(search, releases_only=question.releases_only, index=question.nightlies)
@@ -111,12 +111,12 @@ class TritonBisect:
 
 @dataclass(frozen=True)
 class ExplainedBisect:
-    """The result of a bisect, and what explains it.
+    """The result of a bisect, with its explanation.
 
     Attributes:
         session: with all outcomes.
         answer: the step, with notes.
-        parted: the pass in which the compiles by both sides part; None for a command or a test.
+        parted: the pass at which the compiles by both sides diverge; None for a command or a test.
         llvm: the commits of LLVM as JSON; None where its pin did not move.
         page: path of the page.
     """
@@ -166,7 +166,7 @@ def prepare(
         silent=silent,
     )  # fmt: skip
     backends = {target.backend for kernel in kernels for target in kernel.asked.targets}
-    # For both vendors no commit is an unlikely one.
+    # With targets of both vendors, no commit is an unlikely one.
     vendor = _VENDORS[backends.pop()] if len(backends) == 1 else ""
     return TritonBisect(session, tests, good, bad, builds, vendor, jobs or 1, console.note)
 
@@ -295,7 +295,7 @@ def content(question: BisectQuestion, kernels: Sequence[ComparedKernel]) -> str:
     """Return a digest of all files under test; files of the commits themselves cannot change."""
     test = _test_file(question)
     tests = [untrusted.read_bytes(Path(test.path)).hex()] if test and not test.of_commit else []
-    # With the imports of each file: a helper module that is edited changes what is tested, too.
+    # The imports count, too: a helper module that is edited changes what is tested.
     requests = [kernel.asked for kernel in kernels]
     return digest(tests, [source_tree.of(request.file, request.kernel).key for request in requests])
 

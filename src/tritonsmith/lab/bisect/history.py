@@ -44,7 +44,7 @@ def releases_between(good: str, bad: str) -> tuple[str, ...]:
     first, last = sorted((version_key(good), version_key(bad)))
     if first == last:
         raise UsageError(f"--good and --bad are the same release, {good}")
-    # With the ends, as the table may be older than a release that pip can install.
+    # The ends are added, as the table may be older than a release that pip can install.
     every = {wheel for row in checkout.triton_releases() for wheel in row.wheels} | {good, bad}
     between = sorted((version for version in every if first <= version_key(version) <= last), key=version_key)
     return tuple(between if version_key(good) == first else reversed(between))
@@ -57,8 +57,8 @@ class CommitRange:
     Attributes:
         first: 40 hex digits.
         last: 40 hex digits.
-        good: what `first` is to the good end, in words; empty if it is that end.
-        bad: what `last` is to the bad end.
+        good: the relation of `first` to the good end, in words; empty if it is that end.
+        bad: the relation of `last` to the bad end.
         fix: whether it is the other way round: `first` is bad and `last` good, on the branch of the good end.
     """
 
@@ -75,7 +75,7 @@ class CommitRange:
 
 
 def commit_range(good: str, bad: str, clone: Path, outcomes: Mapping[str, Observation]) -> CommitRange:
-    """Return the range to search, by what is known.
+    """Return the range to search, as far as the outcomes determine it.
 
     It is main, between the points where both releases were cut; if the newer point turns out to be good, what
     was picked into the newer branch; if the older one is bad, the fix that only the good end has.
@@ -227,7 +227,7 @@ def read_nightlies(url: str) -> tuple[Triton, ...]:
         links = _links(where) or _links(page)
     except DownloadError:  # a page of links, which has no folder of a project below it
         links = _links(page)
-    # Of the environment's Python, into which wheels are installed: this tool may run in another one.
+    # Wheels go into the environment's Python, and this tool may run in another one.
     minor = venv.base_interpreter(settings.load("wheel").python.interpreter).minor
     python = tuple(int(part) for part in minor.split("."))
     # Both functions yield tags from the most specific to the least (packaging.tags), so a smaller number fits
@@ -319,12 +319,12 @@ class NightlyStanding(StrEnum):
 
 @dataclass(frozen=True)
 class NightlyCommit:
-    """A nightly, and what it is to a commit.
+    """A nightly, and its relation to a commit.
 
     Attributes:
         wheel: of the index.
-        standing: what it is.
-        why: the reason where that is unknown.
+        standing: the relation.
+        why: the reason where the relation is unknown.
         time: of its commit in seconds since 1970, by the clone; 0 if unknown.
     """
 
@@ -357,12 +357,12 @@ def standings(wheels: Sequence[Triton], commit: str, clone: Path | None) -> tupl
             ]
         pairs = zip(wheels, commits, strict=True)
         rows = [_by_history(wheel, built, whole, clone) for wheel, built in pairs]
-    # By the time of the commit where a clone knows it, as a hash in a version has no order.
+    # The time of the commit comes first, if a clone knows it, as the hash in a version has no order.
     return tuple(sorted(rows, key=lambda row: (row.time, Version(row.wheel.label).dev or 0, row.wheel.label)))
 
 
 def first_with(rows: Sequence[NightlyCommit]) -> NightlyCommit | None:
-    """Return the oldest nightly that has the commit; None if that cannot be told."""
+    """Return the oldest nightly that has the commit; None if none is known to have it."""
     return next(
         (row for row in rows if row.standing in (NightlyStanding.BUILT_FROM, NightlyStanding.HAS)), None
     )

@@ -54,7 +54,7 @@ class KernelCompiles:
     """Compiles of the same kernels by many Tritons.
 
     Attributes:
-        kernels: what is compiled.
+        kernels: the kernels.
         out: folder of all of them.
         scheduler: address of a Dask scheduler; empty for processes of this machine.
         count: of those processes; None for as many as cores and memory allow.
@@ -73,7 +73,7 @@ class KernelCompiles:
     _known: dict[str, Manifests] = field(default_factory=dict, compare=False)
 
     def prepare(self, tritons: Sequence[Triton]) -> None:
-        """Compile by several Tritons in one pool; whatever fails is raised by `of`."""
+        """Compile by several Tritons in one pool; `of` raises the errors."""
         jobs = {triton.label: self._jobs(triton) for triton in tritons}
         needed = {label: compiles for label, compiles in jobs.items() if compiles}
         try:
@@ -173,7 +173,7 @@ class WrongResultTests:
     """Tests that are bad where a pass changes the result of a kernel.
 
     Attributes:
-        kernels: what is checked, each for all of its targets.
+        kernels: the kernels to check, each for all of its targets.
         out: folder of the dumps.
         timeout: seconds for one compile; None for the usual.
         silent: show no progress.

@@ -69,8 +69,8 @@ class LlvmRange:
         old: the pin before it.
         new: the pin that it names.
         targets: the code generators: `NVPTX`.
-        history: of a clone; None where nobody gave one that has both pins.
-        by_pass: the pass in which the compiles part, and its files; none if it is not one of LLVM or MLIR.
+        history: of a clone; None if there is none that has both pins.
+        by_pass: the pass at which the compiles diverge, and its files; none if it is not one of LLVM or MLIR.
         note: why there is no history, and what to give.
     """
 
@@ -173,7 +173,7 @@ class LlcCandidate:
 
 @dataclass
 class LlvmBisect:
-    """A search for the first commit of LLVM whose programs show it.
+    """A search for the first commit of LLVM whose programs show the symptom.
 
     Attributes:
         range: the commits.
@@ -182,7 +182,7 @@ class LlvmBisect:
             first by which the ends differ is searched.
         session: of the search over Triton, below which this one has its journal.
         tell: gets a line for each outcome.
-        by: what was searched with, or was tried last.
+        by: the programs that were searched with, or tried last.
         side: the side whose llir shows it; empty if neither does.
         suspects: commits of which one is the culprit, the last one known to be bad.
         journal: of the tests.
@@ -215,7 +215,7 @@ class LlvmBisect:
         return experiment.run(self.search(history.candidates), self.test, self.journal, self._note)
 
     def search(self, commits: Sequence[TritonCommit]) -> Search[LlcCandidate, tuple[str, ...]]:
-        """Ask for both ends by the llir of both sides, then for commits between them by one that shows it."""
+        """Ask for both ends on the llir of both sides, then for commits between them on one that shows it."""
         findings: list[str] = []
         answered = True
         for by in self.tests:
@@ -373,7 +373,7 @@ class LlcBuilds:
         settings: of the environment whose compiler, linker, cache and jobs are used.
         space: the workspace, in which everything goes.
         targets: the code generators: `NVPTX`.
-        programs: that are built: the llc, and whatever else is tested with it.
+        programs: the programs to build: llc, and opt if it is tested with it.
     """
 
     clone: Path
@@ -390,7 +390,7 @@ class LlcBuilds:
     @property
     def env(self) -> EnvDir:
         """The folder of receipts, logs and the build tree."""
-        # With the targets: a tree that is configured for others compiles most of LLVM again.
+        # The targets are part of the name: a tree that is configured for others compiles most of LLVM again.
         return self.space.env(f"{self.source.name}-{'-'.join(self.targets)}")
 
     @property
@@ -513,7 +513,7 @@ class LlcCompiles:
         """Return the text and the binary that the llc's code becomes.
 
         Raises:
-            FactError: a step cannot take what the step before made.
+            FactError: a step rejects the output of the step before.
         """
         # `LlcBuilds.make` puts the llc where other Tritons have their interpreter.
         llc = llcs.of(Path(self.llc.python))

@@ -52,7 +52,7 @@ class CommandTests:
     Attributes:
         argv: program and arguments; `python` is the interpreter that has the Triton.
         cwd: where it runs.
-        scratch: folder for Triton's caches, and for what the command prints.
+        scratch: folder for Triton's caches, and for the output of the command.
         scheduler: address of a Dask scheduler, whose workers see the same folders; empty for this machine.
         jobs: commands at once.
     """
@@ -111,8 +111,8 @@ def results(
     """Yield the results of the tests as they arrive.
 
     Args:
-        test: what is called for each; it can be sent to a process.
-        tritons: of which each is tested once.
+        test: the test, which has to be picklable.
+        tritons: the Tritons; each is tested once.
         scheduler: address of a Dask scheduler; empty for processes of this machine.
         jobs: how many of those.
 
@@ -245,7 +245,7 @@ class CheckoutTests:
 
     Attributes:
         file: the test.
-        scratch: folder for Triton's caches, and for what is printed.
+        scratch: folder for Triton's caches, and for the output.
         good: the Triton whose failures are nothing new; it may have to be built.
         bad: the Triton whose failures are searched for.
         scheduler: address of a Dask scheduler, whose workers see the same folders; empty for this machine.
@@ -269,7 +269,7 @@ class CheckoutTests:
         if jobs > 1 and not self.scheduler:
             needed_packages()  # if pytest is missing, say so before any process begins
         run, scheduler = partial(_run, self.file, self.scratch), "" if self.file.lit else self.scheduler
-        # Closed at once if a test raises, so that the others are stopped before the error is shown.
+        # If a test raises, this stops the others before the error is shown.
         with closing(results(run, tritons, scheduler, jobs)) as runs:
             for triton, mine in runs:
                 yield triton, self._outcome(triton, mine)
@@ -366,7 +366,7 @@ def _lit_failure(log: str, result: str) -> str:
 
 
 def _by_pytest(file: TestFile, python: Path, scratch: Path) -> TestRun:
-    """Run tests by the pytest beside a Triton, or else by the tool's."""
+    """Run tests with the pytest of a Triton's interpreter, or else with the tool's."""
     sources = python.parents[1] / "source"
     path = sources / file.path if file.of_commit else Path(file.path)
     if not path.is_file():

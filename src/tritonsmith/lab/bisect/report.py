@@ -47,7 +47,7 @@ def repeat(question: BisectQuestion) -> str:
     flags: dict[str, Any] = {"good": question.good, "bad": question.bad}
     flags |= {"kernel": question.kernel} if question.kernel else {}
     flags |= {name: value for name, value in question.flags.items() if value not in (None, "", ())}
-    # Not `folder` and `content`, which are where and on what it ran: no flag sets them.
+    # `folder` and `content` are left out, as no flag sets them: they say where and on what it ran.
     own = ("when", "test", "source", "llvm_source", "confirm", "nightlies", "releases_only", "env", "timeout")
     flags |= {
         name: value for name in own if (value := getattr(question, name)) and value != _DEFAULTS.get(name)
@@ -95,7 +95,7 @@ def headline(result: BisectResult) -> str:
 
 
 def lines(session: BisectSession, result: BisectResult) -> Iterator[str]:
-    """Yield the result, then everything about it."""
+    """Yield the result, then its details."""
     yield headline(result)
     step, outcomes = result.step, session.outcomes
     for name, triton in (("good", step.good), ("bad", step.bad)):
@@ -280,7 +280,7 @@ PointKind = Literal["release", "nightly", "pin", "commit"]
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
-# No colour for `OTHER`: a session with that verdict is refused as damaged.
+# `OTHER` has no colour: a session with that verdict is refused as damaged.
 _COLOURS = {Verdict.GOOD: "var(--better)", Verdict.BAD: "var(--worse)", Verdict.SKIP: "var(--soft)"}
 _HEIGHT, _EDGE, _STEP = 60, 8, 34  # of the timeline, in CSS pixels
 _FOLDED, _LONGEST = 200, 3000  # lines of a diff: from where it is folded, and cut
@@ -332,11 +332,11 @@ class BisectPage:
     """Everything that the page of a bisect shows.
 
     Attributes:
-        command: which repeats it.
+        command: the command that repeats it.
         question: what makes a Triton bad: `spills>0`.
-        points: what was tested, in order of history: the good end first.
-        suspects: one of these made the change: commits, or releases in which it came. One is the culprit.
-        fix: whether it fixes what is bad before it.
+        points: the tests, in the order of history: the good end first.
+        suspects: commits, or releases with them, of which one made the change. One alone is the culprit.
+        fix: whether the change is a fix.
         stage: a stage that differs, if texts of it were kept.
         by_pass: the first pass whose results differ, if the pass was searched for.
         notes: what else must be known: skips, contradictions, a revert.
@@ -371,7 +371,7 @@ def page_of(
     Args:
         session: with all outcomes.
         result: of the bisect.
-        parted: where the compiles by both sides of the step part; None if nobody asked.
+        parted: the place where the compiles by both sides of the step diverge; None if it was not searched.
         compiles: folders of the kernel's compiles by both sides, whose assembly is shown; None for a command
             or a test.
     """

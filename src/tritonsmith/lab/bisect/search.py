@@ -96,7 +96,7 @@ def choose(
     """Choose the candidates to test now, the most worthwhile first; none when the search is over.
 
     Args:
-        state: what is known.
+        state: the state of the search.
         cost: expected seconds of a test of a candidate, as things are now.
         jobs: how many are tested at once; each one is chosen knowing those before.
         prior: how likely each candidate is the culprit, in any unit; equally likely if not given.
@@ -212,7 +212,7 @@ class ExpectedCost:
 
     Attributes:
         seconds: in all.
-        reasons: what they are made of, in words.
+        reasons: the parts of that time, in words.
     """
 
     seconds: float

@@ -85,7 +85,7 @@ class BisectQuestion:
     @property
     def name(self) -> str:
         """The name of its folder: the ends, and a digest of everything that outcomes depend on."""
-        # Clipped, as a ref or a nightly may be longer than a folder's name can be; the digest keeps them
+        # A ref or a nightly may be longer than the name of a folder can be; the digest keeps clipped ones
         # apart.
         ends = (
             "".join(c if c.isalnum() or c in "._" else "_" for c in end)[:24] for end in (self.good, self.bad)
@@ -116,7 +116,7 @@ class BisectSession:
 
     Attributes:
         folder: of this bisect.
-        question: what is searched for.
+        question: the question.
         journal: of its tests, by the names of releases, nightlies and commits.
         anew: it begins anew where one that has ended is on disk.
     """
@@ -219,7 +219,7 @@ def _is_session(folder: Path) -> bool:
 
 def _changed(folder: Path) -> float:
     """Return the time at which a bisect changed last, in seconds since 1970."""
-    # Of the files, as appending to a journal does not change the time of its folder.
+    # The time of the folder would not do, as appending to a journal does not change it.
     names = (FILE, _OLD_FILE, journals.FILE)
     return max((folder / name).stat().st_mtime for name in names if (folder / name).is_file())
 
@@ -300,7 +300,7 @@ def _new_journal(folder: Path, question: BisectQuestion) -> Journal:
 
 @contextmanager
 def _one_error(path: Path) -> Iterator[None]:
-    """Turn whatever goes wrong while a file is read into one error."""
+    """Turn any error in reading a file into one."""
     hints = [f"to start again: remove {path.parent}"]
     try:
         yield
@@ -359,7 +359,7 @@ def skip_in_llvm(session: BisectSession, commit: str) -> None:
 def llvm_journal(session: BisectSession, pins: str) -> Journal:
     """Return the journal of the search between two pins of LLVM; a new one is on disk from then on.
 
-    Its names are `llc good COMMIT`: what is tested, by the llir of which side of the step, and the commit.
+    A name in it is `llc good COMMIT`: the programs, the side of the step whose llir they compile, the commit.
 
     Args:
         session: of the search over Triton.

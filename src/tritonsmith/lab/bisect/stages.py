@@ -133,7 +133,7 @@ class StagedSearch:
         builds: of a clone, which make its commits ready; None without a clone.
         vendor: `nvidia` or `amd` if only one is asked about.
         jobs: releases tested at once, and commits that share a build.
-        note: gets a line about what is searched.
+        note: gets a line about each stage.
         releases_only: end with the releases.
         index: URL of an index of nightlies; empty if none was given.
         known: names of candidates that an earlier run has tested, in the order of its tests.
@@ -279,7 +279,8 @@ class StagedSearch:
         if self.index:
             every = history.read_nightlies(self.index)
             if self._clone:
-                # With no outcomes, which may lead into a branch: all nightlies are built from main.
+                # Outcomes could lead into a branch, and all nightlies are built from main: so none are
+                # passed.
                 span = history.commit_range(good, bad, self._clone, {})
                 commits = [row.commit for row in triton_history.read(self._clone, span.first, span.last)]
                 self.nightlies = history.by_history(every, commits)
@@ -298,7 +299,7 @@ class StagedSearch:
         return _step((yield from first_bad(wheels)), wheels.candidates)
 
     def _commit_of(self, name: str) -> str:
-        """Return the commit of a nightly; a release as it is."""
+        """Return the commit of a nightly; a release unchanged."""
         return next((nightly.commit for nightly in self.nightlies if nightly.label == name), name)
 
     def _range(self, good: str, bad: str) -> CommitRange:
@@ -330,8 +331,8 @@ class StagedSearch:
             for name, place, what in (("good", 0, span.good), ("bad", -1, span.bad))
         }
         if against := _contradiction(*ends, names):
-            # Between two releases there is more to suspect than commits of main: picks, and what only the
-            # older branch has.
+            # Two releases leave more to suspect than commits of main: picks, and what only the older branch
+            # has.
             both = "." in good and "." in bad
             hints = list(history.about_step(good, bad, self._clone)) if both else []
             raise _not_reproduced(*against, hints=hints)
@@ -351,7 +352,8 @@ def searched(
         commits, builds.llvm_state, lambda commit: builds.built(commit) is not None, builds.last
     )
     prior = [likelihood(commit, vendor) for commit in commits]
-    # Not `observations or {}`: the caller's dict is empty at first, and has to be the one that grows.
+    # `observations or {}` would be wrong: the caller's dict is empty at first, and has to be the one that
+    # grows.
     known_so_far = {} if observations is None else observations
     return BisectRange(candidates.of_commits(commits), costs, known, prior, jobs, known_so_far)
 
@@ -417,5 +419,5 @@ def _not_reproduced(
 
 
 def short(triton: str) -> str:
-    """Return a release as it is, and a commit in as many digits as are shown."""
+    """Return a release unchanged, and a commit shortened to the digits that are shown."""
     return triton if "." in triton else triton[:SHORT]

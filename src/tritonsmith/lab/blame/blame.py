@@ -153,7 +153,7 @@ def execute(
     """Compile with both Tritons, then test mixtures of the two; go on with a run that was stopped.
 
     Args:
-        request: what is compared.
+        request: the request.
         rules: how often each mixture is tested, and which are not.
         count: compiles at once; None for as many as cores and memory allow.
         timeout: seconds for one compile; None for the usual.
@@ -221,7 +221,7 @@ def _key(request: BlameRequest) -> object:
     llcs = [
         (llc.label, journal.file(llc.program), journal.file(programs.opt_of(llc))) for llc in request.llcs
     ]
-    # With the table: it has the flags and spellings by which mixtures are made.
+    # The table counts, too: it has the flags and spellings by which mixtures are made.
     return (sides, request.a.label, request.b.label, request.ptxas_versions, llcs, configs.load("blame"))
 
 
@@ -335,7 +335,7 @@ def _programs(request: BlameRequest, mixed: MixedPipeline, *, silent: bool) -> l
     own = {registry.version_of(program): program for program, _ in map(mixed.assembler, mixtures.SIDES)}
     versions = request.ptxas_versions
     if versions is None:
-        # Of one CUDA the last release is enough: `known` is sorted, and the last of a key stays.
+        # The last release of each CUDA is enough: `known` is sorted, and the last entry of a key stays.
         low, high = (version_key(end(own, key=version_key))[:2] for end in (min, max))
         last = {version_key(version)[:2]: version for version in registry.known()}
         versions = tuple(version for cuda, version in last.items() if low < cuda < high)

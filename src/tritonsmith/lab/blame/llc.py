@@ -132,7 +132,7 @@ def of(program: Path) -> Llc:
         FactError: it is none.
     """
     answer = query((str(program), "--help"))
-    # By the overview of its help, as `--version` of opt and of llc print the same.
+    # The overview of its help tells, as `--version` prints the same for opt and for llc.
     if answer and "llvm system compiler" in answer.out and (version := _version(program)):
         return Llc(program, version)
     raise FactError("this is not llc", where=program, hints=["--llc /usr/lib/llvm-19/bin/llc"])
@@ -188,7 +188,7 @@ def assembly(llc: Llc, llir: Path, like: Path, out: Path, point: Point, triton: 
 
 
 def opt_of(llc: Llc) -> Path:
-    """Return the opt beside an llc: `/usr/lib/llvm-19/bin/opt`, `opt-19`."""
+    """Return the opt in the folder of an llc: `/usr/lib/llvm-19/bin/opt`, `opt-19`."""
     return llc.program.with_name(llc.program.name.replace("llc", "opt", 1))
 
 
@@ -275,7 +275,7 @@ def _as_triton_ptx(ptx: str, target: tuple[str, str]) -> str:
 def _on_path() -> Iterator[Path]:
     for folder in os.get_exec_path():
         try:
-            # Sorted: of two programs of one version the first is taken, and the order of a folder is chance.
+            # The order of a folder is chance, and of two programs of one version the first is taken.
             programs = sorted(Path(folder).iterdir())
         except OSError:
             continue
@@ -359,7 +359,7 @@ def _value(kind: str, bits: int) -> float:
 
 
 def _old_bounds(llir: str) -> str:
-    """Add launch bounds as metadata, beside the attributes."""
+    """Add launch bounds as metadata, and keep the attributes."""
     # Older LLVMs ignore the attributes silently, and ptxas then chooses other registers.
     groups = dict(_GROUP.findall(llir))
     annotations = [

@@ -39,7 +39,7 @@ WORDS = {
     Verdict.SKIP: "not tested",
 }
 
-Measured = tuple[Figures, str]  # figures, and what was not as Triton has it
+Measured = tuple[Figures, str]  # figures, and a remark where they deviate from Triton's own way
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,8 @@ class Mixture:
 
     Attributes:
         name: in the journal, and of `--skip`.
-        measure: makes it, and returns its figures and what was not as Triton has it.
-        pure: all of one side, which has to compile.
+        measure: makes it, and returns its figures, and a remark where it deviates from Triton's own way.
+        pure: whether it is all of one side, and so has to compile.
     """
 
     name: str
@@ -63,11 +63,11 @@ class AxisRow:
 
     Attributes:
         axis: `Triton`, `LLVM`, `ptxas`.
-        text: whose it is: `ttgir of 3.6.0`.
-        by: what took it: `3.9.0`, `llc 19.1.7`, `ptxas 12.9.86`.
-        figures: registers, spills, code; or why there are none.
-        note: what was not as Triton has it.
-        side: whose text it is.
+        text: its stage and its Triton: `ttgir of 3.6.0`.
+        by: the program that compiled it: `3.9.0`, `llc 19.1.7`, `ptxas 12.9.86`.
+        figures: registers, spills, code; or the reason why there are none.
+        note: a remark where this deviates from Triton's own way.
+        side: the side that the text is from.
     """
 
     axis: str
@@ -83,9 +83,9 @@ class Flip:
     """A group of components changed alone, in both directions.
 
     Attributes:
-        group: what was changed.
-        in_a: the figures of A with that of B, or why there are none.
-        in_b: the figures of B with that of A, or why there are none.
+        group: the group.
+        in_a: the figures of A with B's components of the group, or the reason why there are none.
+        in_b: the figures of B with A's, or the reason why there are none.
     """
 
     group: ComponentGroup
@@ -101,7 +101,7 @@ class MixedFigures:
         replayed: of A and of B, made step by step.
         flips: of each group of components changed alone.
         rows: of the axes.
-        notes: what was read in another spelling.
+        notes: texts that were read in another spelling.
     """
 
     replayed: tuple[Figures, Figures]
@@ -112,7 +112,7 @@ class MixedFigures:
 
 @dataclass(frozen=True)
 class MixtureTests:
-    """Tests mixtures, each by the steps that are left of it.
+    """Tests mixtures, each by the steps that no mixture before it has taken.
 
     Attributes:
         pipeline: of both Tritons.
@@ -147,7 +147,7 @@ class MixtureTests:
             yield replace(test, seconds=time.monotonic() - began, notes=tuple(mixed.notes))
 
     def _of_round(self, number: int) -> MixedPipeline:
-        """Return a pipeline that has made nothing for a test before: a step that is kept confirms nothing."""
+        """Return a pipeline that keeps no step of an earlier test: a step that is kept confirms nothing."""
         # The first test of each mixture shares its steps with the other mixtures.
         if number == 0:
             return self.pipeline
@@ -233,7 +233,7 @@ def _llvms(point: str, mixed: MixedPipeline, llcs: Sequence[Llc]) -> Iterator[tu
 
 def _by_llc(side: Side, llc: Llc, mixed: MixedPipeline) -> Measured:
     owner, last = mixed.sides[side], mixed.stages[-1]
-    # By the program: several of these LLVMs may have one version.
+    # The program names the file, as several of these LLVMs may have one version.
     out = mixed.work / f"{digest(side, str(llc.program))[:12]}.{last}"
     lacks = mixed.by_llc(side, llc, out)
     note = f"without {', '.join(lacks)}" if lacks else ""
@@ -273,7 +273,7 @@ class Share:
     """The share of a change that a group explains; 1 is all of it.
 
     Attributes:
-        group: it.
+        group: the group.
         from_a: what it does in A; None if that is not known.
         from_b: what it undoes in B; None if that is not known.
     """

@@ -47,7 +47,7 @@ class BlameSide:
         python: its interpreter.
         manifest: the folder of its compile.
         point: the compile.
-        variables: set for it.
+        variables: environment variables that are set for it.
     """
 
     label: str
@@ -214,7 +214,7 @@ class MixedPipeline:
             whose: the side.
             of: the stage of the source.
             source: its file.
-            stage: what is made.
+            stage: the stage to make.
             variables: to set instead of those of the side.
 
         Returns:
@@ -235,7 +235,7 @@ class MixedPipeline:
         return {part.name: whose for part in self.components}
 
     def afresh(self, work: Path) -> MixedPipeline:
-        """Return the same pipeline, with nothing made yet, in another folder."""
+        """Return the same pipeline in another folder, without results."""
         return replace(self, work=work, notes={}, _results={})
 
     def _read_by(self, llir: Path, reader: Callable[[Path], Product]) -> Product:
@@ -382,7 +382,7 @@ class BlameComponent:
 
     Attributes:
         name: `ttgir`, `ptxas`.
-        axis: that the result is told by: `Triton's passes`, `LLVM`, `ptxas`.
+        axis: the part of the compiler that the result names: `Triton's passes`, `LLVM`, `ptxas`.
         what: in words: `ttir to ttgir`.
     """
 
@@ -413,7 +413,7 @@ class ComponentGroup:
 
     @property
     def title(self) -> str:
-        """In words: the axis, and what of it."""
+        """The axis in words, and the component if it is one."""
         if len(self.parts) == 1:
             part = self.parts[0]
             return part.what if part.axis.partition(" ")[0] in part.what else f"{part.axis} ({part.what})"
@@ -445,8 +445,8 @@ def partitions(components: Sequence[BlameComponent]) -> tuple[tuple[ComponentGro
     axes = list(dict.fromkeys(part.axis for part in components))
     single = every[: len(components)]
     whole = tuple(group for axis in axes for group in every if group.parts == _of_axis(axis, components))
-    # For AMD, too: `front` and the axis before the last are one group there, and the last axis is a single
-    # component.
+    # This holds for AMD, too: `front` and the axis before the last are one group there, and the last axis is
+    # a single component.
     front = every[-1]
     return tuple(dict.fromkeys((single, whole, (front, whole[-1]))))
 

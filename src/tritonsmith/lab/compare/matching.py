@@ -45,7 +45,7 @@ class Pair:
 
     Attributes:
         kernel: name of the function; with its file or folder where several kernels share the name.
-        point: what the ids of both have in common, and both targets if they are two; no two pairs share it.
+        point: the common part of both ids, and both targets if they differ; unique among the pairs.
         a: of the first side.
         b: of the second.
         differs: target, options, constants and types that are not the same: `num_warps 4 -> 8`.
@@ -205,7 +205,7 @@ def _target_pairs(
     first: Manifest, second: Manifest, requested: Mapping[Path, Sequence[str]]
 ) -> Mapping[str, str]:
     """Map A's targets to the same ones of B; or in their order, if none is common and they are as many."""
-    # In the order of the request: a manifest lacks the targets that were skipped, and the second target of A
+    # The request has the order: a manifest lacks the targets that were skipped, and the second target of A
     # would then meet the third of B.
     ours, theirs = (
         list(dict.fromkeys(requested.get(manifest.folder) or (point.target for point in manifest.points)))
@@ -298,7 +298,7 @@ class MetricChange:
 
     @property
     def verdict(self) -> str:
-        """`better`, `worse`, or empty where neither can be said."""
+        """`better`, `worse`, or empty where neither is known."""
         # The reason why a launch fails is a text: only a change from or to a launch is better or worse.
         if self.metric.key == LAUNCH and self.a and self.b and CAN_LAUNCH in (self.a, self.b):
             return "" if self.a == self.b else "worse" if self.a == CAN_LAUNCH else "better"

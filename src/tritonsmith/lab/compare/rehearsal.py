@@ -95,7 +95,7 @@ class UpgradeRehearsal:
             cell
             for kernel in self.kernels
             for cell in (
-                # Cells as well, so that `--skip` and `--confirm` are about both Tritons.
+                # The baselines are cells as well, so that `--skip` and `--confirm` are about both Tritons.
                 *product.cells(kernel.name, self.a.label, kernel.a),
                 *product.cells(kernel.name, self.b.label, kernel.b, kernel.a),
             )
@@ -178,7 +178,7 @@ def prepare(
     try:
         listed = two_sides.listed_kernels(entries, (base or file.parent) / file.name, flags)
     except FactError as error:
-        # With a base, the user has named the checkout already, so it is no hint.
+        # If there is a base, the user has named the checkout already, and needs no hint.
         if base is not None or error.what != "no such file":
             raise
         hints = [*error.hints, "if the list names files of a checkout of Triton: --source DIR"]
@@ -186,7 +186,7 @@ def prepare(
     kernels, skipped = [], []
     for entry, kernel in zip(entries, listed, strict=True):
         if entry.fits(a.triton) and entry.fits(b.triton):
-            # Keyed by content, so the next rehearsal finds these results, whatever list it is of.
+            # The key is the content, so the next rehearsal finds these results, whatever list it is of.
             jobs = (kept.keyed(kernel.asked, triton, entry.module) for triton in (a, b))
             kernels.append(RehearsedKernel(entry.name, *jobs))
         else:
@@ -303,7 +303,7 @@ class Regression:
 
 @dataclass(frozen=True)
 class Assessment:
-    """The changes for the worse by the second Triton, and what is not sure.
+    """The changes for the worse by the second Triton, and the doubts about them.
 
     Attributes:
         findings: the worst first.
@@ -375,7 +375,7 @@ def check(
             that there is none is sure.
 
     Raises:
-        FactError: nothing compiles by both, so that nothing can be said.
+        FactError: no kernel compiles by both, so that there is no answer.
     """
     judgement = thresholds.check(comparison, limits)
     neither = tuple((row.pair.kernel, row.pair.point, row.pair.b.point.gist) for row in judgement.neither)
@@ -459,7 +459,7 @@ def between(a: Triton, b: Triton) -> tuple[str, ...]:
     low, high = sorted((version_key(a.version), version_key(b.version)))
     every = [tritons.full(row.version) for row in checkout.triton_releases()]
     inside = [version for version in every if low < version_key(version) < high]
-    # In the direction of the change: a rehearsal of a downgrade goes from the newer to the older one.
+    # A rehearsal of a downgrade goes from the newer release to the older one.
     return tuple(inside if low == version_key(a.version) else reversed(inside))
 
 

@@ -67,7 +67,7 @@ def blocks(result: RehearsalResult, assessment: Assessment) -> Iterator[Text | G
 
 def commands(rehearsal: UpgradeRehearsal, findings: Sequence[Violation]) -> Iterator[str]:
     """Yield, for each kernel with findings, the command that searches for the culprit."""
-    # Backwards, so that the first finding of a kernel wins: they are sorted, and that is its worst.
+    # The dict is filled backwards, so that it keeps the first finding of a kernel, which is its worst.
     first = {(finding.kernel, finding.target): finding for finding in reversed(findings)}
     for finding in [row for row in findings if first[row.kernel, row.target] is row][:_FEW]:
         command = culprit_command(finding, rehearsal.file, rehearsal.a, rehearsal.b)
@@ -156,7 +156,7 @@ class NumberCell:
 
     Attributes:
         text: the value, or both of them.
-        changed: they are not the same.
+        changed: whether there are two.
         verdict: `better`, `worse`, or empty.
     """
 

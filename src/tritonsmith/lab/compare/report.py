@@ -81,7 +81,7 @@ def violation_lines(violations: Sequence[Violation]) -> Iterator[str]:
 
 def explain(violation: Violation) -> str:
     """Return the reason of a violation in words; empty where the numbers say it."""
-    # First the violations without a term: their reading is empty, and would be taken for a text's.
+    # The violations without a term come first: their reading is empty, and would be taken for a text's.
     if violation.finding == LAUNCHES:
         return f"A can be launched, but B cannot: {violation.message}"
     if violation.threshold is None:

@@ -1,4 +1,4 @@
-"""The judge of every comparison: what is worse on the second side, by the terms of `--fail-on`."""
+"""Judge a comparison: find what is worse on the second side, by the terms of `--fail-on`."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def listed_kernels(
     Raises:
         SmithError: a kernel cannot be compiled as listed, or a flag is not for many kernels.
     """
-    # As the default: the request's own targets would override those of each entry.
+    # These targets are only the default, since those of the request would override each entry's.
     default = flags.targets or targets.default()
     requests = kernels_file.requests(entries, path, replace(flags, targets=()), default)
     return tuple(

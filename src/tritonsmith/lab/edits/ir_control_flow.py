@@ -69,7 +69,7 @@ def merged(source: IrText) -> Iterator[str]:
         for region in function.regions:
             for begin, end in region.labels:
                 label = _LABEL.match(source.text[begin:end])
-                # Only the block right before it: from any other place, its text would have to move.
+                # The block has to be right before it: from any other place, its text would have to move.
                 before = next((op for op in region.ops if op.end == begin), None)
                 # The operands of the branch would have to take the place of a block's parameters.
                 if not label or before is None or "(" in source.text[begin:end].partition("//")[0]:

@@ -343,7 +343,7 @@ def without_pieces(source: IrText, gone: Sequence[Piece]) -> str:
         every = list(_pieces(source.text, *group))
         kept = [source.text[piece.begin : piece.end] for piece in every if piece.begin not in cut]
         if outer and not kept:
-            # With the blank before it, which would be left at the end of a word.
+            # The blank before it goes along, or it would be left at the end of a line.
             changed.append(Edit(outer[0] - (source.text[outer[0] - 1] == " "), outer[1]))
         else:
             changed.append(Edit(every[0].begin, every[-1].end, ", ".join(kept)))

@@ -179,7 +179,7 @@ def functions(tree: ast.Module) -> list[ast.FunctionDef]:
 def replaced(text: str, new: Mapping[int, Replacement]) -> str | None:
     """Return the text with other nodes at some numbers; None as for `text_of`."""
     tree, nodes = parsed(text)
-    # By identity, as two nodes of a tree may be equal.
+    # Nodes are told apart by identity, as two of a tree may be equal.
     edited = _Replacer({id(nodes[number]): node for number, node in new.items()}).visit(tree)
     return text_of(edited, text)
 
@@ -318,7 +318,7 @@ def _body(
             fresh = _fresh(name, taken)
             values[name] = ast.Name(fresh, ast.Load())
             before.append(ast.Assign([ast.Name(fresh, ast.Store())], value))
-    # Sorted: a set of texts has another order in each process, and a search that is resumed needs the same
+    # The order of a set of texts differs from process to process, and a search that is resumed needs the same
     # candidates.
     for name in sorted(stored - set(arguments)):
         values[name] = ast.Name(_fresh(name, taken), ast.Load())

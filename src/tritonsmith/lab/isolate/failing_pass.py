@@ -63,7 +63,7 @@ class PipelineEnd:
     @property
     def name(self) -> str:
         """Its name in the journal: `12 tritongpu-coalesce`, `10 cse to 12 licm, with locations`."""
-        # With their numbers: `canonicalize` and `cse` run many times in one pipeline.
+        # The numbers are part of the name, as `canonicalize` and `cse` run many times in one pipeline.
         first, last = (f"{link.dump.number} {link.dump.argument}" for link in (self.links[0], self.links[-1]))
         passes = last if len(self.links) == 1 else f"{first} to {last}"
         return passes if self.stripped else f"{passes}, with locations"
@@ -273,10 +273,11 @@ def isolate(
     space.claim()
     folder = folder_of(index, kernel, tool, space)
     program = journal.program(tool.opt) if tool.opt else tool.python and journal.python(tool.python)
-    # By their sizes and times, as the texts of a dump are large.
+    # The texts of a dump are large, so their sizes and times have to do.
     texts = [(link.dump.pipeline, journal.file(index.path(link.dump))) for link in links]
     key = (texts, dict(options), str(tool), program, journal.environment())
-    # No run: the failure that the dump recorded is what the next run has to find there again.
+    # The failure in the dump is the baseline: the next run has to find the same there, and nothing is run for
+    # it.
     baseline = Observation(Verdict.BAD, str(recorded), failure=recorded)
     with (
         experiment.kept(folder, key, space, "passes.isolate", baseline, rules, silent=silent) as notes,

@@ -30,7 +30,7 @@ class FailingIr:
 
     Attributes:
         text: the IR.
-        runner: runs what fails.
+        runner: runs the passes or the command that fail.
         out: the file to write unless the user names another.
         warning: how the failure differs from the one in the dump; empty if it does not.
     """
@@ -43,13 +43,13 @@ class FailingIr:
 
 @dataclass(frozen=True, kw_only=True)
 class IrSource:
-    """A file or folder with IR, and what the user says of the failure.
+    """A file or folder with IR, and the user's description of the failure.
 
     Attributes:
         file: a file of IR, or a folder that `passes.dump` or `passes.isolate` wrote.
-        passes: the failing passes, as `--pass` takes them; empty if the file or the dump tells.
+        passes: the failing passes, as `--pass` takes them; empty if the file or the dump names them.
         command: a command that finds a text interesting; empty if passes fail.
-        wrong: the passes change what a kernel computes, instead of failing.
+        wrong: whether the passes change what a kernel computes, instead of failing.
         kernel: the kernel of a dump; empty if it has only one.
         env: an environment whose `triton-opt` or interpreter runs the passes.
         python: an interpreter that runs them.
@@ -93,7 +93,7 @@ class IrSource:
         return space.root / "passes" / "reduce" / digest("dump", str(self.file.absolute()), name, when, tool)
 
     def read(self, space: Workspace, rules: Rules, *, silent: bool) -> FailingIr:
-        """Return the IR with what fails on it, after a search if the file is a dump.
+        """Return the IR and the passes or command that fail on it, after a search if the file is a dump.
 
         Args:
             space: the workspace.
@@ -101,7 +101,7 @@ class IrSource:
             silent: say nothing of a search that goes on.
 
         Raises:
-            UsageError: the file cannot be read, or nothing names what fails.
+            UsageError: the file cannot be read, or no failing pass is named.
             FactError: there is no program that runs the passes.
             SmithError: no pass of the dump fails, or changes the result.
             UndecidedError: several passes may be the culprit.
@@ -154,7 +154,7 @@ class IrSource:
         return FailingIr(dump.content(before).decode(), runner, self.file / "reduced.mlir")
 
     def _runner(self, text: str, space: Workspace) -> PassRunner:
-        """Return what fails on the text of a file."""
+        """Return the passes or the command that fail on the text of a file."""
         if self.command:
             if self.passes:
                 raise UsageError("--pass and a command contradict each other")

@@ -157,7 +157,8 @@ class OptOracle(Oracle):
         answer = self._run(text, f"--pass-pipeline={self._pipeline}")
         if answer is None:
             return OracleResult(failure.of("", timeout=True), True, "")
-        # Before the exit code counts: a mistake in the command line would pass for the failure of every text.
+        # This comes before the exit code: a mistake in the command line would pass for the failure of every
+        # text.
         if match := _NO_PASS.search(answer.err):
             raise _no_pass(match[1], self._opt)
         if match := _NO_OPTION.search(answer.err):
@@ -205,7 +206,7 @@ class CommandOracle(Oracle):
         files.write(self._input, text)
         answer = process.query(self._argv, timeout=self.limit)
         if answer is None:
-            # Not interesting, as the command has not said that it is.
+            # The text is not interesting, as the command has not said that it is.
             why = f"the command did not end within {self.limit:.0f} s, or does not exist"
             return OracleResult(None, True, why)
         printed = f"{answer.out}\n{answer.err}\nexit code {answer.code}\n".lstrip()
@@ -310,7 +311,7 @@ def spelled(text: str) -> str:
     parts = []
     for form in forms(text):
         inside = form.render()
-        # From the inside out: the nest begins with the outermost operation.
+        # The nest begins with the outermost operation, so the text grows from the inside.
         for operation in reversed(
             [operation_name for operation_name in form.nest if operation_name != pass_chain.MODULE]
         ):

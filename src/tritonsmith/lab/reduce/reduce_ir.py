@@ -181,7 +181,8 @@ def reduce(
                         experiment.run(search.search(), test, notes, _untold)
                     steps.append((options.reducer.name, size_of(search.best).ops))
         except OutOfTimeError:
-            # No error: what is smaller by then is a result, and the journal lets the same command go on.
+            # This is no error: what is smaller by then is a result, and the journal lets the same command go
+            # on.
             why = f"timed out: --timeout {options.timeout:.0f}"
         except (KeyboardInterrupt, InterruptedRunError):
             why = INTERRUPTED
@@ -202,7 +203,7 @@ def check(answer: OracleResult, way: PassRunner) -> Failure:
         SmithError: there is none, or the file does not parse.
     """
     printed = answer.log.strip()[-_SAID:]
-    # First: a text that does not parse has no failure either, and the other message would mislead.
+    # This comes first: a text that does not parse has no failure either, and the other message would mislead.
     if not answer.began:
         raise SmithError(
             "no pass ran on this file: it cannot be parsed, or a pass cannot be added",
@@ -261,7 +262,7 @@ def _pretty(search: IrSearch, oracle: Oracle, sought: Failure) -> str:
     """Return the best text as the compiler prints it: values numbered in order, no blank lines."""
     best = search.best
     printed = oracle.printed(best)
-    # Asked once more: the printer renumbers values, and a failure may depend on that.
+    # The oracle is asked once more: the printer renumbers values, and a failure may depend on that.
     if printed and size_of(printed).ops <= size_of(best).ops and oracle.ask(printed).failure == sought:
         return printed
     return best

@@ -167,7 +167,7 @@ class ChartPoint:
     Attributes:
         triton: the version.
         value: None if there is none.
-        mark: why: `does not compile`; or what else is to be said of it.
+        mark: the reason why, such as `does not compile`; or another remark.
         compiled: whether a compile was tried at all.
     """
 
@@ -326,7 +326,7 @@ def _new_sources(own: Mapping[str, StudyCell], names: Sequence[str]) -> Iterator
 def _verdict(old: ChartPoint, new: ChartPoint) -> str:
     if old.value is None or new.value is None:
         return "worse" if new.value is None else "better"
-    # Of registers, spills and code less is better, which are all that a study measures.
+    # Less is better for registers, spills and code, and a study measures nothing else.
     return "worse" if new.value > old.value else "better" if new.value < old.value else ""
 
 
@@ -397,7 +397,7 @@ def write_plot(cells: Sequence[StudyCell], path: Path) -> None:
         grid = figure.subplots(len(rows), columns, squeeze=False, sharex=True)
         for line, target in zip(grid, rows, strict=True):
             here = [cell for cell in cells if cell.row.target == target]
-            # Strict: each vendor has as many metrics, or a panel would stay empty.
+            # Each vendor has as many metrics; if not, a panel would stay empty, and `strict` says so.
             for axes, metric in zip(line, METRICS[here[0].row.backend], strict=True):
                 draw(axes, here, metric, kernels, versions(cells))
             line[0].set_title(target, loc="left", fontweight="bold")
@@ -414,7 +414,7 @@ def draw(
     Args:
         axes: the panel.
         cells: of that target.
-        metric: what is drawn.
+        metric: the metric.
         kernels: a line each.
         names: of the Tritons, from left to right.
     """

@@ -51,7 +51,7 @@ class History:
         path, _, self._ref = text.partition("@")
         self._path = Path(path).expanduser().absolute()
         try:
-            # Opened at once, so that a wrong path is reported before the first kernel is read.
+            # It is opened at once, so that a wrong path is reported before the first kernel is read.
             with git_history.opened(self._path):
                 pass
         except FactError as error:

@@ -136,8 +136,8 @@ class KernelSubject:
         self._baseline = run.compile_all(self.request, where, self._fresh(name), silent=True)
         observation = replace(self.look(self._baseline), cpu_seconds=total_cpu_seconds(self._baseline))
         self._least = (
-            # Anew for the first baseline: what an earlier run has measured comes in by `resume`, if it is of
-            # the same code.
+            # The first baseline begins anew: what an earlier run has measured comes in by `resume`, if it is
+            # of the same code.
             observation.cpu_seconds if name == BASELINE else min(self._least, observation.cpu_seconds)
         )
         if self._timed and observation.verdict is Verdict.BAD:
@@ -449,7 +449,7 @@ def parse_when(when: Sequence[str]) -> tuple[Term, ...] | None:
 def folder_of(request: CompileRequest, when: Sequence[str], where: Interpreter, out: Path | None) -> Path:
     """Return the folder of a triage: the user's, or one in the workspace that only this question has."""
     name = folder_name(f"{request.file.stem}.{request.name or request.kernel or 'kernel'}")
-    # With the time limit, which decides whether a compile hangs.
+    # The time limit is part of the question, as it decides whether a compile hangs.
     question = digest(request, when, where.python, where.timeout)[:8]
     return (out or workspace.default().root / "triage" / f"{name}-{question}").absolute()
 

@@ -319,7 +319,7 @@ def _about_build(env: EnvDir, receipt: Mapping[str, Any], mine: str, triton: str
     commit = str(receipt.get("commit", ""))[:_DIGITS] or "no commit"
     changed = " with changes" if receipt.get("dirty") else ""
     if mine and mine == receipt.get("commit"):
-        # With changes, the same commit need not be the same sources.
+        # A build with changes need not be of the same sources, though the commit is the same.
         same = ", as the one under test" if not changed else ""
     elif mine:
         same = f", not {mine[:_DIGITS]} as the one under test"

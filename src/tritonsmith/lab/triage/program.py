@@ -394,7 +394,7 @@ class CommandSubject:
         self, folder: Path, variables: Mapping[str, str], under: Sequence[str] = (), launcher: str = ""
     ) -> Observation:
         log = folder / "log"
-        # With the stack that it prints, two crashes can be told apart.
+        # The stack that faulthandler prints tells two crashes apart.
         environ = {**os.environ, "PYTHONFAULTHANDLER": "1", "PATH": self._path, **variables}
         # A cache of its own: what another change compiled would be found, and nothing compiled with this one.
         environ |= {"TRITON_CACHE_DIR": str(folder / "cache")}
@@ -469,7 +469,7 @@ class ProgramKnockout:
 def knock_out(
     subject: CommandSubject, journal: Journal, tell: Callable[[str, Observation], None]
 ) -> ProgramKnockout:
-    """Run a program as it is, and then without each pass that its kernels are compiled with.
+    """Run a program unchanged, and then without each pass that its kernels are compiled with.
 
     Args:
         subject: the program.

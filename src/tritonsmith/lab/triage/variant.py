@@ -65,13 +65,13 @@ class Meaning:
     """The meaning of a change: the conclusion if the symptom is gone with it, and when it is tried.
 
     Attributes:
-        role: `cause` names what is to blame; `side` says on which side of a line that is; `witness` reports
+        role: `cause` names the culprit; `side` says on which side of a line the culprit is; `witness` reports
             faults of its own, and is no cause if the symptom is gone. A `baseline` changes nothing.
         family: causes of one family are one cause; empty for a witness that contradicts none.
         gone: the conclusion if the symptom is gone.
         stays: the conclusion if the symptom stays; empty if there is none.
         alone: the conclusion by symptom, `gone` or `shows`, where without this change nothing can be tested.
-        next: the next thing to do if the symptom is gone.
+        next: the next step if the symptom is gone.
         line: `stage` and `text` of the operations that it is about.
         source: where this is known from.
         after: a variant that must have made the symptom go; empty for one that is always tried.
@@ -122,7 +122,7 @@ class TriageVariant:
 
         Args:
             triton: the version.
-            backends: `cuda`, `hip`, or both where nobody knows.
+            backends: `cuda`, `hip`, or both if that is unknown.
             command: whether a command is tested, not a kernel.
             symptom: the kind of symptom.
         """
@@ -167,7 +167,7 @@ def ordered(failed_in: str) -> Iterator[TriageVariant]:
         # A row of the table has a better name for the family, which its other variants share.
         family = known.meaning.family if known else f"the pass {failed_in}"
         skip = known.change.skip if known else failed_in
-        # With the family of its row: the two would otherwise count as two causes, and the triage be
+        # It gets the family of its row; otherwise the two would count as two causes, and the triage be
         # undecided.
         row = {"name": f"without {skip}", "family": family, "skip": skip}
         yield _of_row({**configs.load(_CONFIG)["failing-pass"], **row})

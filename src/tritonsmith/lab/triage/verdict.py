@@ -44,7 +44,7 @@ class Subject(Protocol):
 
     @property
     def backends(self) -> frozenset[str]:
-        """`cuda`, `hip`, or both where nobody knows."""
+        """`cuda`, `hip`, or both if that is unknown."""
 
     @property
     def is_command(self) -> bool:
@@ -115,7 +115,7 @@ class TriageResult:
     """The result of a triage.
 
     Attributes:
-        conclusion: the way in which it ends.
+        conclusion: the kind of result.
         text: the conclusion in one line, with its cause.
         reasons: sentences that it rests on.
         next: sentences or commands for the next step.
@@ -137,7 +137,7 @@ class TriageResult:
 
 
 def run(subject: Subject, journal: Journal, tell: Callable[[str, Observation], None]) -> TriageResult:
-    """Test the subject as it is, then under each variant that fits, and conclude.
+    """Test the subject unchanged, then under each variant that fits, and conclude.
 
     Args:
         subject: a kernel or a command.

@@ -118,7 +118,7 @@ class _Start:
 
 def folder_of(file: Path, space: Workspace) -> Path:
     """Return the folder of the journal of a reduction into a file."""
-    # By the file that is written: its folder is locked, so no two reductions write the same one.
+    # The written file names the folder, which is locked: so no two reductions write the same file.
     return space.root / "reduce" / f"{digest(str(file))}-journal"
 
 
@@ -221,7 +221,7 @@ def by_command(
         observation = _shown(first.test(KernelCandidate(text)), source_file)
         limit = min(timeout, _SECONDS + _SLOWER * (time.monotonic() - began))
         lines = counts(text, kernel).lines
-        # By its name alone: the comment that shows the command goes where the file goes.
+        # The file goes by its name alone, as the comment with the command goes where the file goes.
         command = with_file(argv, file.name)
         symptom = Symptom(
             "", observation.figures, lines, source_file.name, argv=command, variables=_variables()
@@ -251,7 +251,8 @@ def _of_compile(subject: KernelSubject, observation: Observation, key: object) -
         hints = ["a function of the module with plain parameters can be reduced", "or use: -- command {}"]
         raise UsageError(what, where=request_of_kernel.file, hints=hints)
     entries = signature.assigned(request_of_kernel.signature, head)
-    # As constants of the signature: the decorator that computes them may be removed on the way.
+    # They become constants of the signature, since the decorator that computes them may be removed on the
+    # way.
     computed = {
         parameter: signature.spell_value(subject.constants[parameter])
         for parameter in head.heuristics
@@ -309,7 +310,7 @@ def _compiled(subject: KernelSubject, request_of_kernel: CompileRequest, folder:
 def _alone(where: Interpreter, folder: Path, limit: float, file: Path, observation: Observation) -> bool:
     """Report whether `python FILE` fails in the same way; or compiles, where the symptom is no failure."""
     files.make_folder(folder)
-    # With an empty cache: what is found in one is not compiled, and shows nothing.
+    # The cache has to be empty: what is found in one is not compiled, and shows nothing.
     change = {**dict(worker_variables(where)), "TRITON_CACHE_DIR": str(folder)}
     answer = process.query((str(where.python), str(file)), cwd=folder, change=change, timeout=limit)
     # A limit that is broken is no failure: then it is enough that the file compiles.

@@ -277,7 +277,7 @@ def _after(symptom: Symptom) -> str:
 
 def _commands(symptom: Symptom, asked: CompileRequest) -> Iterator[str]:
     """Yield the commands that show it: limits in a table, texts in a stage, failures in a compile."""
-    # By its name: the file is attached to an issue, where a folder of this machine helps nobody.
+    # The file goes by its name: it is attached to an issue, where a folder of this machine helps nobody.
     words = shlex.split(replace(asked, file=Path(asked.file.name)).flags())
     texts = [term for term in symptom.terms if isinstance(term, TextTerm)]
     if symptom.wrong:
