@@ -246,7 +246,7 @@ def test_a_command_has_no_llir(llvm: Llvm, tmp_path: Path) -> None:
     search = llvm.search("ptx contains slower", tmp_path)
     none = llvm_range.llc_tests(CommandTests(("true",), tmp_path, tmp_path), {}, tmp_path, optimizes=False)
     said = list(replace(search, tests={LLC: none, OPT: none}).run())
-    assert said == ["LLVM: they are not tested: a command or a test provides no llir for llc"]
+    assert said == ["LLVM: its commits are not tested: a command or a test provides no llir for llc"]
 
 
 def test_the_users_clone_stays_as_it_was(llvm: Llvm, found: tuple[LlvmBisect, list[str]]) -> None:

@@ -243,7 +243,7 @@ class EvaluatedProgram(TensorProgram):
             raise EndlessError(f"a loop has a step of {by}")
         iterations = range(first, end, by) if first < end else range(0)
         if len(iterations) > self.limit:  # each turn counts, at least once
-            raise EndlessError(f"it does not end in {self.limit} operations")
+            raise EndlessError(f"it does not end within {self.limit} operations")
         self.reached.turned(operation, len(iterations))
         # The bounds are fixed when the loop begins, as MLIR defines it: its body cannot change them.
         for number in iterations:

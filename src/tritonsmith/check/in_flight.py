@@ -388,7 +388,7 @@ class InFlight:
 
     def _pass_on(self) -> None:
         if self.turns is None or not self.turns.pass_on():
-            raise BarrierError("a barrier is waited for that nothing here completes")
+            raise BarrierError("a wait for a barrier that nothing here completes")
 
     def _at(self, memory: Array) -> _Barrier:
         # The number is read from memory, not from the view: a barrier may be reached by another view of its

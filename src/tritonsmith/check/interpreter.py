@@ -126,7 +126,7 @@ class TritonInterpreter:
             least, whole = max(_INPUT, memory.least), not memory.least and memory.slack == 1
             if compare_memory(memory, theirs, least, memory.slack, whole=whole)[1] is None:
                 return InterpretedRuns(
-                    "unknown", "only small numbers differ, as where a sum has another order"
+                    "unknown", "only small numbers differ, as they do where a sum has another order"
                 )
             if why := excuse(_function(reference), difference, memory.contents):
                 return InterpretedRuns("unknown", why)

@@ -193,7 +193,7 @@ class GlobalMemory:
                 widths = np.asarray([written.itemsize for written in self._dtypes])[part.kinds[place]]
                 # A bit pattern of another width would have to be put together from several elements.
                 if (widths != dtype.itemsize).any():
-                    raise UnsupportedIrError("memory is read in another width than it was written")
+                    raise UnsupportedIrError("memory is read in another width than it was written in")
                 bits = part.bits[place].astype(_BITS[dtype.itemsize])
                 values[there] = bits.view(np.uint8 if dtype == np.bool_ else dtype)
         return values.reshape(at.shape)

@@ -161,7 +161,7 @@ class EvaluatedIr(Generic[MemoryT]):
         """
         self._steps += 1
         if self._steps > self.limit:
-            raise EndlessError(f"it does not end in {self.limit} operations")
+            raise EndlessError(f"it does not end within {self.limit} operations")
 
     def _operands(self, operation: Operation) -> Values:
         """Return the values of an operation's operands."""

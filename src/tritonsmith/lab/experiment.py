@@ -332,7 +332,7 @@ def _check_task(old: Journal | None, task: str) -> None:
     if old and old.path and not old.ended and old.count and old.task not in ("", task):
         hints = [f"to go on with it: {old.command}"] if old.command else []
         hints += ["choose another folder: --out DIR", f"to drop its tests: remove {old.path}"]
-        raise UsageError(f"in this folder is a stopped run of {old.task}", where=old.path, hints=hints)
+        raise UsageError(f"this folder has a stopped run of {old.task}", where=old.path, hints=hints)
 
 
 def _begun(

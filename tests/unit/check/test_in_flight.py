@@ -327,8 +327,8 @@ def test_a_program_that_ends_before_its_last_store_has_read() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [
-        ("size = 256 : i32", "size = 512 : i32", "a barrier is waited for that nothing here completes"),
-        ("count = 1 : i32", "count = 2 : i32", "a barrier is waited for that nothing here completes"),
+        ("size = 256 : i32", "size = 512 : i32", "a wait for a barrier that nothing here completes"),
+        ("count = 1 : i32", "count = 2 : i32", "a wait for a barrier that nothing here completes"),
         ('"ttng.init_barrier"(%barrier) <{count = 1 : i32}> : ', '"ttng.inval_barrier"(%barrier) : ',
          "a barrier that was not made"),
     ],

@@ -214,7 +214,7 @@ class ThreadBlock(EvaluatedIr[ByteMemory], ABC):
         """
         lanes = self.mask.reshape(-1, self.warp)
         if (lanes.any(axis=1) != lanes.all(axis=1)).any():
-            raise UnsupportedIrError(f"{self.name} where a part of a warp runs")
+            raise UnsupportedIrError(f"{self.name} while only a part of a warp runs")
 
     def block(self) -> None:
         """Refuse an operation of the whole block if only a part of it runs.
@@ -223,7 +223,7 @@ class ThreadBlock(EvaluatedIr[ByteMemory], ABC):
             UnsupportedIrError: some threads are elsewhere.
         """
         if not self.mask.all():
-            raise UnsupportedIrError(f"{self.name} where a part of the threads runs")
+            raise UnsupportedIrError(f"{self.name} while only a part of the threads runs")
 
     def spread(self, value: Array | int) -> Array:
         """Return a value for each thread."""

@@ -204,7 +204,7 @@ class LlvmBisect:
         if history is None:
             return ()
         if not any(self.tests.values()):
-            return ("LLVM: they are not tested: a command or a test provides no llir for llc",)
+            return ("LLVM: its commits are not tested: a command or a test provides no llir for llc",)
         if len(history.candidates) == 1:
             return ("LLVM: no commit between the pins changes the sources of llc, so the llir must differ",)
         # The clone that borrows its objects has no remote from which git could fetch what they lack.

@@ -286,7 +286,7 @@ class CheckoutTests:
             return Observation(Verdict.GOOD, mine.figures, seconds=seconds)
         good, bad = self._end("good", self.good, triton, mine), self._end("bad", self.bad, triton, mine)
         if bad.why:
-            why = f"it is not known how the bad end fails: {bad.why}"
+            why = f"how the bad end fails is unknown: {bad.why}"
             return Observation(Verdict.SKIP, mine.figures, why, seconds)
         # What fails at the good end, too, is an old failure and not the one that is searched for.
         searched = dict(bad.failures.items() - good.failures.items()) or bad.failures

@@ -166,7 +166,9 @@ def _level(mine: Path, other: Path, own: OwnPtxas) -> int:
     least = min(levels, key=version_key)
     level = int(least.replace(".", ""))
     if own.ptx and own.ptx > level:
-        raise FactError(f"the kernel asks for PTX {own.ptx // 10}.{own.ptx % 10}, and one takes {least}")
+        raise FactError(
+            f"the kernel asks for PTX {own.ptx // 10}.{own.ptx % 10}, but one of the two takes only {least}"
+        )
     return own.ptx or level
 
 

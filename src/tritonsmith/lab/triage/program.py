@@ -105,7 +105,7 @@ def parse_check(text: str) -> ResultCheck:
     """
     left, *rest = split_outside_brackets(text, _CLOSE, quotes="\"'")
     if len(rest) > 1:
-        raise UsageError(f"--check compares two, not {len(rest) + 1}", hints=_HINTS)
+        raise UsageError(f"--check compares two expressions, not {len(rest) + 1}", hints=_HINTS)
     right, *words = split_outside_brackets(rest[0], ",", quotes="\"'") if rest else [""]
     tolerances: dict[str, float] = {}
     for word in words:
@@ -238,7 +238,7 @@ class CommandSubject:
         """Test with a build that reports more of a fault, whose interpreter runs the script."""
         space = workspace.default()
         if not _PYTHON.match(Path(self.argv[0]).name):
-            return Observation(Verdict.SKIP, why=f"{self.argv[0]} is not a Python that another can replace")
+            return Observation(Verdict.SKIP, why=f"{self.argv[0]} is no Python that another could replace")
 
         def look(watched: TriageChange, python: Path) -> Observation:
             # The same subject but for its interpreter: same symptom, and the folders that `_log` reads.

@@ -121,7 +121,7 @@ def test_shared_memory() -> None:
                 "    %twice",
                 '    "nvvm.barrier"() <{operandSegmentSizes = array<i32: 0, 0>}> : () -> ()\n    %twice',
             ),
-            "nvvm.barrier where a part of the threads runs",
+            "nvvm.barrier while only a part of the threads runs",
         ),
         ('    %r = "llvm.intr.ctpop"(%tid) : (i32) -> i32\n', "llvm.intr.ctpop"),
         (

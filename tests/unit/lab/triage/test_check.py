@@ -95,7 +95,7 @@ def test_the_script_is_the_main_module(tmp_path: Path) -> None:
         ("out ~", "is not Python"),
         ("", "is not Python"),
         ("out~reference", "is not Python"),
-        ("a ~ b ~ c", "--check compares two, not 3"),
+        ("a ~ b ~ c", "--check compares two expressions, not 3"),
         ("a ~ b, eps=3", "'eps=3' is not a tolerance"),
         ("a ~ b, rtol=x", "'rtol=x' is not a tolerance"),
     ],

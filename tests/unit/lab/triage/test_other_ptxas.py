@@ -114,7 +114,7 @@ def test_what_stays_stays(tested: Callable[..., Observation]) -> None:
 def test_what_cannot_be_tested(
     tested: Callable[..., Observation], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "asks for PTX 8.8, and one takes 8.7" in tested("an older ptxas", asked=88).why
+    assert "asks for PTX 8.8, but one of the two takes only 8.7" in tested("an older ptxas", asked=88).why
     assert "several ptxas; --target with one GPU" in tested("a newer ptxas", gpus=("9.0", "10.0")).why
     assert tested("a newer ptxas", gpus=()).why == "nothing was compiled to PTX"
     assert "no older ptxas than 12.9.86 is known" in tested("an older ptxas", triton="3.0.0").why
