@@ -63,7 +63,7 @@ def check(file: Path, table: Mapping[str, Any], space: Workspace, around: Iterab
             why="\n".join(f"{key} = {value!r}" for key, value in values.items()),
             hints=[
                 f"if you trust these values: {command('env --allow', file)}",
-                "or set other values by flags, with an environment of your own: invoke env.list",
+                "or set other values by flags, with an environment of your own: invoke env",
             ],
         )
 
