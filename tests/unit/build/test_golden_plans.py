@@ -11,6 +11,7 @@ import pytest
 from tests.support import as_plain_user
 from tests.unit.build import made
 from tests.unit.build.conftest import UPDATE, Golden
+from tests.unit.build.llvm.test_closure import BUILT
 from tests.unit.build.llvm.test_source import BROUGHT
 from tests.unit.build.made import System, shell
 from tritonsmith.build import compile_commands
@@ -206,7 +207,8 @@ def test_every_golden_file_has_its_test() -> None:
     wanted |= {
         f"setup-mlir-prebuilt-{system}-{era}.sh" for system in SYSTEMS for era in ("before-3.8", "main")
     }
-    wanted |= {f"llvm-sources-{kind}.sh" for kind in BROUGHT}
+    wanted |= {f"llvm-sources-{kind}.sh" for kind in BROUGHT} | {f"llvm-build-{kind}.sh" for kind in BUILT}
+    wanted |= {"llvm-archive.sh", "worktree-add.sh", "worktree-remove.sh"}
     assert {path.name for path in made.GOLDEN.glob("*.sh")} == wanted
 
 

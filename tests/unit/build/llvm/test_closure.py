@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from tests.unit.build import made
+from tests.unit.build.conftest import Golden
 from tritonsmith.build.llvm import prebuilt
 from tritonsmith.build.llvm.prebuilt import Consumer
-from tritonsmith.core.plan import BuildUsed, Copy, MakeDir, Run, Step
+from tritonsmith.core.plan import MakeDir, Plan, Step
 from tritonsmith.facts.llvm_tree import LlvmTree
 
 PREFIX, PROBE = Path("/work/llvm/a66376b0dc3b"), Path("/work/envs/dev/llvm-closure")
@@ -33,28 +34,29 @@ def steps(*features: str, consumer: Consumer | None = None, **llvm: Any) -> tupl
     return prebuilt.build(PREFIX, made.request(made.PIN, *features, **llvm), made.means(), given)
 
 
-def used(built: tuple[Step, ...]) -> BuildUsed:
-    (step,) = (step for step in built if isinstance(step, BuildUsed))
-    return step
+BUILT: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
+    "closure": ((), {}),
+    "python-module": ((), {"scope": "python-module"}),
+    "all": ((), {"scope": "all"}),
+    "named-targets": ((), {"ninja_targets": ("opt", "llc")}),
+    # What Triton's configure runs is built before it.
+    "filecheck-first": (("needs-filecheck",), {}),
+    "filecheck-and-clang-first": (("needs-filecheck", "needs-clang"), {}),
+}
 
 
-def test_the_closure_is_what_all_of_triton_and_its_tests_take() -> None:
-    built = steps()
-    assert built[0] == CONFIGURE
-    assert (used(built).tree, used(built).user) == (PREFIX, PROBE)
-    assert (used(built).of, used(built).programs, used(built).jobs) == ((), ("FileCheck", "opt"), 16)
+@pytest.mark.parametrize("kind", BUILT)
+def test_what_is_built_and_that_its_graph_is_kept(kind: str, golden: Golden) -> None:
+    """The closure is what all of Triton and its tests take; the Python module takes less, and no tests."""
+    features, llvm = BUILT[kind]
+    golden(
+        f"llvm-build-{kind}.sh", made.shell(Plan("LLVM", steps(*features, **llvm))), "llvm-build-closure.sh"
+    )
 
 
-def test_the_graph_is_kept_once_it_is_built() -> None:
-    *_, built, rules = steps()
-    assert isinstance(built, Copy)
-    assert isinstance(rules, Copy)
-    assert (built.source, rules.source.name) == (PREFIX / "build.ninja", "rules.ninja")
-
-
-def test_the_python_module_takes_less_and_runs_no_tests() -> None:
-    built = used(steps(scope="python-module"))
-    assert (built.of, built.programs) == (("triton",), ())
+def test_without_a_checkout_all_is_built(golden: Golden) -> None:
+    built = prebuilt.build(PREFIX, made.request(), made.means(), None)
+    golden("llvm-build-all.sh", made.shell(Plan("LLVM", built)))
 
 
 def test_triton_is_configured_against_the_llvm_that_will_be() -> None:
@@ -64,36 +66,3 @@ def test_triton_is_configured_against_the_llvm_that_will_be() -> None:
     assert (tree.prefix, tree.build_tree, tree.static, tree.dylib) == (PREFIX, True, True, False)
     assert tree.packages >= {"mlir", "lld"}
     assert tree.targets == {"X86", "NVPTX"}
-
-
-@pytest.mark.parametrize(
-    ("features", "first"),
-    [
-        ((), ()),
-        (("needs-filecheck",), ("FileCheck",)),
-        (("needs-filecheck", "needs-clang"), ("FileCheck", "clang")),
-    ],
-)
-def test_what_tritons_configure_runs_is_built_before_it(
-    features: tuple[str, ...], first: tuple[str, ...]
-) -> None:
-    built = steps(*features)
-    before = [step for step in built[: built.index(CONFIGURE)] if isinstance(step, Run)]
-    assert [step.argv[4:] for step in before] == ([first] if first else [])
-
-
-@pytest.mark.parametrize(
-    ("llvm", "targets"), [({"scope": "all"}, ()), ({"ninja_targets": ("opt", "llc")}, ("opt", "llc"))]
-)
-def test_all_and_named_targets_need_no_triton(llvm: dict[str, Any], targets: tuple[str, ...]) -> None:
-    step, *kept = steps(consumer=None, **llvm)
-    assert all(isinstance(copy, Copy) for copy in kept)
-    assert isinstance(step, Run)
-    assert step.argv[3:] == ("-j16", *targets)
-
-
-def test_without_a_checkout_all_is_built() -> None:
-    request = made.request()
-    step, *_ = prebuilt.build(PREFIX, request, made.means(), None)
-    assert isinstance(step, Run)
-    assert step.argv[3:] == ("-j16",)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.build.conftest import Golden
 from tests.unit.repositories import Made, Maker
 from tritonsmith.build.worktrees import add, remove
 from tritonsmith.build.worktrees import add as records
@@ -688,48 +689,7 @@ def test_an_unknown_name_is_told(space: Workspace) -> None:
         records.find(space, "x")
 
 
-ADD = """\
-#!/bin/sh
-# worktree wt-3.4.0 at 3.4.0
-set -eu
-
-# worktree
-mkdir -p HOME/worktrees
-cat > HOME/worktrees/wt-3.4.0.json <<'EOF'
-RECORD
-EOF
-mkdir -p ROOT
-(cd 'ROOT/CLONE/.git' && git -C 'ROOT/CLONE/.git' -c core.hooksPath=/dev/null worktree add --detach \
-'ROOT/.CLONE-wt-3.4.0.tritonsmith' COMMIT)
-mv 'ROOT/.CLONE-wt-3.4.0.tritonsmith' 'ROOT/CLONE-wt-3.4.0'
-(cd 'ROOT/CLONE/.git' && git -C 'ROOT/CLONE/.git' -c core.hooksPath=/dev/null worktree repair \
-'ROOT/CLONE-wt-3.4.0')
-mkdir -p HOME/worktrees
-cat > HOME/worktrees/wt-3.4.0.toml <<'EOF'
-# worktree of Triton at 3.4.0
-inherits = "dev"
-
-[triton]
-source = "ROOT/CLONE-wt-3.4.0"
-EOF
-"""
-REMOVE = """\
-#!/bin/sh
-# remove worktree wt-3.4.0
-set -eu
-
-# worktree
-mv 'ROOT/CLONE-wt-3.4.0' 'ROOT/.CLONE-wt-3.4.0.tritonsmith'
-(cd 'ROOT/CLONE/.git' && git -C 'ROOT/CLONE/.git' -c core.hooksPath=/dev/null worktree repair \
-'ROOT/.CLONE-wt-3.4.0.tritonsmith')
-(cd 'ROOT/CLONE/.git' && git -C 'ROOT/CLONE/.git' -c core.hooksPath=/dev/null worktree remove --force \
---force 'ROOT/.CLONE-wt-3.4.0.tritonsmith')
-rm -rf -- HOME/envs/wt-3.4.0
-rm -rf -- HOME/worktrees/wt-3.4.0.toml HOME/worktrees/wt-3.4.0.json
-"""
-
-
-def test_the_plans_as_scripts(triton: Made, space: Workspace) -> None:
+def test_the_plans_as_scripts(triton: Made, space: Workspace, golden: Golden) -> None:
     def script(plan: Plan) -> str:
         text = plan.shell().replace(made.render().strip(), "RECORD").replace(made.commit, "COMMIT")
         for path, name in ((space.root, "HOME"), (triton.path.parent, "ROOT")):
@@ -738,9 +698,9 @@ def test_the_plans_as_scripts(triton: Made, space: Workspace) -> None:
 
     prepared = add.prepare(WorktreeRequest("3.4.0"), clone(triton.path), space)
     made = prepared.record
-    assert script(prepared.plan) == ADD
+    golden("worktree-add.sh", script(prepared.plan))
     space.run(prepared.plan, "worktree.add", quiet=True)
-    assert script(remove.prepare(made, space, {}).plan) == REMOVE
+    golden("worktree-remove.sh", script(remove.prepare(made, space, {}).plan))
 
 
 def test_the_script_does_what_the_plan_does(triton: Made, space: Workspace) -> None:
