@@ -7,7 +7,12 @@ error of the type checker on the other. `border` carries them across.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from dataclasses import dataclass
+else:
+    from .records import dataclass
 
 # Annotations of fields are texts to Python 3.8, and `border` reads them with a parser of its own: it knows
 # JSON's plain types, Any, classes of this module, `X | None`, `dict[str, X]`, `tuple[X, ...]`, and
@@ -15,7 +20,7 @@ from typing import Any, ClassVar
 # side may leave out.
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class SurgeryRequest:
     """Changes to the passes of a compile; a pass has a name and a number, 0 for all of its runs."""
 
@@ -26,7 +31,7 @@ class SurgeryRequest:
     ptxas: tuple[str, ...] = ()
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class PointRequest:
     """One compile; `compiler.points.CompilePoint` explains the fields.
 
@@ -46,7 +51,7 @@ class PointRequest:
     surgery: SurgeryRequest | None = None
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class DisassemblerRequest:
     """A way to turn a binary stage into text: the first of `programs` that runs; `{triton}` is its folder."""
 
@@ -55,7 +60,7 @@ class DisassemblerRequest:
     flags: tuple[str, ...]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class FileRequest:
     """A kernel's file and its surroundings.
 
@@ -79,7 +84,7 @@ class FileRequest:
     lent: dict[str, str] = dataclasses.field(default_factory=dict)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class DescribeRequest(FileRequest):
     """Describe a kernel as the first point's target sees it."""
 
@@ -87,7 +92,7 @@ class DescribeRequest(FileRequest):
     COMMAND: ClassVar[str] = "describe"
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class ParameterRow:
     """A parameter of a kernel; `compiler.source.KernelParameter` explains the fields."""
 
@@ -97,7 +102,7 @@ class ParameterRow:
     default: Any
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class ConfigRow:
     """A config of an autotuner: values of parameters, and options of the backend."""
 
@@ -105,7 +110,7 @@ class ConfigRow:
     options: dict[str, Any]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class DescribedRow:
     """A kernel, as running its file shows it.
 
@@ -120,14 +125,14 @@ class DescribedRow:
     asked: bool
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class BindingsRequest:
     """List the bindings that add passes; the request has no parameters."""
 
     COMMAND: ClassVar[str] = "bindings"
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class FormRow:
     """The pipeline with only one pass, for these arguments of its binding."""
 
@@ -135,7 +140,7 @@ class FormRow:
     form: str
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class BindingRow:
     """A binding that adds a pass.
 
@@ -152,7 +157,7 @@ class BindingRow:
     error: str
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class RehearseRequest:
     """List the calls that a backend makes for a target; nothing is compiled.
 
@@ -171,7 +176,7 @@ class RehearseRequest:
     input: str = ""
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class CallRow:
     """A call of a binding: at a file and line of the backend, with the form of its pass."""
 
@@ -181,7 +186,7 @@ class CallRow:
     form: str
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class RehearsedRow:
     """The calls of a stage, and the error that ended it."""
 
@@ -190,7 +195,7 @@ class RehearsedRow:
     error: str
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class LayoutRequest:
     """Convert the layouts of types, each within `timeout` seconds."""
 
@@ -200,7 +205,7 @@ class LayoutRequest:
     timeout: float
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class LayoutRow:
     """The layout of a type: the bases of each dimension; or an error.
 
@@ -215,7 +220,7 @@ class LayoutRow:
     error: str = ""
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class LoadPluginRequest:
     """Load a plugin.
 
@@ -236,7 +241,7 @@ class LoadPluginRequest:
     names_triton: int
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class ChildRow:
     """The outcome of a call in its own process.
 
@@ -251,7 +256,7 @@ class ChildRow:
     seconds: float
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class PluginStepRow(ChildRow):
     """The outcome of a step with a plugin: its result and its output."""
 
@@ -259,7 +264,7 @@ class PluginStepRow(ChildRow):
     printed: str
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class TriedPluginRow:
     """The plugin's own description, Triton's, and a run of its passes."""
 
@@ -268,7 +273,7 @@ class TriedPluginRow:
     ran: PluginStepRow
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class PointsRequest(FileRequest):
     """Compile a kernel for all points.
 
@@ -300,7 +305,7 @@ class PointsRequest(FileRequest):
     stages: tuple[str, ...] = ()
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class LedgerNews:
     """The values that user code was given in place of modules that are not installed.
 
@@ -315,7 +320,7 @@ class LedgerNews:
     doubts: tuple[str, ...] = ()
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class CompileHead:
     """The first row of a compile.
 
@@ -340,7 +345,7 @@ class CompileHead:
     news: LedgerNews = LedgerNews()
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class StageFile:
     """The file of a stage: its path in the output folder, its size in bytes, and its digest."""
 
@@ -349,7 +354,7 @@ class StageFile:
     sha256: str
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class CompiledRow:
     """A compiled point; `compiler.manifest.Point` explains the other fields.
 
@@ -380,7 +385,7 @@ class CompiledRow:
     loaded: bool = True
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class ServedRow:
     """The outcome of one request of `attend`: if the status is `ok`, the value is the exit code."""
 
@@ -389,7 +394,7 @@ class ServedRow:
     error: str | None
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class InterpretedProgram:
     """One program of a launch, and the memory that it sees.
 
@@ -407,7 +412,7 @@ class InterpretedProgram:
     arguments: tuple[Any, ...]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class InterpretRequest(FileRequest):
     """Run programs of the first point's kernel in Triton's interpreter, in order, until one fails.
 
@@ -426,7 +431,7 @@ class InterpretRequest(FileRequest):
     runs: tuple[InterpretedProgram, ...] = ()
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class InterpretedRow(ChildRow):
     """The outcome of a run: the bytes that it wrote, and the number that it read outside its `memory`."""
 
@@ -434,7 +439,7 @@ class InterpretedRow(ChildRow):
     outside: int = 0
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class StageRequest:
     """Run one stage of the pipeline on a file.
 
@@ -463,7 +468,7 @@ class StageRequest:
     stand_ins: tuple[str, ...]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class StageRow:
     """The outcome of a stage: an error, or the command line of ptxas if it ran."""
 
@@ -471,7 +476,7 @@ class StageRow:
     argv: tuple[str, ...] = ()
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class CallRequest:
     """A call of a binding; `{"class": NAME}` as an argument is a new object of a class."""
 
@@ -479,7 +484,7 @@ class CallRequest:
     arguments: tuple[Any, ...]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class ReplayJobRequest:
     """Passes to run on a file; the output and what they print are files, too."""
 
@@ -490,7 +495,7 @@ class ReplayJobRequest:
     log: str
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class ReplayRequest:
     """Run jobs, each in its own process and within `timeout` seconds; the rows go to the file `results`."""
 
@@ -501,14 +506,14 @@ class ReplayRequest:
     jobs: tuple[ReplayJobRequest, ...]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class ReplayedRow(ChildRow):
     """The outcome of a job."""
 
     number: int
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class ReduceRequest:
     """Run passes on a file; one line of a conversation that begins with a `ReadyRow`.
 
@@ -531,7 +536,7 @@ class ReduceRequest:
     timeout: float
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class ReadyRow:
     """The worker has loaded libtriton."""
 
@@ -540,7 +545,7 @@ class ReadyRow:
     ready: bool
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class GenericJobRequest:
     """A file to print, and the file of its generic form."""
 
@@ -548,7 +553,7 @@ class GenericJobRequest:
     out: str
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class GenericRequest:
     """Print files in MLIR's generic form, each within `timeout` seconds and `memory` bytes."""
 
@@ -560,7 +565,7 @@ class GenericRequest:
     memory: int
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class OperateRequest:
     """Change all compiles of this process.
 
@@ -579,7 +584,7 @@ class OperateRequest:
     allocator: bool = False
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class OperatedRow:
     """A compile that was changed.
 
@@ -598,7 +603,7 @@ class OperatedRow:
     unmet: str
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class CheckRequest:
     """Compare two values of a script.
 
@@ -619,7 +624,7 @@ class CheckRequest:
     result: str
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class CheckedRow:
     """The result of a check: `holds`, `differs` or `error`, and one line that says more."""
 
@@ -627,7 +632,7 @@ class CheckedRow:
     text: str
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class CaptureRequest:
     """Record the launches of this process; configs/capture.toml explains the last five fields.
 
@@ -653,7 +658,7 @@ class CaptureRequest:
     canary_timeout: float
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class RecordedParameter:
     """A parameter of a recorded kernel."""
 
@@ -661,7 +666,7 @@ class RecordedParameter:
     constexpr: bool
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class SpecializedKernel:
     """A kernel and its specialization by Triton.
 
@@ -696,7 +701,7 @@ class SpecializedKernel:
     unwritten: tuple[str, ...] = ()
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class LaunchesRow:
     """The launches of a specialised kernel until now, by one process.
 
@@ -715,7 +720,7 @@ class LaunchesRow:
     configs: tuple[dict[str, Any], ...] = ()
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class CaptureRow:
     """A line of a process's record; each has one of these.
 
@@ -736,14 +741,14 @@ class CaptureRow:
     end: bool = False
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class CanaryRow:
     """The result of trying a torch: the error, or empty if it did no harm."""
 
     error: str
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class ProfileSession:
     """A way to start Proton: a backend and its mode, which may be empty."""
 
@@ -751,7 +756,7 @@ class ProfileSession:
     mode: str
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class ProfileRequest:
     """Profile this process with the first session that its Proton can start; files go to `results`."""
 
@@ -761,7 +766,7 @@ class ProfileRequest:
     sessions: tuple[ProfileSession, ...]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class ProfiledRow:
     """The session that was started, if one was, and the refusals before it."""
 
