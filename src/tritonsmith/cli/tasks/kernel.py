@@ -37,22 +37,13 @@ from tritonsmith.cli.tasks.options import (
     WHEEL_ENV,
 )
 from tritonsmith.cli.tasks.task import task
-from tritonsmith.compiler import capture as capture_run
 from tritonsmith.compiler import manifest, report, run, targets, tritons, user_program
-from tritonsmith.compiler.interpreter import choose_interpreter
 from tritonsmith.compiler.resources import measure
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, SmithError, UsageError
 from tritonsmith.core.plan import files
 from tritonsmith.core.ui import console, tables
-from tritonsmith.facts import gpus
-from tritonsmith.inspect import layouts as converted_layouts
-from tritonsmith.inspect import override, show
 from tritonsmith.inspect import resources as resource_views
-from tritonsmith.inspect.lint import run as lint_run
-from tritonsmith.inspect.profile import profilers
-from tritonsmith.inspect.profile import run as profile_run
-from tritonsmith.ir import layouts
 from tritonsmith.wheels import ptxas as wheels_ptxas
 
 if TYPE_CHECKING:
@@ -232,6 +223,8 @@ def show_(
     from_cache: str = FROM_CACHE,
 ) -> None:
     """Print one stage of a kernel: ttgir, PTX, SASS ..."""
+    from tritonsmith.inspect import show
+
     if link and source_lines:
         raise UsageError(
             "--link and --source-lines contradict each other: a link has no lines of Python",
@@ -276,6 +269,10 @@ def layout(
     json: bool = JSON,
 ) -> None:
     """Show which thread and register holds each element of a tensor."""
+    from tritonsmith.compiler.interpreter import choose_interpreter
+    from tritonsmith.inspect import layouts as converted_layouts
+    from tritonsmith.ir import layouts
+
     if not shape:
         raise UsageError("--shape is missing", hints=["--shape 128x64"])
     # A layout is text of MLIR without its tensor, so its shape and its type have to come from flags.
@@ -318,6 +315,8 @@ def lint_(
     dry_run: bool = DRY_RUN,
 ) -> None:
     """Find performance problems in a kernel, and the lines that cause them."""
+    from tritonsmith.inspect.lint import run as lint_run
+
     codes = lint_run.parse_fail_on(fail_on)
     if folder := folder_of(kernel):
         what.refuse()
@@ -336,6 +335,8 @@ def lint_(
 
 
 def _print_findings(result: LintResult, codes: Sequence[str], *, json: bool) -> None:
+    from tritonsmith.inspect.lint import run as lint_run
+
     output.notes(lint_run.notes(result))
     if json:
         output.json(lint_run.as_json(result))
@@ -357,6 +358,10 @@ def profile(
     dry_run: bool = DRY_RUN,
 ) -> None:
     """Profile a program's kernels on a GPU, per line of Python."""
+    from tritonsmith.facts import gpus
+    from tritonsmith.inspect.profile import profilers
+    from tritonsmith.inspect.profile import run as profile_run
+
     _, program = command_line()
     space = workspace.default()
     interpreter = user_program.interpreter(env, python, space)
@@ -396,6 +401,8 @@ def capture(
     dry_run: bool = DRY_RUN,
 ) -> None:
     """Record the kernels that a program launches, without a GPU."""
+    from tritonsmith.compiler import capture as capture_run
+
     _, program = command_line()
     space = workspace.default()
     target = targets.parse(device)
@@ -435,6 +442,8 @@ def ir_override(
     out: Path | None = OUT,
 ) -> None:
     """Edit one stage of a kernel, compile from there, and compare."""
+    from tritonsmith.inspect import override
+
     _, program = command_line()
     if bool(program) == bool(kernel):
         hints = [
