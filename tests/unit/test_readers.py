@@ -31,7 +31,7 @@ _KNOWN = {
     "build/debug_library/abi_check.py": _RESULT,
     "build/debug_library/relink.py": _OWN,
     "build/includes_build.py": _RESULT,
-    "build/merge_compile_commands.py": _RESULT,
+    "build/compile_commands.py": _RESULT,
     "core/configs.py": _PACKAGE,
     "doctor/report.py": _ANSWER,
     "build/editors/container.py": _PACKAGE,

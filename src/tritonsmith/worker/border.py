@@ -17,10 +17,13 @@ from .stubs import name_of
 
 if TYPE_CHECKING:  # Python 3.8 cannot evaluate this
     from collections.abc import Callable
+    from dataclasses import dataclass
 
     from .foreign import JsonValue
 
     Table = dict[str, Any]
+else:
+    from .records import dataclass
 
 Shape = TypeVar("Shape")
 
@@ -34,7 +37,7 @@ class BorderError(ValueError):
     """A text does not have the shape that both sides agreed on."""
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class WorkerRefusal:
     """The reason why a whole request cannot be served.
 

@@ -36,7 +36,11 @@ from .processes import die_with_parent, ignore_interrupts, in_child, interrupt_w
 from .stage import listen, read_tail
 
 if TYPE_CHECKING:
+    from dataclasses import dataclass
+
     from .load import Loader
+else:
+    from .records import dataclass
 
 Report = Callable[[int, CompiledRow], None]
 
@@ -296,7 +300,7 @@ def variables() -> dict[str, str]:
     return {name: os.environ[name] for name in get_cache_invalidating_env_vars() if name in os.environ}
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class CompileGroup:
     """A group of points that can share one load of the kernel's file.
 

@@ -32,11 +32,11 @@ def dataclass(*, frozen: Literal[True]) -> Any:  # noqa: ARG001 # spelled as typ
     return decorate
 
 
-def _initialize(self: Any, *values: object, **named: object) -> None:
-    fields = dataclasses.fields(self)
+def _initialize(self: object, *values: object, **named: object) -> None:
+    fields = _fields(self)
     if len(values) > len(fields):
         raise TypeError(f"{type(self).__name__} takes {len(fields)} values, not {len(values)}")
-    content = self.__dict__  # directly: `__setattr__` refuses
+    content = vars(self)  # directly: `__setattr__` refuses
     for field, value in zip(fields, values):
         content[field.name] = value
     for field in fields[len(values) :]:
@@ -52,9 +52,13 @@ def _initialize(self: Any, *values: object, **named: object) -> None:
         raise TypeError(f"{type(self).__name__} has no {next(iter(named))!r}, or has it twice")
 
 
-def _values(self: Any) -> tuple[object, ...]:
+def _fields(self: object) -> tuple[dataclasses.Field[Any], ...]:
+    return dataclasses.fields(self)  # type: ignore[arg-type] # of a class that is a dataclass
+
+
+def _values(self: object) -> tuple[object, ...]:
     content = vars(self)
-    return tuple(content[field.name] for field in dataclasses.fields(self))
+    return tuple(content[field.name] for field in _fields(self))
 
 
 def _equal(self: object, other: object) -> Any:  # a bool, or NotImplemented

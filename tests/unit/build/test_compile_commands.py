@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tritonsmith.build import compile_commands, merge_compile_commands
+from tritonsmith.build import compile_commands
 from tritonsmith.build.compile_commands import COMPILE_COMMANDS, database_link
 from tritonsmith.core.envs.workspace import EnvDir, Workspace
 from tritonsmith.core.errors import FactError
@@ -48,7 +48,7 @@ def test_nothing_there(checkout: Path, env: EnvDir) -> None:
     assert database_link(checkout).state == "absent"
     merge, link = planned(checkout, env).steps
     assert isinstance(merge, Run)
-    assert merge.argv[1:3] == ("-m", "tritonsmith.build.merge_compile_commands")
+    assert merge.argv[1:3] == ("-m", "tritonsmith.build.compile_commands")
     assert merge.argv[3:] == ("--output", str(env.path / COMPILE_COMMANDS), str(env.build / COMPILE_COMMANDS))
     assert link == Link(
         checkout / COMPILE_COMMANDS, env.path / COMPILE_COMMANDS, phase=compile_commands.PHASE
@@ -112,7 +112,7 @@ def test_the_plan_does_what_it_says(checkout: Path, env: EnvDir, tmp_path: Path)
 def test_where_a_file_occurs_twice_the_first_database_stands() -> None:
     triton = [entry("/src/a.cpp", output="triton"), entry("/llvm/shared.cpp", output="triton")]
     llvm = [entry("/llvm/shared.cpp", output="llvm"), entry("/llvm/b.cpp", output="llvm")]
-    merged = merge_compile_commands.merge([triton, llvm])
+    merged = compile_commands.merge([triton, llvm])
     assert [(row["file"], row["output"]) for row in merged] == [
         ("/src/a.cpp", "triton"),
         ("/llvm/shared.cpp", "triton"),
@@ -122,14 +122,14 @@ def test_where_a_file_occurs_twice_the_first_database_stands() -> None:
 
 def test_relative_files_are_those_of_their_folder() -> None:
     one, other = entry("../src/a.cpp", "/work/build"), entry("/work/src/./a.cpp", "/elsewhere")
-    assert merge_compile_commands.merge([[one], [other]]) == [one]
-    assert len(merge_compile_commands.merge([[entry("a.cpp", "/x")], [entry("a.cpp", "/y")]])) == 2
+    assert compile_commands.merge([[one], [other]]) == [one]
+    assert len(compile_commands.merge([[entry("a.cpp", "/x")], [entry("a.cpp", "/y")]])) == 2
 
 
 def test_two_commands_for_one_file_both_stay() -> None:
     """A file that is compiled into two libraries has two entries in one database."""
     twice = [entry("/src/a.cpp", output="one"), entry("/src/a.cpp", output="two")]
-    assert merge_compile_commands.merge([twice, [entry("/src/a.cpp", output="three")]]) == twice
+    assert compile_commands.merge([twice, [entry("/src/a.cpp", output="three")]]) == twice
 
 
 def test_merging_as_a_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -138,7 +138,7 @@ def test_merging_as_a_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         path.write_text(json.dumps([entry(f"/src/{path.stem}.cpp")]), encoding="utf-8")
     output = tmp_path / COMPILE_COMMANDS
     output.write_text("older", encoding="utf-8")
-    assert merge_compile_commands.main(["--output", str(output), *map(str, inputs)]) == 0
+    assert compile_commands.main(["--output", str(output), *map(str, inputs)]) == 0
     assert capsys.readouterr().out == "2 commands from 2 databases\n"
     merged = json.loads(output.read_text(encoding="utf-8"))
     assert merged == [entry("/src/a.cpp"), entry("/src/b.cpp")]
@@ -150,7 +150,7 @@ def test_a_broken_database_leaves_the_old_one(tmp_path: Path) -> None:
     broken.write_text('[{"file": "/src', encoding="utf-8")
     output.write_text("older", encoding="utf-8")
     with pytest.raises(json.JSONDecodeError):
-        merge_compile_commands.main(["--output", str(output), str(broken)])
+        compile_commands.main(["--output", str(output), str(broken)])
     assert output.read_text(encoding="utf-8") == "older"
 
 
@@ -161,7 +161,7 @@ def test_clangd_reads_the_headers_and_not_what_another_version_made_of_them(path
     """As CMake 3.31 writes it."""
     before, after = "clang++ -O0 -Winvalid-pch", "-Xclang -include -Xclang /w/cmake_pch.hxx -c a.cpp"
     row = {**entry("/src/a.cpp"), "command": f"{before} -Xclang -include-pch -Xclang {path} {after}"}
-    (merged,) = merge_compile_commands.merge([[row]])
+    (merged,) = compile_commands.merge([[row]])
     assert merged["command"] == f"clang++ -O0 {after}"
 
 
@@ -170,5 +170,5 @@ def test_clangd_does_not_include_what_we_inject() -> None:
     injected = header.format('"/a space/CMakeFiles/tritonsmith_pch_compiler.dir')
     own = header.format("/w/pch.dir")
     row = {**entry("/src/a.cpp"), "command": f'clang++ {injected}" {own} -c a.cpp'}
-    (merged,) = merge_compile_commands.merge([[row]])
+    (merged,) = compile_commands.merge([[row]])
     assert merged["command"] == f"clang++ {own} -c a.cpp"
