@@ -148,9 +148,10 @@ class Index:
         return [_called_only(name, by_name.get(name, []), known.get(name)) for name in names]
 
     def find(self, thing: str, kind: str = "") -> tuple[Entry, ...]:
-        """Return the meanings of a word: full names, then short ones, then either in any case.
+        """Return the meanings of a word, several if it is ambiguous.
 
-        MLIR's own passes, ops and types count where nothing of the tree has that name.
+        Full names count first, then short ones, then either in any case. MLIR's own passes, ops and types
+        count where nothing of the tree has that name.
         """
         listed = [entry for entry in self.entries if kind in ("", entry.kind)]
         # Exact before short before case-insensitive: `ttg.dot` is one thing, `dot` may be several.

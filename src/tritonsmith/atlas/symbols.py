@@ -187,7 +187,6 @@ def _closing(text: str, at: int) -> int:
 def _above(text: str, line: int) -> str:
     """Return the comment right above a line; `template <...>` may lie between."""
     lines = text.splitlines()[max(0, line - 80) : line - 1]
-    # `template <typename T>` is between the comment and the class.
     while lines and lines[-1].lstrip().startswith("template"):
         lines.pop()
     kept: list[str] = []

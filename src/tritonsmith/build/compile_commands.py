@@ -109,7 +109,9 @@ def _readable(entry: dict[str, Any]) -> dict[str, Any]:
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command line: print how many entries were written."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description="Merge compile_commands.json files; the first entry of a source wins."
+    )
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("databases", type=Path, nargs="+")
     arguments = parser.parse_args(argv)

@@ -78,7 +78,6 @@ def _memdesc_index(
 ) -> tuple[Memory]:
     """Return a part of memory: one buffer of several, or a part at an offset along each axis."""
     shape = result_type(operation).shape
-    # Some releases index a buffer, and others give an offset along each axis.
     starts = (
         tuple(map(int, offsets)) if len(offsets) > 1 else (int(offsets[0]), *(0 for _ in memory.shape[1:]))
     )

@@ -167,8 +167,10 @@ def _supported(subject: DoctorContext, capability: str) -> Finding:
             affects="some kernels do not compile for it, and nothing is tested on it",
             remedy="use an older Triton, or another GPU",
         )
-    # Triton asks for the architecture-specific target from 9.0 on (`sm_arch_from_capability`).
-    requested = target + ("a" if version_key(capability) >= (9,) else "")
+    # Triton asks for the architecture-specific target of 9.0; since 3.3, also of all that are newer
+    # (`sm_arch_from_capability`, triton#5770).
+    specific = version_key(capability) >= (9,) and (capability == "9.0" or covers(version, "3.3"))
+    requested = target + ("a" if specific else "")
     row, ptxas = table["capability"].get(capability), _ptxas(subject, capability)
     if not ptxas.release:
         return skipped(_no_ptxas(ptxas))

@@ -143,7 +143,7 @@ def steady(
     journal: Journal,
     fact: Callable[[Observation], object],
 ) -> Callable[[Sequence[C]], Iterator[Observation]]:
-    """Return a test that skips a change where a fact differs from that of the change's test before.
+    """Return a test that skips a change if a fact differs between two tests of that change.
 
     Args:
         test: tests changes.
@@ -332,7 +332,9 @@ def _check_task(old: Journal | None, task: str) -> None:
     if old and old.path and not old.ended and old.count and old.task not in ("", task):
         hints = [f"to go on with it: {old.command}"] if old.command else []
         hints += ["choose another folder: --out DIR", f"to drop its tests: remove {old.path}"]
-        raise UsageError(f"this folder has a stopped run of {old.task}", where=old.path, hints=hints)
+        # By its command line: a journal's task is a key, which may be a name that the command had before.
+        what = f"this folder has a stopped run of another command{'' if old.command else f', {old.task}'}"
+        raise UsageError(what, where=old.path, hints=hints)
 
 
 def _begun(

@@ -39,7 +39,7 @@ class Observation:
         swapped: versions of ptxas: Triton's own, and the one in its place.
         failed_in: class of the pass in which it failed, as MLIR names it; empty if that is unknown.
         cpu_seconds: CPU time of its compiles; what makes the same code is no quicker.
-        metrics: resources of the code, by the columns of `kernel.resources`.
+        metrics: resources of the code, by the columns of `kernel.compile --resources`.
     """
 
     # A journal keeps these fields as JSON, and a reader refuses a line with other ones.

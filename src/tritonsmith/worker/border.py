@@ -262,7 +262,7 @@ def encoded(value: JsonValue) -> Any:
         RequestRefusedError: the value is a stand-in.
         TypeError: JSON cannot represent the value.
     """
-    # Before all else: a stand-in answers to any attribute, and what it writes as would be a guess.
+    # First of all: a stand-in answers to any attribute, so the JSON made from one would be a guess.
     if name_of(value):
         stood = name_of(value)
         raise unknown(

@@ -135,8 +135,8 @@ def compile_point(
     with counted() as times, surgery.operating(operation), contextlib.suppress(surgery.StoppedError):
         compiled = triton.compile(source, target=target, options=options)
     seconds = time.monotonic() - began
-    # Only the whole compile shows that it never came to a pass. Its result is then an unchanged kernel, which
-    # nobody requested.
+    # Only the whole compile shows that it never came to a pass. Its result then lacks a change that was
+    # requested.
     if operation and operation.unmet():
         raise RequestRefusedError("pass", operation.unmet())
     metadata: Table = {}

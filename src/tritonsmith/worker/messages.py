@@ -46,8 +46,8 @@ class PointRequest:
     constexprs: dict[str, Any] = dataclasses.field(default_factory=dict)
     hints: dict[str, int] = dataclasses.field(default_factory=dict)
     ranges: tuple[str, ...] = ()
-    # None is more than a request that changes nothing: without an operation, Triton's bindings and the keys
-    # of its caches stay as they are.
+    # None is not the same as a request that changes nothing: without an operation, Triton's bindings and the
+    # keys of its caches stay as they are.
     surgery: SurgeryRequest | None = None
 
 
@@ -291,8 +291,8 @@ class PointsRequest(FileRequest):
 
     COMMAND: ClassVar[str] = "compile"
 
-    # No command can do without these, but fields with defaults come before them in FileRequest, and the way
-    # round that (`kw_only`) came with Python 3.10.
+    # These are required, but follow fields with defaults in FileRequest; `kw_only`, which would allow that,
+    # came with Python 3.10.
     output: str = ""
     scratch: str = ""
     # A file and not standard output, to which the kernel's file, MLIR and ptxas print what they like.

@@ -213,15 +213,18 @@ def test_arch(
 
 
 @pytest.mark.parametrize(
-    ("device", "name", "release"),
+    ("version", "device", "name", "release"),
     [
-        (SPARK, "sm_121a", "12.9"),
-        # Triton asks for the architecture-specific target from 9.0 on only.
-        (Gpu("nvidia", "of 8.8", "8.8"), "sm_88", "13.0"),
+        ("3.4.0", SPARK, "sm_121a", "12.9"),
+        # Triton asks for the architecture-specific target from 9.0 on only; before 3.3, for that of 9.0 only.
+        ("3.4.0", Gpu("nvidia", "of 8.8", "8.8"), "sm_88", "13.0"),
+        ("3.2.0", SPARK, "sm_121", "12.9"),
     ],
 )
-def test_what_an_unknown_name_ends_with(subject: DoctorContext, device: Gpu, name: str, release: str) -> None:
-    bundled(subject, "3.4.0", ptxas="12.8")
+def test_what_an_unknown_name_ends_with(
+    subject: DoctorContext, version: str, device: Gpu, name: str, release: str
+) -> None:
+    bundled(subject, version, ptxas="12.8")
     nvidia(subject, device)
     found = only(gpu.arch, subject)
     assert f"Value '{name}' is not defined" in found.affects

@@ -379,7 +379,10 @@ def test_what_another_command_was_stopped_at_in_a_folder_of_the_user_is_not_lost
             return experiment.recorded(begun.folder, "key", "study", Rules())
         return experiment.begun(begun.folder, "key", begun.space, "study", lambda: WRONG, silent=False)
 
-    with pytest.raises(UsageError, match="this folder has a stopped run of triage") as caught, other():
+    with (
+        pytest.raises(UsageError, match="this folder has a stopped run of another command") as caught,
+        other(),
+    ):
         pass
     assert caught.value.hints[0] == "to go on with it: tritonsmith triage"
     assert (begun.folder / journal.FILE).read_bytes() == before

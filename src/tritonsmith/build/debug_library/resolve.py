@@ -366,8 +366,8 @@ def read(name: str, folder: Path, project: Path, tree: LlvmTree, generated: Path
             where=folder / "CMakeLists.txt",
             hints=["to see the error, run: " + " ".join(f"'{word}'" for word in argv)],
         )
-    # CMake prints STATUS messages to standard output, with `-- ` before them, and all others to standard
-    # error.
+    # CMake prints STATUS messages to standard output, with `-- ` before them, and warnings and errors to
+    # standard error.
     records = [tuple(line.split("\t")[1:]) for line in printed.splitlines() if line.startswith("-- smith\t")]
     library = _library(name, root, generated, records)
     if library is None:

@@ -438,10 +438,10 @@ def _stored_elsewhere(request: LlvmRequest, manifest: StoreManifest) -> str:
     return f"{manifest.name} {about}; Triton wants {request.describe_pin()}"
 
 
-# In the order of what they cost: nothing, at most the rest of a build, a download of a gigabyte, hours of
-# compiling.
+# `auto` tries them in this order, that of what they cost: nothing, at most the rest of a build, a download of
+# a gigabyte, hours of compiling.
 PROVIDERS: dict[str, Callable[[LlvmRequest, ProviderInputs], ProviderChoice]] = {
-    "system": provide_system,  # `auto`: quickest first
+    "system": provide_system,
     "store": provide_stored,
     "prebuilt": provide_prebuilt,
     "source": provide_source,

@@ -190,5 +190,5 @@ def inline_ptx(
         return
     space = workspace.default()
     space.claim()
-    space.run(plan, "kernel.inline-ptx", quiet=True)
+    space.run(plan, "kernel.export", quiet=True)
     console.note(f"written: {place}")

@@ -72,9 +72,7 @@ TIMEOUT = flag(
 FROM_CACHE = flag("entry of Triton's cache to compile: its folder, or its name", "", value="ENTRY")
 KERNELS_FILE = word("kernels file (format: docs/kernels.md)", value="FILE.toml")
 TODAY = flag("Triton in use today: a version, environment or interpreter", "", value="TRITON")
-LOADER = flag(
-    "Triton of the plugin: version, environment, interpreter", "wheel", value="TRITON"
-)  # of plugins
+LOADER = flag("Triton of the plugin: version, environment, interpreter", "wheel", value="TRITON")
 TOMORROW = flag("Triton to upgrade to: a version, environment or interpreter", "", value="TRITON")
 FAIL_ON = flag("changes that fail the comparison: 'registers>+5%,spills>0'", None, value="LIMITS")
 WHEN = flag("symptom: 'spills>0', 'ptx contains TEXT' or wrong (repeatable)", (), value="SYMPTOM")

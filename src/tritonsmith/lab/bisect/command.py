@@ -159,7 +159,7 @@ def prepare(
     # Between two commits, an index of wheels narrows nothing down that the clone does not.
     by_nightly = any(tritons.is_nightly(text) for text in (question.good, question.bad))
     if question.nightlies and not by_nightly and (good.commit or bad.commit):
-        raise UsageError("--nightlies is for two releases as ends", hints=["--good 3.6.0 --bad 3.7.0"])
+        raise UsageError("--nightlies needs releases as both ends", hints=["--good 3.6.0 --bad 3.7.0"])
     tests = _tests(
         # The ends as calls: a commit among them is built once a test needs it.
         session, kernels, test, [partial(triton_of, end, builds) for end in (good, bad)], scheduler, jobs,

@@ -30,7 +30,8 @@ _TEMPLATE = Path(__file__).parent.with_name("bisect.html")
 _UPSTREAM = "https://github.com/triton-lang/triton"
 _PULL = f"{_UPSTREAM}/pull"
 _DEFAULTS = {"confirm": 1, "env": "dev"}  # of flags that a command need not have
-_CLONE, _LLVM_CLONE = "CLONE", "LLVM_CLONE"  # stand for folders of the user's in what others read
+# Stand for folders and for an environment of the user's in what others read.
+_CLONE, _LLVM_CLONE, _ENV = "CLONE", "LLVM_CLONE", "ENV"
 
 
 def predicate(question: BisectQuestion) -> str:
@@ -68,13 +69,15 @@ def without_places(question: BisectQuestion) -> BisectQuestion:
         file, colon, name = text.partition(":")
         return f"{Path(file).name}{colon}{name}" if Path(file).is_absolute() else text
 
+    # Everybody has the environments of this project; the name and the settings of another are the user's own.
+    shipped = (configs.data_dir("envs") / f"{question.env}.toml").is_file()
     return replace(
         question,
         kernel=plain(question.kernel),
         test=plain(question.test),
         source=_CLONE if question.source else "",
         llvm_source=_LLVM_CLONE if question.llvm_source else "",
-        env="",  # it is the user's own, as its name and its settings are
+        env=_ENV if question.env and not shipped else question.env,
         nightlies="URL" if question.nightlies.startswith("file:") else question.nightlies,
     )
 

@@ -322,9 +322,11 @@ def test_the_block_for_upstream_has_the_table_and_the_command() -> None:
 def test_the_command_that_repeats_has_the_environment_and_the_time_limit() -> None:
     asked = replace(QUESTION, env="debug", timeout=20, source="/home/me/triton")
     assert report.repeat(asked).endswith("--source /home/me/triton --env debug --timeout 20")
-    # Others have no such environment, and the one of the flag's default needs no mention.
-    assert report.repeat(report.without_places(asked)).endswith("--source CLONE --timeout 20")
-    assert "--env" not in report.repeat(replace(QUESTION, env="dev"))
+    # Others have the environments of this project only, and that of the flag's default needs no mention.
+    assert report.repeat(report.without_places(asked)).endswith("--source CLONE --env debug --timeout 20")
+    mine = report.without_places(replace(asked, env="mine"))
+    assert report.repeat(mine).endswith("--source CLONE --env ENV --timeout 20")
+    assert "--env" not in report.repeat(report.without_places(replace(QUESTION, env="dev")))
 
 
 def test_a_search_over_llvm_that_the_previous_version_began_is_read_and_skipped_in() -> None:
