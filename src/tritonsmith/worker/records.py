@@ -16,7 +16,8 @@ def dataclass(*, frozen: Literal[True]) -> Any:  # noqa: ARG001 # spelled as typ
     """Return a decorator that makes a class a frozen dataclass.
 
     `dataclasses.fields`, `replace` and `is_dataclass` work on it; type checkers are shown
-    `dataclasses.dataclass` in its place.
+    `dataclasses.dataclass` in its place. `__post_init__`, `InitVar` and `field(init=False)` have no
+    effect, and a subclass has to be made by this decorator, too.
     """
     define = dataclasses.dataclass(init=False, repr=False, eq=False)
 
