@@ -67,7 +67,7 @@ def check(smith: Smith, before: tuple[str, ...], after: tuple[str, ...], skipped
     Returns:
         Its JSON.
     """
-    assert "nothing has been tested yet" in smith(*before, "--status", *after).err
+    assert "there is no run to show" in smith(*before, "--status", *after).err
     page = smith.cwd / "all tests.html"
     flags = ("--confirm", "2", "--skip", skipped, "--page", page, "--json")
     done = smith(*before, *flags, *after, code=code)
@@ -123,7 +123,7 @@ def test_knockout_of_a_kernel(wheel: Smith) -> None:
 
 def test_reduce_of_a_dump(wheel: Smith) -> None:
     words = ("reduce", "crashed", "--jobs", "1", "--out", "small.mlir")
-    assert "nothing has been tested yet" in wheel(*words, "--status").err
+    assert "there is no run to show" in wheel(*words, "--status").err
     number = json.loads(wheel("passes.isolate", "crashed", "--out", "alone", "--json").out)["numbers"][0]
     done = wheel(*words, "--skip", f"{number} {FAILING}", "--page", "reduced.html")
     assert "nothing was tested under this name" not in done.err
@@ -139,7 +139,7 @@ def test_isolate(wheel: Smith) -> None:
     assert answer["numbers"] == [number]
     assert not answer["stripped"], "without locations it was not run"
     words = ("passes.isolate", "crashed", "--pattern", "#blocked")
-    assert "nothing has been tested yet" in wheel(*words, "--status").err
+    assert "there is no run to show" in wheel(*words, "--status").err
     answer = json.loads(wheel(*words, "--confirm", "2", "--json", "--page", "text.html").out)
     assert answer["found"]
     assert "occurs" in (wheel.cwd / "text.html").read_text(encoding="utf-8")

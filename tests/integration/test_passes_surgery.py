@@ -34,7 +34,7 @@ def test_what_has_no_effect_is_an_error(smith: Smith) -> None:
     done = smith("kernel.compile", ADD, *ASKED, *TARGET, "--skip-pass", "tritongpu-coalese", code=1)
     assert "did you mean tritongpu-coalesce" in done.error
     done = smith("kernel.compile", ADD, *ASKED, *TARGET, "--skip-pass", "tritongpu-coalesce#2", code=1)
-    assert "reaches tritongpu-coalesce 1 times" in done.error
+    assert "reaches tritongpu-coalesce 1 time: there is no tritongpu-coalesce#2" in done.error
     done = smith("kernel.compile", ADD, *ASKED, *TARGET, "--set-llvm", "disable-foo", code=1)
     assert "Unknown command line argument '-disable-foo'" in done.error
     done = smith("kernel.compile", ADD, *ASKED, "--target", "hip:gfx942", "--ptxas-option=-O1", code=1)

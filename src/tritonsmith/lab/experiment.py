@@ -23,6 +23,7 @@ from tritonsmith.core.errors import (
     did_you_mean,
 )
 from tritonsmith.core.plan import Plan, Remove, digest
+from tritonsmith.core.text import counted
 from tritonsmith.core.ui import console
 from tritonsmith.lab import journal
 from tritonsmith.lab.journal import Journal
@@ -203,9 +204,11 @@ def begun(
         UsageError: the folder has other content, or a stopped run of another command.
     """
     new = Journal(folder / journal.FILE, key_of(task, key), task=task, command=rules.command)
-    notes = _begun(new, folder, space, baseline, silent=silent)
-    with _governed(notes, rules):
-        yield notes
+    # The baseline, too: a run that goes on tests it again, and what was tested before is still there.
+    with _interruptible():
+        notes = _begun(new, folder, space, baseline, silent=silent)
+        with _governed(notes, rules):
+            yield notes
 
 
 @contextmanager
@@ -236,8 +239,23 @@ def recorded(
         clear()
     notes = Journal(path, whole, task=task, command=rules.command)
     notes.begin()
-    with _governed(notes, rules):
+    with _interruptible(), _governed(notes, rules):
         yield notes, earlier
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Say after ^C that the next run goes on, which the plan of a single test cannot know.
+
+    Raises:
+        InterruptedRunError: ^C.
+    """
+    try:
+        yield
+    except (KeyboardInterrupt, InterruptedRunError) as error:
+        where = error.where if isinstance(error, InterruptedRunError) else None
+        hints = ["run the same command again to continue"]
+        raise InterruptedRunError("interrupted; what was tested is kept", where=where, hints=hints) from None
 
 
 @contextmanager
@@ -358,7 +376,9 @@ def _begun(
         elif not _alike(unfinished.observations[BASELINE][0], baseline()):
             note("it starts over: with nothing changed, the result differs from that of the stopped run")
         else:
-            note(f"{unfinished.count} tests of a run that was stopped are known: {folder}")
+            count = counted(unfinished.count, "test")
+            known = "is" if unfinished.count == 1 else "are"
+            note(f"{count} of a run that was stopped {known} known: {folder}")
             return unfinished
     # Of a user's folder nothing is removed: each test makes a folder of its own beside those of the old run.
     if not unfinished or _is_ours(folder, space):

@@ -10,6 +10,7 @@ import json
 import math
 import os
 import re
+import shlex
 import stat
 import sys
 from collections import Counter, defaultdict
@@ -157,6 +158,7 @@ def read(path: Path, *, to_go_on: bool = True, untested: bool = False) -> Journa
     Raises:
         FactError: it is damaged.
     """
+    number = 1
     try:
         # What follows the last newline was cut off, by a kill or a full disk.
         whole, newline, rest = untrusted.read_text(path, untrusted.OURS).rpartition("\n")
@@ -168,6 +170,7 @@ def read(path: Path, *, to_go_on: bool = True, untested: bool = False) -> Journa
         journal.task = untrusted.typed(str, first.get("task", ""), "task")
         journal.command = untrusted.typed(str, first.get("command", ""), "command")
         for line in lines:
+            number += 1
             row = untrusted.json_of(line)
             if "answer" in row:
                 journal.ended, journal.answer = True, untrusted.typed(str, row["answer"], "answer")
@@ -183,8 +186,15 @@ def read(path: Path, *, to_go_on: bool = True, untested: bool = False) -> Journa
     except FileNotFoundError:
         return None
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-        hints = [f"to start again: remove {path}"]
-        raise FactError("cannot read this journal", where=path, why=str(error), hints=hints) from error
+        if isinstance(error, OSError):
+            raise FactError("cannot read this journal", where=path, why=error.strerror) from error
+        # Nothing of it is dropped silently: the damage may be a line that a person can mend.
+        hints = [
+            f"mend the line, or start again: rm {shlex.quote(str(path))}",
+            "with --out: choose another folder",
+        ]
+        what = f"line {number} of this journal is damaged"
+        raise FactError(what, where=path, why=str(error), hints=hints) from error
     return journal
 
 

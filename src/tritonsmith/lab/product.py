@@ -19,7 +19,6 @@ from tritonsmith.compiler import tritons
 from tritonsmith.compiler.manifest import Manifest, Point
 from tritonsmith.compiler.targets import Target
 from tritonsmith.core.envs import workspace
-from tritonsmith.core.errors import InterruptedRunError
 from tritonsmith.core.plan import Plan, Remove, digest
 from tritonsmith.lab import experiment
 from tritonsmith.lab.batch import kept, run
@@ -262,11 +261,7 @@ def execute(
     """
     if earlier:
         subject.recall(table, earlier, journal)
-    try:
-        return experiment.run(search(table), subject.test, journal, lambda *_: None)
-    except InterruptedRunError:
-        hints = ["run the same command again to continue"]
-        raise InterruptedRunError("interrupted; completed results are kept", hints=hints) from None
+    return experiment.run(search(table), subject.test, journal, lambda *_: None)
 
 
 def doubts(observations: Mapping[str, Observation]) -> Iterator[str]:

@@ -108,7 +108,8 @@ def write_page(template: Path, path: Path, title: str, **values: object) -> None
     try:
         files.write_atomically(path, page)
     except OSError as error:
-        raise SmithError("cannot write the page", where=path, why=error.strerror) from error
+        hints = ["the same command with --status and --page FILE writes one, without a test"]
+        raise SmithError("cannot write the page", where=path, why=error.strerror, hints=hints) from error
 
 
 def result(test: Observation) -> str:

@@ -46,7 +46,7 @@ class Limit:
     """A limit of a number.
 
     Attributes:
-        text: as it was written.
+        text: without blanks, which decide nothing.
         metric: one of `metrics.known_names`.
         comparison: `>`, `>=`, `<`, `<=`, `==` or `!=`.
         value: with its sign; in percent where `percent` says so.
@@ -194,6 +194,8 @@ def _limit(text: str, flag: str) -> Limit:
             hints=[f"from A to B: {plus}", _EXAMPLES[1]],
         )
     value = float(f"{sign}{match['number']}")
+    # One spelling: `spills > 0` has to find the stopped run of `spills>0`.
+    text = f"{name}{match['comparison']}{sign}{match['number']}{match['percent']}"
     return Limit(text, name, match["comparison"], value, bool(sign), percent)
 
 

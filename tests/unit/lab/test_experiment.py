@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+import shlex
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -221,10 +222,11 @@ def test_a_damaged_journal_says_where_it_is(tmp_path: Path, line: str) -> None:
     path = tmp_path / journal.FILE
     begin(path)
     path.write_text(f"{path.read_text()}{line}\n")
-    with pytest.raises(FactError, match="cannot read this journal") as caught:
+    with pytest.raises(FactError, match="line 2 of this journal is damaged") as caught:
         journal.read(path)
     assert str(path) in str(caught.value)
-    assert caught.value.hints == (f"to start again: remove {path}",), "not the user's whole folder"
+    hint = f"mend the line, or start again: rm {shlex.quote(str(path))}"  # not the user's whole folder
+    assert caught.value.hints[0] == hint
 
 
 @pytest.fixture
@@ -499,3 +501,18 @@ def test_journals_of_several_experiments_are_told_apart_by_their_names() -> None
     assert list(both.observations) == ["k: a", "l: a"]
     assert (both.skipped, both.answer, both.ended) == ({"b"}, "left", False)
     assert list(journal.merged({"k": first}).observations) == ["a"]
+
+
+@pytest.mark.parametrize("stopped", [KeyboardInterrupt, lambda: InterruptedRunError("interrupted")])
+def test_after_an_interrupt_the_next_run_goes_on_and_says_so(
+    space: Workspace, stopped: Callable[[], BaseException]
+) -> None:
+    # The plan of one test knows nothing of the tests before it, and would say that the next run starts over.
+    folder = space.root / "triage" / "x"
+    with (
+        pytest.raises(InterruptedRunError, match="what was tested is kept") as caught,
+        experiment.begun(folder, "key", space, "triage", lambda: WRONG, silent=True),
+    ):
+        raise stopped()
+    assert caught.value.hints == ("run the same command again to continue",)
+    assert caught.value.exit_code == 130

@@ -87,7 +87,7 @@ def test_a_run_that_was_stopped_goes_on_with_its_observations(
     cells: tuple[Cell, ...], tmp_path: Path, python: Path
 ) -> None:
     first = yes(2)
-    with pytest.raises(InterruptedRunError, match="completed results are kept") as caught:
+    with pytest.raises(InterruptedRunError, match="what was tested is kept") as caught:
         run(tmp_path, cells, first)
     assert caught.value.hints == ("run the same command again to continue",)
     journal = experiment.status(tmp_path)

@@ -143,7 +143,7 @@ def status(context: Any, bisect: str = _NAME, json: bool = JSON) -> None:
     for line in continued(console.typed(report.repeat(begun.question)), console.out().width - _INDENT):
         console.out().print(f"{'':<{_INDENT}}{line}", markup=False)
     console.out().print(report.tested(begun) if begun.outcomes else "nothing tested yet")
-    console.out().print(begun.answer or "not finished: invoke bisect --resume", markup=False)
+    console.out().print(begun.answer or console.typed("not finished: invoke bisect --resume"), markup=False)
 
 
 @task()

@@ -76,6 +76,7 @@ class ExperimentOptions:
             json: print JSON.
             key: of the journal that the command would go on from; empty if that is not known before it runs.
         """
+        from tritonsmith.core.errors import UsageError
         from tritonsmith.lab import experiment, report
         from tritonsmith.lab.journal import Journal, merged
 
@@ -92,7 +93,7 @@ class ExperimentOptions:
         if json:
             output.json(report.as_json(journal or Journal(), words))
         elif journal is None:
-            console.note("nothing has been tested yet: the same command without --status starts")
+            console.note("there is no run to show: the same command without --status starts one")
         else:
             if journal.command:  # the same folder may have the journal of another question
                 console.out().print(f"started by: {journal.command}", markup=False)
@@ -101,6 +102,11 @@ class ExperimentOptions:
             going = "not finished: the same command without --status continues from there"
             if journal.ended or not other:
                 console.out().print(over if journal.ended else going, markup=False)
+        if self.page and journal is None:
+            raise UsageError("--page: there is no run to show", hints=["omit --status to start one"])
+        if self.page and journal:
+            name = command_line()[0][0]
+            self.write_page(journal, name, [journal.answer or "not finished"], words)
         return True
 
     def write_page(

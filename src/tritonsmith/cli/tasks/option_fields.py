@@ -360,7 +360,7 @@ class OptionTask(Task[Any]):
 
 def _argument(option: Option, name: str, about: str, *, positional: bool = False) -> Argument:
     initial, dashed = option.initial, flag_of(name)[2:]
-    return Argument(
+    argument = Argument(
         names=(dashed,),
         attr_name=name if name != dashed else None,
         # A number is text to Invoke, so that `read` can refuse a wrong one with an example.
@@ -369,6 +369,10 @@ def _argument(option: Option, name: str, about: str, *, positional: bool = False
         help=about,
         positional=positional,
     )
+    if argument.kind is list:
+        # Invoke begins with an empty list here, and so would take `--skip` without a value for a value.
+        argument.raw_value = None
+    return argument
 
 
 def command_line() -> tuple[list[str], list[str]]:

@@ -449,8 +449,9 @@ def parse_when(when: Sequence[str]) -> tuple[Term, ...] | None:
 def folder_of(request: CompileRequest, when: Sequence[str], where: Interpreter, out: Path | None) -> Path:
     """Return the folder of a triage: the user's, or one in the workspace that only this question has."""
     name = folder_name(f"{request.file.stem}.{request.name or request.kernel or 'kernel'}")
+    texts = when if (limits := parse_when(when)) is None else [limit.text for limit in limits]
     # The time limit is part of the question, as it decides whether a compile hangs.
-    question = digest(request, when, where.python, where.timeout)[:8]
+    question = digest(request, texts, where.python, where.timeout)[:8]
     return (out or workspace.default().root / "triage" / f"{name}-{question}").absolute()
 
 

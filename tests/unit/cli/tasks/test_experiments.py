@@ -22,6 +22,7 @@ from tritonsmith.lab import journal, report
 from tritonsmith.lab.experiment import Rules
 from tritonsmith.lab.isolate import failing_pass, issue_folder
 from tritonsmith.lab.journal import Journal
+from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.reduce import reduce_ir
 from tritonsmith.lab.reduce.oracles import PassRunner
 from tritonsmith.lab.reduce.reduce_ir import ReduceOptions
@@ -71,7 +72,7 @@ def test_a_status_comes_before_a_dry_run(smith: Smith, tmp_path: Path) -> None:
     flags = ("--signature", "*fp32", "--target", "sm_80", "--python", sys.executable)
     answer = smith("knockout", f"{tmp_path / 'k.py'}:k", *flags, "--status", "--dry-run")
     assert (answer.code, answer.out) == (0, ""), answer.err
-    assert "nothing has been tested yet" in answer.err
+    assert "there is no run to show" in answer.err
 
 
 @pytest.fixture
@@ -98,7 +99,7 @@ def test_the_status_of_a_reduction_does_not_wait_for_the_isolation(
 ) -> None:
     answer = smith("reduce", str(tmp_path / "dump"), "--status")
     assert (answer.code, isolations) == (0, [])
-    assert "nothing has been tested yet" in answer.err
+    assert "there is no run to show" in answer.err
 
 
 @pytest.mark.parametrize("words", [("reduce",), ("passes.isolate", "--reduce")])
@@ -146,3 +147,26 @@ def test_the_result_is_printed_although_the_page_cannot_be_written(
     answer = smith("reduce", str(tmp_path / "f.mlir"), *flags, "--", "grep", "-q", "module", "{}")
     assert "cannot write the page" in answer.err
     assert "operations" in answer.out
+
+
+def test_a_status_with_a_page_writes_one_of_a_run_that_has_ended(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["tritonsmith", "triage", "k.py:k", "--status"])
+    page = tmp_path / "page.html"
+    with pytest.raises(UsageError, match="there is no run to show"):
+        ExperimentOptions(status=True, page=OutFile(str(page))).show_status(tmp_path)
+    begun = Journal(tmp_path / journal.FILE, "key")
+    begun.begin()
+    begun.add("num_warps=8", Observation(Verdict.GOOD, "registers 40"))
+    begun.end("few warps")
+    assert ExperimentOptions(status=True, page=OutFile(str(page))).show_status(tmp_path)
+    assert all(
+        text in page.read_text(encoding="utf-8") for text in ("few warps", "num_warps=8", "registers 40")
+    )
+
+
+def test_skip_needs_a_value(smith: Smith) -> None:
+    for words in (("--skip", "--status"), ("--status", "--skip")):
+        answer = smith("triage", "k.py:k", *words)
+        assert (answer.code, "--skip needs a value" in answer.err) == (2, True), answer.err

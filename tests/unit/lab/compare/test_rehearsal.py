@@ -255,7 +255,7 @@ def test_the_task_has_the_flags_of_every_experiment(
     flags = {"from_": str(pythons[0]), "to": str(pythons[1]), "kernels": str(listed), "jobs": "2"}
     flags["fail_on"] = "ptx>+10%"
     rehearse(Context(), status=True, **flags)
-    assert "nothing has been tested yet" in capsys.readouterr().err
+    assert "there is no run to show" in capsys.readouterr().err
     rehearse(Context(), skip=["the second"], page=f"{tmp_path / 'tests.html'}", **flags)
     shown = capsys.readouterr()
     assert "2 compiles of 1 kernel" in shown.out

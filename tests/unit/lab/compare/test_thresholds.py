@@ -65,7 +65,7 @@ def broken(text: str, changes: Measured, a: Measured = NVIDIA) -> bool:
     ("text", "limit"),
     [
         ("spills>0", Limit("spills>0", "spills", ">", 0, False, False)),
-        ("registers > +5%", Limit("registers > +5%", "registers", ">", 5, True, True)),
+        ("registers > +5%", Limit("registers>+5%", "registers", ">", 5, True, True)),
         ("code>=+1024", Limit("code>=+1024", "code", ">=", 1024, True, False)),
         ("occupancy<-2.5%", Limit("occupancy<-2.5%", "occupancy", "<", -2.5, True, True)),
         ("tensor core==0", Limit("tensor core==0", "tensor core", "==", 0, False, False)),
@@ -77,7 +77,7 @@ def test_terms(text: str, limit: Limit) -> None:
 
 
 def test_a_term_that_comes_twice_counts_once() -> None:
-    assert terms.parse(["spills>0, spills>0"], "--fail-on") == terms.parse(["spills>0"], "--fail-on")
+    assert terms.parse(["spills>0, spills > 0"], "--fail-on") == terms.parse(["spills>0"], "--fail-on")
 
 
 def test_terms_are_separated_by_commas() -> None:
