@@ -373,10 +373,13 @@ def _pythons(path: Path) -> Iterator[Path]:
         return
     try:
         with untrusted.opened(path) as content:
-            head = content.readline(4096).decode(errors="replace")
-    except OSError:
+            head, second = (content.readline(4096).decode(errors="replace") for _ in range(2))
+        # A `#!` takes no path with a space, and none that is long: for these, installers write a line of the
+        # shell that Python reads as a text: `'''exec' "/a path/python" "$0" "$@"`.
+        words = shlex.split(second)[1:] if second.startswith("'''exec' ") else []
+    except (OSError, ValueError):
         return
-    words = head.removeprefix("#!").split() if head.startswith("#!") else []
+    words = words or (head.removeprefix("#!").split() if head.startswith("#!") else [])
     if words and _PYTHON.fullmatch(Path(words[0]).name):
         yield Path(words[0])
 

@@ -174,11 +174,18 @@ def test_an_editable_triton_by_a_line_of_a_pth_file(prefix: Path, monkeypatch: p
 
 
 def test_the_python_of_a_script(tmp_path: Path) -> None:
-    script = tmp_path / "pytest"
-    script.write_text(f"#!{sys.executable}\n")
-    known = journal.program(script)
-    assert isinstance(known, tuple)
-    assert known[2] == [journal.python(Path(sys.executable))]
+    script, spaced = tmp_path / "pytest", tmp_path / "a path" / "python3"
+    spaced.parent.mkdir()
+    for link in (tmp_path / "python3", spaced):
+        link.symlink_to(sys.executable)
+        # As installers write it: the kernel takes no `#!` with a space in the path.
+        shell = f"#!/bin/sh\n'''exec' \"{link}\" \"$0\" \"$@\"\n' '''\n"
+        script.write_text(shell if " " in str(link) else f"#!{link}\n")
+        known = journal.program(script)
+        assert isinstance(known, tuple)
+        assert known[2] == [journal.python(link)]
+    script.write_text("#!/bin/sh\n'''exec' \"a quote that never ends\n")
+    assert journal.program(script)[2] == []  # type: ignore[index]
     assert journal.program(Path(os.devnull)) == (os.devnull, None, [])
 
 
