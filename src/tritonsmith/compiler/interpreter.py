@@ -44,6 +44,7 @@ class Disassembler:
         programs: paths to try in order; `{triton}` stands for the folder that holds Triton's package.
         flags: arguments before the file.
         remedy: advice where no program is found.
+        kept: folder with texts of earlier compiles.
     """
 
     binary: str
@@ -52,10 +53,11 @@ class Disassembler:
     programs: tuple[str, ...]
     flags: tuple[str, ...]
     remedy: str
+    kept: Path
 
     def request(self) -> DisassemblerRequest:
         """Return the disassembler as the worker's request spells it."""
-        return DisassemblerRequest(self.stage, self.programs, self.flags)
+        return DisassemblerRequest(self.stage, self.programs, self.flags, str(self.kept))
 
     def text(self, binary: Path, origin: Path) -> str | None:
         """Disassemble a binary with the first of the programs that exists and can read it.
@@ -187,7 +189,7 @@ def locate_programs(space: Workspace) -> HostPrograms:
 
 
 def _disassemblers(space: Workspace) -> tuple[Disassembler, ...]:
-    disassemblers = []
+    disassemblers, kept = [], space.root / "kernels" / "disassembled"
     for binary, row in configs.load("kernels")["disassemblers"].items():
         # Triton's own come before this machine's: they are as new as the binary.
         by_user = os.environ.get(row["variable"], "") if row["variable"] else ""
@@ -195,7 +197,7 @@ def _disassemblers(space: Workspace) -> tuple[Disassembler, ...]:
         programs = (*((by_user,) if by_user else ()), *row["programs"], *here)
         flags = tuple(row["flags"])
         disassemblers.append(
-            Disassembler(binary, row["stage"], row["program"], programs, flags, row["remedy"])
+            Disassembler(binary, row["stage"], row["program"], programs, flags, row["remedy"], kept)
         )
     return tuple(disassemblers)
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
+import json
 import os
 import subprocess
 import sys
+import tempfile
 import types
+import zlib
 from collections.abc import Callable, Iterable
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from .border import RequestRefusedError
@@ -127,9 +132,61 @@ def disassembled(tool: DisassemblerRequest, path: str) -> bytes | None:
     errors = []
     for program in tool.programs:
         argv = [program, *tool.flags, path]
+        slot, key = _slot(tool, argv)
+        text = _read(slot, key)
+        if text is not None:
+            return text
         done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=False)
         if done.returncode == 0:
+            # A text that names its file, as that of llvm-objdump does, is not that of another file.
+            if slot and os.fsencode(path) not in done.stdout:
+                _keep(slot, key, done.stdout)
             return done.stdout
         errors.append(done.stderr.decode(errors="replace"))
     sys.stderr.write("".join(errors))
     return None
+
+
+# nvdisasm takes half a second of CPU for the smallest kernel, more than the compile, and most compiles of a
+# search or of an edited program give a binary that was there before. The folder is a direct-mapped cache: the
+# key says which of its files a text replaces, so that it never has to be pruned.
+_SLOTS = 2048
+_LARGEST = 1 << 20  # bytes, compressed: a kernel's text has some ten thousand
+
+
+def _slot(tool: DisassemblerRequest, argv: list[str]) -> tuple[str, bytes]:
+    """Return the file that may hold the text that a command prints, empty if none is kept, and its key."""
+    if not tool.kept:
+        return "", b""
+    program = os.stat(argv[0])
+    with open(argv[-1], "rb") as file:
+        content = sha256(file.read()).hexdigest()
+    # Of the program, as ccache does by default: size and time, since its content is that of a whole LLVM.
+    identity = [*argv[:-1], program.st_size, program.st_mtime_ns, content]
+    key = sha256(json.dumps(identity).encode()).digest()
+    return os.path.join(tool.kept, f"{int.from_bytes(key[:4], 'big') % _SLOTS:04x}"), key
+
+
+def _read(slot: str, key: bytes) -> bytes | None:
+    # Whatever the file is, the disassembler can be asked.
+    with contextlib.suppress(OSError, zlib.error), open(slot, "rb") as file:
+        if file.read(len(key)) == key:
+            return zlib.decompress(file.read())
+    return None
+
+
+def _keep(slot: str, key: bytes, text: bytes) -> None:
+    packed = zlib.compress(text, 1)
+    if len(packed) > _LARGEST:
+        return
+    # A full disk or a folder that is not writable costs time only.
+    with contextlib.suppress(OSError):
+        os.makedirs(os.path.dirname(slot), exist_ok=True)
+        handle, path = tempfile.mkstemp(dir=os.path.dirname(slot))
+        try:
+            with open(handle, "wb") as file:
+                file.write(key + packed)
+            os.replace(path, slot)
+        except OSError:
+            os.unlink(path)
+            raise

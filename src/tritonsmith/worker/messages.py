@@ -53,11 +53,15 @@ class PointRequest:
 
 @dataclass(frozen=True)
 class DisassemblerRequest:
-    """A way to turn a binary stage into text: the first of `programs` that runs; `{triton}` is its folder."""
+    """A way to turn a binary stage into text: the first of `programs` that runs; `{triton}` is its folder.
+
+    Texts are kept in the folder `kept`, for the next binary with the same content; nowhere if it is empty.
+    """
 
     stage: str
     programs: tuple[str, ...]
     flags: tuple[str, ...]
+    kept: str = ""
 
 
 @dataclass(frozen=True)
