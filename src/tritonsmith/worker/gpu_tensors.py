@@ -303,7 +303,7 @@ class _Tensors:
 
     @staticmethod
     def _product(func: Operator, args: tuple[Any, ...], kwargs: Table) -> tuple[Any, Any, Table]:
-        """Return the call itself; for a product with `out_dtype`, which torch has for CUDA only, an equal one."""
+        """Return the call, or an equal one of a product with `out_dtype`, which torch has for CUDA only."""
         name = func.overloadpacket.__name__
         if name not in _PRODUCTS or func._overloadname != "dtype":  # noqa: SLF001 - torch's own name
             return func, args, kwargs
