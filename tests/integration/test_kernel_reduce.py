@@ -6,7 +6,6 @@ import ast
 import json
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +79,6 @@ def python_of(smith: Smith) -> Path:
     return smith.home / "envs" / "wheel" / "venv" / "bin" / "python"
 
 
-@pytest.mark.slow
 def test_a_compile_that_fails_and_the_same_at_each_number_of_jobs(smith: Smith) -> None:
     """The front end refuses each candidate, so a second reduction costs little here."""
     found, text = reduced(smith, *REFUSED, "--jobs", "1")
@@ -103,7 +101,6 @@ def test_a_compile_that_fails_and_the_same_at_each_number_of_jobs(smith: Smith) 
     assert named == ["kernel.compile", "refused.reduced.py:refused"]
 
 
-@pytest.mark.slow
 def test_a_text_in_a_stage(smith: Smith) -> None:
     found, text = reduced(smith, *DOT, "--when", "ttgir contains tf32")
     assert text.count("tl.dot(") == 1
@@ -117,10 +114,7 @@ def test_a_text_in_a_stage(smith: Smith) -> None:
 
 
 def test_a_command(smith: Smith) -> None:
-    check = "import sys; sys.exit('tl.dot' not in open(sys.argv[1]).read())"
-    found, text = reduced(
-        smith, "kernels.py:dot", "--out", "small.py", "--", sys.executable, "-c", check, "{}"
-    )
+    found, text = reduced(smith, "kernels.py:dot", "--out", "small.py", "--", "grep", "-q", "tl[.]dot", "{}")
     assert "tl.dot" in text
     assert found["after"]["statements"] <= 4
     assert not found["alone"]
@@ -171,19 +165,18 @@ def product(x, out, n, unused, K: tl.constexpr):
 """
 
 
-@pytest.mark.slow
 def test_a_wrong_result(smith: Smith) -> None:
     """3.9.0 begins the product with 0 (triton-lang/triton#11305); a newer wheel may have that mended."""
     (smith.cwd / "product.py").write_text(PRODUCT, encoding="utf-8")
     asked = ("product.py:product", "--signature", "*fp32:16,*fp32:16,i32,i32,32", "--target", "sm_90")
-    checked = smith("passes.check", *asked, code=None)
-    if not checked.code:
-        assert "the symptom is not there" in smith("kernel.reduce", *asked, "--when", "wrong", code=1).err
-        return
     file = smith.cwd / "product.reduced.py"
     with smith.running("kernel.reduce", *asked, "--when", "wrong") as process:
         # In seconds: every kernel that is tried is checked, pass by pass, and so is the last one after ^C.
-        wait_for(file.exists, process, 1200)
+        wait_for(lambda: file.exists() or process.poll() is not None, process, 1200)
+        if not file.exists():
+            assert process.returncode == 1
+            assert "the symptom is not there" in process.communicate()[1]
+            return
         done = interrupt(process, 1200)
     assert done.code == 130
     text = file.read_text(encoding="utf-8")

@@ -11,8 +11,6 @@ import pytest
 from tests.integration.harness import LLVM, Smith, capture, git, plant, ready
 from tests.support import require
 
-pytestmark = pytest.mark.slow
-
 KERNELS = """
 import triton
 

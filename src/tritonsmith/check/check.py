@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,7 @@ from tritonsmith.check.in_flight import FreedError, Order
 from tritonsmith.check.inputs import Argument
 from tritonsmith.check.interpreter import TritonInterpreter, parameters
 from tritonsmith.check.kernel import TritonKernel, parsed
-from tritonsmith.check.limited import LimitedChecks, no_memory
+from tritonsmith.check.limited import LimitedChecks, WarmChecks, no_memory
 from tritonsmith.check.llvm.machine import LoweredKernel, lowered
 from tritonsmith.check.memory import Contents
 from tritonsmith.check.module import UnsupportedIrError, name_of, without_locations
@@ -36,6 +36,7 @@ from tritonsmith.compiler.dump.run import Choices
 from tritonsmith.compiler.interpreter import Interpreter
 from tritonsmith.compiler.replay import replayer
 from tritonsmith.compiler.request import CompileRequest
+from tritonsmith.compiler.run import points_in_text
 from tritonsmith.core import configs, untrusted
 from tritonsmith.core.command_line import command
 from tritonsmith.core.envs import workspace
@@ -59,6 +60,7 @@ def check_kernel(
     interpreted: bool = False,
     stop: Callable[[], bool] = lambda: False,
     timeout: int | None = None,
+    warm: WarmChecks | None = None,
 ) -> tuple[DumpIndex, CheckResult]:
     """Dump a kernel, and check the dump.
 
@@ -72,19 +74,27 @@ def check_kernel(
         interpreted: compare the first text with TRITON_INTERPRET=1.
         stop: returns whether to give up; polled.
         timeout: seconds that the check may take; None for the usual limit.
+        warm: the processes that dump and check, into an empty folder; None for new ones.
 
     Raises:
         UsageError: the request has several targets or variants.
         SmithError: the kernel does not compile, or its IR cannot be run.
     """
-    prepared = run.of_kernel(require_single(request), where, Choices(), out)
-    index, compiled = run.dump_kernel(prepared, silent=silent)
+    require_single(request)
+    against: TritonInterpreter | None = None
+    if warm and out:
+        index, compiled = warm.dumps.dump(request, out)
+        points = points_in_text(request)[1]
+    else:
+        prepared = run.of_kernel(request, where, Choices(), out)
+        index, compiled = run.dump_kernel(prepared, silent=silent)
+        points = prepared.compile.points
+        against = TritonInterpreter(prepared.compile, where, silent=silent) if interpreted else None
     failed = next((point for point in compiled.points if point.status != "ok"), None)
     if failed and not index.dumps:  # in the front end: no pass ran
         raise UndecidedError("the kernel does not compile", where=request.file, why=failed.error)
     run.check(index)
     kernel = choose_kernel(index, index.kernels[0].name)
-    against = TritonInterpreter(prepared.compile, where, silent=silent) if interpreted else None
     answer = check(
         index,
         kernel,
@@ -94,9 +104,10 @@ def check_kernel(
         silent=silent,
         through_llvm=through_llvm,
         against=against,
-        names=tuple(name for name, _ in parameters(prepared.compile)),
+        names=tuple(name for name, _ in parameters(points)),
         stop=stop,
         timeout=timeout,
+        warm=warm,
     )
     return index, answer
 
@@ -150,6 +161,7 @@ def check(
     names: tuple[str, ...] = (),
     stop: Callable[[], bool] = lambda: False,
     timeout: int | None = None,
+    warm: WarmChecks | None = None,
 ) -> CheckResult:
     """Check a kernel of a dump, in a process of its own.
 
@@ -165,6 +177,7 @@ def check(
         names: names of the kernel's parameters, which older releases do not print.
         stop: returns whether to give up; polled.
         timeout: seconds that it may take; None for the usual limit.
+        warm: the processes that print and run the IR; None for new ones.
 
     Raises:
         FactError: the dump has no Triton IR.
@@ -175,7 +188,9 @@ def check(
         raise FactError(
             "the dump has no module of Triton's IR", where=index.folder, hints=[command("passes.dump")]
         )
-    texts = _generic(index, dumps, python, space, silent=silent)
+    # After Triton's dialects nothing is run, and these texts are the longest.
+    printed = dumps if through_llvm else before_llvm(index, dumps)
+    texts = _generic(index, printed, python, space, silent=silent, warm=warm)
     request = {
         "folder": str(index.folder.absolute()),
         # A number, since the other process reads the dump again.
@@ -187,7 +202,8 @@ def check(
         "through_llvm": through_llvm,
         "names": names,
     }
-    with LimitedChecks(timeout, stop) as checks:
+    with nullcontext(warm.checks) if warm else LimitedChecks() as checks:
+        checks.timeout, checks.stop = timeout, stop
         answer = checks.check(request)
     pass_check = _pass_check(index, kernel, texts, seeds, names, through_llvm=through_llvm)
     # The reference alone proves nothing, and must not read as "no pass changes the result".
@@ -332,32 +348,59 @@ def dump_before(index: DumpIndex, kernel: DumpedKernel, checked: CheckedPass) ->
     return dumps[place - 1]
 
 
+def before_llvm(index: DumpIndex, dumps: list[Dump]) -> list[Dump]:
+    """Return the dumps without those of LLVM's dialect that no dump of Triton's follows."""
+    texts = [index.text(dump) for dump in dumps]
+    last = max((place for place, text in enumerate(texts) if "tt.func" in text), default=-1)
+    return [
+        dump
+        for place, (dump, text) in enumerate(zip(dumps, texts, strict=True))
+        if place <= last or not _LLVM.search(text)
+    ]
+
+
 def _generic(
-    index: DumpIndex, dumps: list[Dump], python: Path, space: Workspace, *, silent: bool
+    index: DumpIndex,
+    dumps: list[Dump],
+    python: Path,
+    space: Workspace,
+    *,
+    silent: bool,
+    warm: WarmChecks | None,
 ) -> dict[str, str]:
     """Return the generic form of each distinct file, by digest; files that cannot be printed are left out."""
     # Most passes change nothing, so that far fewer texts than dumps have to be printed.
     distinct = {dump.sha256: dump for dump in dumps}
     own = digest(str(python), *sorted(distinct))[:16]
     work = space.root / "passes" / "check" / f"{own}-{os.getpid()}"  # others may check it, too
-    results = work / "results.jsonl"
+    work = warm.dumps.folder if warm else work
+    results = work / "generic.jsonl"
+    # By number: a folder that stays does not fill with the texts of thousands of kernels.
     jobs = tuple(
-        GenericJobRequest(str(index.path(dump).absolute()), str(work / f"{name[:16]}.mlir"))
-        for name, dump in distinct.items()
+        GenericJobRequest(str(index.path(dump).absolute()), str(work / f"{number}.mlir"))
+        for number, dump in enumerate(distinct.values())
     )
     limits = configs.load("passes-check")["inputs"]
     request = GenericRequest(jobs, str(results), limits["timeout"], limits["memory"] << 20)
+    if warm:
+        return _texts(warm.dumps.compiler.print_generic(request), distinct, jobs)
     env = (("TRITON_INTERPRET", None),)
     steps = call.steps(python, request, work / "request.json", env=env, phase="generic form")
     try:
         with call.in_scratch(steps, results, ChildRow, space, task="passes.check", quiet=silent) as rows:
-            return {
-                name: text
-                for row, name, job in zip(rows, distinct, jobs, strict=True)
-                if row.status == "ok" and (text := _printed(Path(job.out)))
-            }
+            return _texts(rows, distinct, jobs)
     except call.UnansweredError as error:
         raise FactError("cannot print the IR in generic form", where=python, why=error.why) from error
+
+
+def _texts(
+    rows: Sequence[ChildRow], names: Iterable[str], jobs: Sequence[GenericJobRequest]
+) -> dict[str, str]:
+    return {
+        name: text
+        for row, name, job in zip(rows, names, jobs, strict=True)
+        if row.status == "ok" and (text := _printed(Path(job.out)))
+    }
 
 
 def _printed(file: Path) -> str:

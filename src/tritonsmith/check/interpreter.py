@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from tritonsmith.check.runs import CheckInputs, ReferenceRuns
 from tritonsmith.check.triton import is_ordered
 from tritonsmith.compiler import call
 from tritonsmith.compiler.interpreter import Interpreter, worker_variables
+from tritonsmith.compiler.request import CompilePoint
 from tritonsmith.compiler.run import PreparedCompile, file_request
 from tritonsmith.compiler.signature import CONSTEXPR
 from tritonsmith.core import configs
@@ -143,7 +144,7 @@ class TritonInterpreter:
         Raises:
             UnsupportedIrError: they do not match the signature.
         """
-        if not (kinds := [kind for _, kind in parameters(self.compiled)]):
+        if not (kinds := [kind for _, kind in parameters(self.compiled.points)]):
             raise UnsupportedIrError("IR has no source that could be interpreted")
         taken, rest = [], list(values)
         for kind in kinds[: len(values)]:
@@ -188,9 +189,9 @@ class TritonInterpreter:
             raise FactError("the interpreter's process ended", why=f"exit code {failure.code}") from failure
 
 
-def parameters(compiled: PreparedCompile) -> Iterator[tuple[str, str]]:
+def parameters(points: Sequence[CompilePoint]) -> Iterator[tuple[str, str]]:
     """Yield the names and types of a kernel's non-constant parameters; none for IR, which has no source."""
-    if (bound := compiled.points[0].bound) is None:
+    if (bound := points[0].bound) is None:
         return
     fixed = {*bound.constexprs, *(name for name, hint in bound.hints.items() if hint == 1)}
     for name, kind in bound.signature.items():

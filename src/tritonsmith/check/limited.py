@@ -10,10 +10,12 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from threading import Lock
 from typing import Any, Self
 
 from tritonsmith.check.answer import CheckedPass, CheckResult, Culprit, Difference, ResultChange
 from tritonsmith.check.memory import Contents
+from tritonsmith.compiler.dump.run import WarmDumps
 from tritonsmith.core import configs
 from tritonsmith.core.errors import FactError, SmithError, UndecidedError
 from tritonsmith.core.plan import files
@@ -123,6 +125,28 @@ class LimitedChecks:
         if _ANSWER in messages:
             return messages[_ANSWER], ""
         return None, _ended(code, limits, last)
+
+
+@dataclass
+class WarmChecks:
+    """Processes that stay for the checks of one kernel after the other, each step in a fork. Close it.
+
+    Attributes:
+        dumps: dumps a kernel, and prints its IR in generic form.
+        checks: runs the IR.
+    """
+
+    dumps: WarmDumps
+    checks: LimitedChecks = field(default_factory=LimitedChecks)
+    # Of the thread that checks: the processes end by another one.
+    turn: Lock = field(default_factory=Lock)
+
+    def close(self) -> None:
+        """End the processes, once a check that runs has given up."""
+        # A compile does not poll whether it is to stop: it ends with its process.
+        self.dumps.compiler.close()
+        with self.turn:
+            self.checks.close()
 
 
 def _ended(code: int, limits: Mapping[str, int], last: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import Lock
 
 from tritonsmith.compiler import call, report, source, targets
 from tritonsmith.compiler.interpreter import (
@@ -37,9 +38,11 @@ from tritonsmith.core.plan.steps.base import CommandFailedError
 from tritonsmith.core.ui import console
 from tritonsmith.worker.border import text_of
 from tritonsmith.worker.messages import (
+    ChildRow,
     CompiledRow,
     CompileHead,
     FileRequest,
+    GenericRequest,
     PointsRequest,
     ServedRow,
 )
@@ -199,6 +202,16 @@ def _head_in_text(request: CompileRequest) -> tuple[str, KernelSource | None]:
         return request.kernel, None
     kernel = source.choose(text, request.kernel, request.file)
     return kernel, source.find(text, kernel, request.file)
+
+
+def points_in_text(request: CompileRequest) -> tuple[str, tuple[CompilePoint, ...]]:
+    """Return the kernel's name and its points; no points if the file's text does not tell its head.
+
+    Raises:
+        SmithError: the file, the kernel or the signature is wrong.
+    """
+    kernel, head = _head_in_text(request)
+    return kernel, tuple(expand_points(request, head)) if head else ()
 
 
 def _points_by_running(
@@ -366,30 +379,30 @@ class WarmCompiler:
         # The caller runs as many compilers as there are jobs, so each compiles one point at a time.
         self._interpreter, self._folder = replace(interpreter, jobs=1), folder
         self._process: call.Conversation | None = None
+        self._closed, self._starting = False, Lock()
 
-    def compile(self, request: CompileRequest, out: Path) -> Manifest | None:
+    def compile(self, request: CompileRequest, out: Path, last: str = "") -> Manifest | None:
         """Compile all points; return None if the kernel or the signature is refused.
 
         Args:
             request: a request for a kernel whose head can be read from its file.
             out: folder of the outputs; existing files are overwritten.
+            last: the stage after which the compile ends; empty for a whole compile.
 
         Raises:
             FactError: the process has ended.
         """
         # Refusals are answers, not errors: a search tries thousands of kernels, and most of them are wrong.
         try:
-            kernel, head = _head_in_text(request)
-            points = expand_points(request, head) if head else ()
+            kernel, points = points_in_text(request)
         except SmithError:
             return None
         if not points:
             return None
         files.make_folder(out)
-        file, results = self._folder / "request.json", self._folder / _RESULTS
+        results = self._folder / _RESULTS
         question = worker_request(request, kernel, points, self._interpreter, out, self._folder)
-        files.write(file, text_of(question))
-        if self._ask(file).status != "ok":
+        if self._ask(replace(question, last=last)).status != "ok":
             return None
         try:
             first, rows = call.headed_results(results, CompileHead, CompiledRow)
@@ -400,18 +413,37 @@ class WarmCompiler:
             return None
         return from_results(first, rows, out, kernel, request.file, points, request.flags())
 
+    def print_generic(self, request: GenericRequest) -> list[ChildRow]:
+        """Print files of IR in generic form, by the process that compiled them; return a row for each.
+
+        Raises:
+            FactError: the process has ended.
+        """
+        if self._ask(request).status != "ok":
+            raise FactError("cannot print the IR in generic form", where=self._interpreter.python)
+        return call.results(Path(request.results), ChildRow)
+
     def close(self) -> None:
         """Stop the process."""
-        if self._process:
-            self._process.close()
-        self._process = None
+        # Another thread may be about to ask: it must not start a process that nobody stops any more.
+        with self._starting:
+            process, self._process, self._closed = self._process, None, True
+        if process:
+            process.close()
 
-    def _ask(self, file: Path) -> ServedRow:
-        # Not before the first request: importing Triton takes a second, which a refused kernel need not cost.
-        if self._process is None:
-            change = {**dict(worker_variables(self._interpreter)), **_QUIET}
-            self._process = call.Conversation(
-                self._interpreter.python, "attend", str(file), folder=self._folder, change=change
-            )
-        self._process.say(str(file))
-        return self._process.hear(ServedRow)
+    def _ask(self, request: PointsRequest | GenericRequest) -> ServedRow:
+        file = self._folder / f"{request.COMMAND}.json"
+        files.write(file, text_of(request))
+        with self._starting:
+            if self._closed:
+                raise FactError("the compiler was stopped", where=self._interpreter.python)
+            # Not before the first request: to import Triton takes a second, which a refused kernel need not
+            # cost.
+            if self._process is None:
+                change = {**dict(worker_variables(self._interpreter)), **_QUIET}
+                self._process = call.Conversation(
+                    self._interpreter.python, "attend", str(file), folder=self._folder, change=change
+                )
+            process = self._process
+        process.say(f"{request.COMMAND} {file}")
+        return process.hear(ServedRow)

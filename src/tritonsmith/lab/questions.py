@@ -10,6 +10,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tritonsmith.compiler.interpreter import Interpreter
 from tritonsmith.compiler.manifest import Manifest, Point
@@ -22,6 +23,9 @@ from tritonsmith.lab.compare.matching import Compared, Paired
 from tritonsmith.lab.failure import Failure
 from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.terms import Term, TermReading
+
+if TYPE_CHECKING:
+    from tritonsmith.check.limited import WarmChecks
 
 _DIED = re.compile(r"the compiler died: (\w+)")
 
@@ -161,6 +165,7 @@ def wrong(
     *,
     silent: bool = False,
     stop: Callable[[], bool] = lambda: False,
+    warm: WarmChecks | None = None,
 ) -> Observation:
     """Report a kernel as BAD where a pass changes its result; that pass is the cause.
 
@@ -172,13 +177,14 @@ def wrong(
         folder: of the dump.
         silent: show no progress.
         stop: returns whether to give up; polled.
+        warm: the processes that compile and check, and then the folder is empty; None for new ones.
     """
     from tritonsmith.check.answer import answer_lines, verdict  # noqa: PLC0415 - of an extra that may be missing
     from tritonsmith.check.check import check_kernel  # noqa: PLC0415
 
     began = time.monotonic()
     try:
-        _, answer = check_kernel(asked, where, folder, silent=silent, stop=stop)
+        _, answer = check_kernel(asked, where, folder, silent=silent, stop=stop, warm=warm)
     # It is a `SmithError`, too; taken for a skip, ^C would only lead to the next test.
     except InterruptedRunError:
         raise

@@ -1,7 +1,7 @@
 """Entry point of the worker, in an interpreter that has Triton.
 
     compile REQUEST      compile a kernel for many points: results to the request's file, progress to stdout
-    attend REQUEST       compile the kernel of one request after the other; each line of input names one
+    attend REQUEST       compile the kernel, or print the files, of one request after the other
     describe JSON        describe a kernel: one JSON object to stdout
     serve REQUEST POINT  load the file for one target, and compile
     bindings JSON        list which binding adds which pass, and where its arguments appear

@@ -33,7 +33,7 @@ from .file_context import FileSurroundings, prepare, surroundings
 from .load import LoadedKernel, content_of, load_checked
 from .messages import CompiledRow, CompileHead, PointRequest, PointsRequest, ServedRow
 from .processes import die_with_parent, ignore_interrupts, in_child, interrupt_with_parent
-from .stage import listen, read_tail
+from .stage import check_gpu, listen, read_tail
 
 if TYPE_CHECKING:
     from dataclasses import dataclass
@@ -53,25 +53,34 @@ LOOKS_UP = 1.0  # seconds between two checks that the parent is still alive
 
 
 def compile_each(first_path: str) -> int:
-    """Compile the points of one request after the other; each line of input names a request.
+    """Compile the points of one request after the other, or print files in generic form.
 
-    The answer to a request is a line, too: the status of the process that compiled it.
+    Each line of input is `compile` or `generic`, and the file of that request. The answer is a line, too: the
+    status of the process that did it.
 
     Args:
-        first_path: a request like the following ones; it decides which modules are replaced in the kernel's
+        first_path: a request like those to compile; it decides which modules are replaced in the kernel's
             file.
     """
+    from .passes import print_all
+
     die_with_parent()
-    around = surroundings(read_request(PointsRequest, first_path))
+    first = read_request(PointsRequest, first_path)
+    around = surroundings(first)
+    # Each fork would start every ptxas again, only to ask for its GPUs.
+    for arch in {point.target[1] for point in first.points if point.target[0] == "cuda"}:
+        with contextlib.suppress(RequestRefusedError):
+            check_gpu(arch)
+    acts = {"compile": functools.partial(compile_points, around=around), "generic": print_all}
     # As in `_compile_points`: a collection in a child would touch, and so copy, every page of Triton.
     gc.collect()
     gc.freeze()
     for line in sys.stdin:
-        request_path = line.rstrip("\n")
+        command, _, request_path = line.rstrip("\n").partition(" ")
         log = f"{request_path}.log"
         # Triton is imported once, here. Each request has a fork of its own, so that what a kernel's file does
         # to its process ends with the request, and a crash costs one row of the results.
-        answer = in_child(functools.partial(compile_points, request_path, around), log, LONGEST_REQUEST)
+        answer = in_child(functools.partial(acts[command], request_path), log, LONGEST_REQUEST)
         row = ServedRow(answer["status"], answer.get("value"), answer.get("error"))
         print(text_of(row), flush=True)
     return 0

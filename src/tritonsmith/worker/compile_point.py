@@ -132,12 +132,14 @@ def compile_point(
         operation.prepare()
     began = time.monotonic()
     compiled: Any = None
-    with counted() as times, surgery.operating(operation), contextlib.suppress(surgery.StoppedError):
+    made: Table = {}
+    stopped = contextlib.suppress(surgery.StoppedError)
+    with counted(request.last, made) as times, surgery.operating(operation), stopped:
         compiled = triton.compile(source, target=target, options=options)
     seconds = time.monotonic() - began
     # Only the whole compile shows that it never came to a pass. Its result then lacks a change that was
     # requested.
-    if operation and operation.unmet():
+    if operation and request.last not in made and operation.unmet():
         raise RequestRefusedError("pass", operation.unmet())
     metadata: Table = {}
     if compiled:
@@ -145,7 +147,9 @@ def compile_point(
         metadata = json.loads(json.dumps(compiled.metadata._asdict(), default=str))
         if not loaded:
             signature = {f"arg{key}": str(kind) for key, kind in compiled.src.signature.items()}
-    asm = compiled.asm if compiled or not operation else operation.stages
+    if operation and not compiled and request.last not in made:
+        made = operation.stages
+    asm = compiled.asm if compiled else made
     metadata["target"] = target_name(point)
     printed = remarks()
     return dataclasses.replace(
@@ -297,8 +301,13 @@ REST = "rest"  # the front end, which makes the first IR, and Triton's caches
 
 
 @contextlib.contextmanager
-def counted() -> Iterator[dict[str, float]]:
-    """Measure the compiles in the body: yield CPU seconds by stage, for stages that ran to their end."""
+def counted(last: str, made: Table) -> Iterator[dict[str, float]]:
+    """Measure the compiles in the body: yield CPU seconds by stage, for stages that ran to their end.
+
+    Args:
+        last: the stage after which a compile ends with a `surgery.StoppedError`; empty for none.
+        made: gets the stages up to that one, by their names.
+    """
     # CPU time, ptxas and other programs included, does not grow with the load of the machine, as time on the
     # clock would while other points are compiled.
     import triton.backends
@@ -307,7 +316,7 @@ def counted() -> Iterator[dict[str, float]]:
     kinds = [backend.compiler for backend in getattr(triton.backends, "backends", {}).values()]
     before = [kind.add_stages for kind in kinds]
     for kind in kinds:
-        kind.add_stages = _counted_stages(kind.add_stages, seconds)
+        kind.add_stages = _counted_stages(kind.add_stages, seconds, last, made)
     began = _now()
     try:
         yield seconds
@@ -321,12 +330,18 @@ def _now() -> float:
     return sum(os.times()[:4])
 
 
-def _counted_stages(real: Callable[..., Any], seconds: dict[str, float]) -> Callable[..., Any]:
+def _counted_stages(
+    real: Callable[..., Any], seconds: dict[str, float], last: str, made: Table
+) -> Callable[..., Any]:
     @functools.wraps(real)
     def add_stages(self: Backend, stages: Table, *arguments: Any, **named: Any) -> Any:
         result = real(self, stages, *arguments, **named)
         for name, make in list(stages.items()):
             stages[name] = functools.partial(_counted_stage, seconds, name, make)
+        if last in stages:
+            names = list(stages)
+            for name in names[: names.index(last) + 1]:
+                stages[name] = functools.partial(_kept_stage, made, last, name, stages[name])
         return result
 
     return add_stages
@@ -336,4 +351,14 @@ def _counted_stage(seconds: dict[str, float], name: str, make: Callable[..., Any
     began = _now()
     output = make(*arguments)
     seconds[name] = round(_now() - began, 3)
+    return output
+
+
+def _kept_stage(made: Table, last: str, name: str, make: Callable[..., Any], *arguments: Any) -> Any:
+    """Run a stage, and end the compile if it is the last one."""
+    output = make(*arguments)
+    # As text at once: the next stage changes the very module.
+    made[name] = output if isinstance(output, (str, bytes)) else str(output)
+    if name == last:
+        raise surgery.StoppedError(last)
     return output

@@ -9,6 +9,7 @@ import mmap
 import os
 import re
 import struct
+import sys
 import tempfile
 import types
 from collections.abc import Callable, Iterable, Iterator
@@ -60,6 +61,9 @@ def library() -> str:
 
 def load(path: str) -> Any:
     """Load the extension module without the package."""
+    # A second copy would register its types again, which pybind11 refuses.
+    if known := sys.modules.get("triton._C.libtriton"):
+        return known
     # The package takes longer to import, and 3.0's needs setuptools.
     spec = importlib.util.spec_from_file_location("libtriton", path)
     assert spec is not None  # noqa: S101 - for the type checker

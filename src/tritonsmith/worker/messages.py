@@ -291,6 +291,7 @@ class PointsRequest(FileRequest):
         keep: the stages to keep; all if empty.
         disassemble: also disassemble each binary.
         stages: names of all stages that a backend may have.
+        last: the stage after which the compile ends; empty for a whole compile.
     """
 
     COMMAND: ClassVar[str] = "compile"
@@ -307,6 +308,7 @@ class PointsRequest(FileRequest):
     keep: tuple[str, ...] = ()
     disassemble: bool = True
     stages: tuple[str, ...] = ()
+    last: str = ""
 
 
 @dataclass(frozen=True)
@@ -391,7 +393,7 @@ class CompiledRow:
 
 @dataclass(frozen=True)
 class ServedRow:
-    """The outcome of one request of `attend`: if the status is `ok`, the value is the exit code."""
+    """The outcome of one line of `attend`: if the status is `ok`, the value is the exit code."""
 
     status: str
     value: int | None

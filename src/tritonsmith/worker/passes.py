@@ -10,8 +10,10 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import signal
 import sys
 import tempfile
+import time
 import types
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -19,9 +21,11 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from .border import EXIT_REFUSED, WorkerRefusal, read_request, refusal_text, request_of, text_of
 from .libtriton import UnusableError, add, context_of, library, load
+from .load import content_of
 from .messages import (
     CallRequest,
     ChildRow,
+    GenericJobRequest,
     GenericRequest,
     LoadPluginRequest,
     PluginStepRow,
@@ -117,24 +121,40 @@ def print_all(request_path: str) -> int:
     """Print every file of a request; results go to the file that it names."""
     request = read_request(GenericRequest, request_path)
     rows: list[str] = []
-    code = 0
+    write(request.results, "")
     try:
         lib = load(library())
-        for job in request.jobs:
-            act = partial(_print, lib, job.input, job.out, request.memory)
-            answer = in_child(act, timeout=request.timeout)
-            rows.append(text_of(ChildRow(answer["status"], answer.get("error", ""), answer["seconds"])))
+        # A context takes longer than most texts, so they share one, until a text ends its process.
+        while len(rows) < len(request.jobs):
+            left = request.jobs[len(rows) :]
+            answer = in_child(partial(_print, lib, left, request), timeout=request.timeout * len(left))
+            rows += content_of(request.results).decode().splitlines()[len(rows) :]
+            if len(rows) < len(request.jobs):
+                rows.append(text_of(ChildRow(answer["status"], answer.get("error", ""), answer["seconds"])))
+                write(request.results, "".join(f"{row}\n" for row in rows))
     except (UnusableError, ImportError) as error:
-        rows.append(refusal_text(WorkerRefusal("unusable", str(error))))
-        code = EXIT_REFUSED
-    write(request.results, "".join(f"{row}\n" for row in rows))
-    return code
+        write(request.results, refusal_text(WorkerRefusal("unusable", str(error))) + "\n")
+        return EXIT_REFUSED
+    return 0
 
 
-def _print(lib: types.ModuleType, path: str, out: str, memory: int) -> None:
-    _limit_addresses(memory)
+def _print(lib: types.ModuleType, jobs: Iterable[GenericJobRequest], request: GenericRequest) -> None:
+    """Print files in this process, and append a row for each to the results."""
+    _limit_addresses(request.memory)
     context = context_of(lib)
-    write(out, generic_text(lib, context, lib.ir.parse_mlir_module(path, context)))
+    # A handler of Python's would wait for the end of a long call: this kills.
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    with open(request.results, "a", encoding="utf-8") as results:
+        for job in jobs:
+            began, error = time.monotonic(), ""
+            signal.setitimer(signal.ITIMER_REAL, request.timeout)
+            try:
+                write(job.out, generic_text(lib, context, lib.ir.parse_mlir_module(job.input, context)))
+            except Exception as failure:  # noqa: BLE001 - whatever a binding raises
+                error = f"{type(failure).__name__}: {failure}"
+            row = ChildRow("failed" if error else "ok", error, time.monotonic() - began)
+            results.write(text_of(row) + "\n")
+            results.flush()
 
 
 def _limit_addresses(memory: int) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from tests.unit.check.texts import ADD, LOOP, LOWERED, checked
+from tests.unit.check.texts import ADD, LOOP, LOWERED, checked, indexed
 from tritonsmith.check.answer import answer_lines, as_json, verdict
-from tritonsmith.check.check import inputs_of
+from tritonsmith.check.check import before_llvm, inputs_of
 from tritonsmith.check.memory import Contents
 from tritonsmith.core import configs
 from tritonsmith.core.errors import UndecidedError
@@ -23,6 +24,15 @@ def renamed(text: str) -> str:
     assert line in text
     moved = text.replace(line, "").replace('    %pid = "tt.get', f'{line}    %pid = "tt.get')
     return moved.replace("%product", "%ab").replace("%range", "%0")
+
+
+def test_texts_of_llvms_dialect_need_no_generic_form(tmp_path: Path) -> None:
+    """Unless a text of Triton's follows: then the kernel has not left its dialects there."""
+    texts = (ADD, LOWERED, ADD.replace("%sum", "%other"), LOWERED, "module {}\n")
+    for number, text in enumerate(texts):
+        (tmp_path / f"{number}.mlir").write_text(text)
+    index = indexed(texts, tmp_path)
+    assert [dump.number for dump in before_llvm(index, list(index.dumps))] == [0, 1, 2, 4]
 
 
 def test_a_far_program_has_no_nan_in_memory() -> None:

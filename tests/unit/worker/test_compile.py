@@ -12,8 +12,10 @@ import subprocess
 import sys
 import time
 import tracemalloc
+from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import psutil
@@ -23,8 +25,10 @@ from tests.support import all_gone, command_of
 from tests.unit.worker import preloaded
 from tritonsmith import worker
 from tritonsmith.compiler import targets
+from tritonsmith.worker import compile_point
 from tritonsmith.worker.messages import DescribeRequest
 from tritonsmith.worker.stage import read_tail
+from tritonsmith.worker.surgery import StoppedError
 
 FILES = {
     "__init__.py": """
@@ -529,3 +533,30 @@ def test_of_a_log_only_the_end_is_read(tmp_path: Path) -> None:
     tracemalloc.stop()
     assert peak < 4 << 20
     assert read_tail(str(tmp_path / "gone")) == ""
+
+
+def test_a_compile_ends_after_a_stage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it left is text: the next stage would have changed the module."""
+
+    class Backend:
+        def add_stages(self, stages: dict[str, Any], _options: object) -> None:
+            stages.update({name: lambda source, _, name=name: [*source, name] for name in ("a", "b", "c")})
+
+    triton, backends = ModuleType("triton"), ModuleType("triton.backends")
+    triton.backends = backends  # type: ignore[attr-defined]
+    backends.backends = {"cuda": SimpleNamespace(compiler=Backend)}  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "triton", triton)
+    monkeypatch.setitem(sys.modules, "triton.backends", backends)
+
+    def compiled(last: str) -> tuple[list[str], dict[str, str]]:
+        made: dict[str, str] = {}
+        source: list[str] = []
+        with compile_point.counted(last, made), suppress(StoppedError):
+            stages: dict[str, Any] = {}
+            Backend().add_stages(stages, None)
+            for stage in stages.values():
+                source = stage(source, {})
+        return source, made
+
+    assert compiled("b") == (["a"], {"a": "['a']", "b": "['a', 'b']"})
+    assert compiled("") == compiled("of another backend") == (["a", "b", "c"], {})

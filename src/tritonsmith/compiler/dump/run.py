@@ -31,6 +31,7 @@ from tritonsmith.facts import installed_tritons
 _TASK = "passes.dump"
 _TRACE = "Traceback (most recent call last)"
 _LINES = 12  # of an error on the screen; the index has all of it
+_LAST = "llir"  # what comes after this stage prints no module of MLIR
 
 
 @dataclass(frozen=True)
@@ -149,14 +150,13 @@ def dump_kernel(what: DumpOfKernel, *, silent: bool = False) -> tuple[DumpIndex,
             reader.join()
             if reader.error:
                 raise reader.error
-            points = manifest.points if manifest else ()
             index = splitter.close(
                 command=what.compile.request.flags(),
                 triton=manifest.triton if manifest else "",
                 python=str(interpreter.python),
                 environ=prepared.environ,
                 reproducers=_reproducers(prepared.out),
-                died=next((point.error for point in points if point.status in ("crashed", "timeout")), ""),
+                died=_death(manifest),
             )
             if manifest is not None:
                 binaries.keep(index, [manifest])
@@ -167,6 +167,56 @@ def dump_kernel(what: DumpOfKernel, *, silent: bool = False) -> tuple[DumpIndex,
         splitter.stop()
         _end(prepared, interpreter.space)
     return index, manifest
+
+
+class WarmDumps:
+    """Dumps of one kernel after the other, each by a fork of a process that has imported Triton.
+
+    Args:
+        interpreter: the interpreter.
+        folder: a folder of its own, which must exist.
+    """
+
+    def __init__(self, interpreter: Interpreter, folder: Path) -> None:
+        self.folder, self._environ = folder, _set(Choices(), folder)
+        self._python = interpreter.python
+        variables = {**interpreter.variables, **self._environ}
+        self.compiler = compile_run.WarmCompiler(replace(interpreter, variables=variables), folder)
+
+    def dump(self, request: CompileRequest, out: Path) -> tuple[DumpIndex, Manifest]:
+        """Compile up to LLVM's IR, and split the output into an empty folder.
+
+        Raises:
+            SmithError: nothing could be compiled.
+        """
+        # The surgery may be about ptxas, which must have run then.
+        last = "" if request.surgery else _LAST
+        compiled = self.compiler.compile(request, self.folder / "compiled", last)
+        if compiled is None:
+            raise FactError("the kernel, its signature or the file is rejected", where=request.file)
+        splitter = Splitter(out)
+        try:
+            for log in (compiled.folder / point.id / "log" for point in compiled.points):
+                # A process that died at once has left none.
+                if log.is_file():
+                    splitter.feed(untrusted.read_bytes(log, untrusted.OURS))
+            index = splitter.close(
+                command=request.flags(),
+                triton=compiled.triton,
+                python=str(self._python),
+                environ=self._environ,
+                reproducers=(),
+                died=_death(compiled),
+            )
+        finally:
+            splitter.stop()
+        return index, compiled
+
+
+def _death(compiled: Manifest | None) -> str:
+    """Return the error of the first point whose compiler died; empty if none did."""
+    points = compiled.points if compiled else ()
+    return next((point.error for point in points if point.status in ("crashed", "timeout")), "")
 
 
 def of_program(

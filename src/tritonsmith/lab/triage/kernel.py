@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tritonsmith.check import when_wrong
 from tritonsmith.check.when_wrong import WRONG
@@ -37,6 +37,9 @@ from tritonsmith.lab.triage import other_tools, variant
 from tritonsmith.lab.triage.other_tools import OwnPtxas
 from tritonsmith.lab.triage.variant import TriageChange, variant_rows
 from tritonsmith.lab.triage.verdict import not_tested
+
+if TYPE_CHECKING:
+    from tritonsmith.check.limited import WarmChecks
 
 # `  3.7846 (  6.9%)  ConvertTritonGPUToLLVM`; LLVM has up to four such pairs before the name, wall time last.
 _ROW = re.compile(r"^(?: +-?\d+\.\d+ \( *-?[\d.]+%\))* +(?P<seconds>\d+\.\d+) \( *[\d.]+%\) +(?P<name>\S.*)$")
@@ -378,10 +381,14 @@ class WrongKernelSubject(KernelSubject):
             return Observation(Verdict.SKIP, why=error.what)
 
     def check(
-        self, asked: CompileRequest, folder: Path, stop: Callable[[], bool] = lambda: False
+        self,
+        asked: CompileRequest,
+        folder: Path,
+        stop: Callable[[], bool] = lambda: False,
+        warm: WarmChecks | None = None,
     ) -> Observation:
         """Check another kernel: BAD where the same pass changes its result in the same way."""
-        observation = wrong(asked, self.where, folder, silent=self.silent, stop=stop)
+        observation = wrong(asked, self.where, folder, silent=self.silent, stop=stop, warm=warm)
         if observation.verdict is Verdict.BAD and observation.cause != self._cause:
             return replace(observation, verdict=Verdict.OTHER)
         return observation

@@ -142,8 +142,6 @@ def subject_of(
     where = get_interpreter()
     # A scratch folder, which the reduction empties: named after the file to write, as two may run at once.
     folder = workspace.default().root / "reduce" / digest(str(file))[:16]
-    if symptom is None:
-        where = replace(where, jobs=1)
     return kernels.subject_of(request, symptom, where, folder, silent=symptom is None)
 
 
@@ -281,7 +279,7 @@ def _of_compile(subject: KernelSubject, observation: Observation, key: object) -
     def tester(number: int) -> Tester:
         folder = subject.out / str(number)
         if checked:
-            return CheckTester(checked, folder, request_of_kernel.file.name, limit)
+            return CheckTester(checked, warm, folder, request_of_kernel.file.name, limit)
         return CompileTester(subject, warm, folder, request_of_kernel.file.name)
 
     def again(file: Path, reduced: KernelCandidate) -> Observation:

@@ -11,13 +11,14 @@ import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Event
 from typing import Any, Protocol
 
 from tritonsmith.compiler import request, signature, source
+from tritonsmith.compiler.dump.run import WarmDumps
 from tritonsmith.compiler.interpreter import Interpreter
 from tritonsmith.compiler.request import CompilePoint, CompileRequest
 from tritonsmith.compiler.run import WarmCompiler
@@ -32,6 +33,7 @@ from tritonsmith.lab.triage.kernel import KernelSubject, WrongKernelSubject
 from tritonsmith.lab.triage.reduce.kernel_search import KernelCandidate
 
 _SAID = 4000  # characters of a command's output
+_BINARIES = ("cubin", "hsaco")
 _NOTHING = Observation(Verdict.OTHER, "the kernel, its signature or the file is rejected")
 
 
@@ -64,55 +66,74 @@ class CompileTester:
     def __init__(self, subject: KernelSubject, where: Interpreter, folder: Path, name: str) -> None:
         files.make_folder(folder)
         self._subject, self._folder, self._file = subject, folder, folder / name
-        self._compiler = WarmCompiler(where, folder)
+        self._compiler, self._ends = WarmCompiler(where, folder), (*last_stage(subject), "")
 
     def test(self, candidate: KernelCandidate) -> Observation:
         """Compile a candidate, and look for the symptom."""
         files.write(self._file, candidate.text)
         compile_request = candidate_request(self._subject.request, candidate, self._file)
-        compiled = self._compiler.compile(compile_request, self._folder / "out")
-        return self._subject.look(compiled) if compiled else _NOTHING
+        observation = _NOTHING
+        # Most candidates lack the text of a stage, which needs no later one. With it they are compiled to the
+        # end all the same: one that fails there does not show the symptom.
+        for last in self._ends:
+            compiled = self._compiler.compile(compile_request, self._folder / "out", last)
+            observation = self._subject.look(compiled) if compiled else _NOTHING
+            if observation.verdict is not Verdict.BAD:
+                break
+        return observation
 
     def close(self) -> None:
         """Stop the interpreter."""
         self._compiler.close()
 
 
-@dataclass(frozen=True)
-class CheckTester:
-    """Runs `passes.check` on candidates, each by new processes.
+def last_stage(subject: KernelSubject) -> tuple[str, ...]:
+    """Return the last stage that the symptom is about; none if it may be about machine code."""
+    stages = [term.stage for term in subject.terms if isinstance(term, TextTerm)]
+    known = [stage for stage in _stages() if stage not in _BINARIES]
+    if not stages or len(stages) < len(subject.terms) or not set(stages) <= set(known):
+        return ()
+    # In a surgery, a pass that no stage has come to would count as misspelt.
+    return () if subject.request.surgery else (max(stages, key=known.index),)
 
-    Attributes:
+
+class CheckTester:
+    """Runs `passes.check` on candidates, by processes that stay alive.
+
+    Args:
         subject: the symptom, after its baseline.
+        where: the interpreter, with the time limit of a compile.
         folder: a folder of the tester's own.
         name: name of the file.
         limit: seconds of one test.
     """
 
-    subject: WrongKernelSubject
-    folder: Path
-    name: str
-    limit: float
-    _closed: Event = field(default_factory=Event)
+    def __init__(
+        self, subject: WrongKernelSubject, where: Interpreter, folder: Path, name: str, limit: float
+    ) -> None:
+        from tritonsmith.check.limited import WarmChecks  # noqa: PLC0415 - of an extra that may be missing
+
+        files.make_folder(folder)
+        self._subject, self._folder, self._file, self._limit = subject, folder, folder / name, limit
+        self._warm, self._closed = WarmChecks(WarmDumps(where, folder)), Event()
 
     def test(self, candidate: KernelCandidate) -> Observation:
         """Dump the passes of a candidate, and run the IR after each."""
-        file = self.folder / self.name
-        files.make_folder(self.folder)
-        files.write(file, candidate.text)
+        files.write(self._file, candidate.text)
         # A smaller kernel may run longer: an edit of a loop's bound or step can make it endless.
-        until = time.monotonic() + self.limit
+        until = time.monotonic() + self._limit
 
         def stop() -> bool:
             return self._closed.is_set() or time.monotonic() > until
 
-        return self.subject.check(
-            candidate_request(self.subject.request, candidate, file), self.folder / "dump", stop
-        )
+        request_of_candidate = candidate_request(self._subject.request, candidate, self._file)
+        with self._warm.turn, files.scratch("dump-", self._folder) as out:
+            return self._subject.check(request_of_candidate, out, stop, self._warm)
 
     def close(self) -> None:
-        """End the check that runs."""
+        """End the check that runs, and the processes."""
         self._closed.set()
+        self._warm.close()
 
 
 @dataclass(frozen=True)

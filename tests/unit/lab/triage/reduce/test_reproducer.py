@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import ast
 import shlex
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tritonsmith.compiler import targets
-from tritonsmith.compiler.request import CompileRequest
+from tritonsmith.compiler.interpreter import choose_interpreter
+from tritonsmith.compiler.request import CompileRequest, Surgery
+from tritonsmith.compiler.run import WarmCompiler
+from tritonsmith.core.errors import FactError
 from tritonsmith.lab import terms as language
+from tritonsmith.lab.triage.kernel import KernelSubject
 from tritonsmith.lab.triage.reduce import testers
 from tritonsmith.lab.triage.reduce.testers import Symptom
 
@@ -83,6 +89,35 @@ def test_no_main_program_where_none_is_known_to_do() -> None:
     assert testers.main_program(TEXT, old, asked()) == ""
     assert testers.main_program(TEXT, SYMPTOM, None) == ""
     assert testers.main_program(TEXT, SYMPTOM, asked("*fp16,(i32,i32),*fp32,B=64")) == ""
+
+
+@pytest.mark.parametrize(
+    ("when", "stages"),
+    [
+        (["ttgir contains tt.dot"], ("ttgir",)),
+        (["ttgir contains tt.dot", "ptx not contains wgmma"], ("ptx",)),
+        (["ttgir contains tt.dot", "spills>0"], ()),
+        (["sass contains HMMA"], ()),
+        ([], ()),
+    ],
+)
+def test_stages_after_the_symptom_are_left_out(when: list[str], stages: tuple[str, ...]) -> None:
+    where = choose_interpreter("", sys.executable)
+    subject = KernelSubject(asked(), where, language.parse(when, "--when"), Path())
+    assert testers.last_stage(subject) == stages
+    operated = replace(subject.request, surgery=Surgery(skip=("cse",)))
+    assert testers.last_stage(replace(subject, request=operated)) == ()
+
+
+def test_a_compiler_that_was_stopped_starts_no_process(tmp_path: Path) -> None:
+    """^C stops it while another thread is about to ask it."""
+    file = tmp_path / "k.py"
+    file.write_text(TEXT)
+    compiler = WarmCompiler(choose_interpreter("", sys.executable), tmp_path)
+    compiler.close()
+    request = replace(asked("*fp32,i32,*fp32,64"), file=file)
+    with pytest.raises(FactError, match="was stopped"):
+        compiler.compile(request, tmp_path / "out")
 
 
 def test_a_command_with_the_variables_that_were_set() -> None:
