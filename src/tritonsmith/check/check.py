@@ -366,7 +366,7 @@ def _generic(
     space: Workspace,
     *,
     silent: bool,
-    warm: WarmChecks | None,
+    warm: WarmChecks | None = None,
 ) -> dict[str, str]:
     """Return the generic form of each distinct file, by digest; files that cannot be printed are left out."""
     # Most passes change nothing, so that far fewer texts than dumps have to be printed.

@@ -70,8 +70,9 @@ def compile_each(first_path: str) -> int:
     # Each fork would start every ptxas again, only to ask for its GPUs.
     for arch in {point.target[1] for point in first.points if point.target[0] == "cuda"}:
         with contextlib.suppress(RequestRefusedError):
-            check_gpu(arch)
-    acts = {"compile": functools.partial(compile_points, around=around), "generic": print_all}
+            check_gpu(int(arch))
+    compile_warm = functools.partial(compile_points, around=around)
+    acts: dict[str, Callable[[str], int]] = {"compile": compile_warm, "generic": print_all}
     # As in `_compile_points`: a collection in a child would touch, and so copy, every page of Triton.
     gc.collect()
     gc.freeze()
