@@ -82,15 +82,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterat
         terminalreporter.write_line(line, yellow=True, bold=True)
 
 
-@pytest.fixture(autouse=True)
-def _own_signals() -> Iterator[None]:
-    """Give each test the handlers of signals that the run of all tests began with."""
-    yield
-    for number, handler in _HANDLERS.items():
-        if signal.getsignal(number) is not handler:
-            signal.signal(number, handler)
-
-
 @pytest.fixture(scope="session")
 def programs_on_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder for PATH with links to the few programs that a unit test may start by name."""
@@ -108,9 +99,9 @@ def host_path(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A home folder of the test's own; every variable that leads elsewhere is changed or removed."""
-    base = tmp_path_factory.getbasetemp()
+    base = _programs[0].parent
     folder = Path(mkdtemp(prefix="home-", dir=base))  # pytest's `mktemp` would look at all others first
     changes = {
         "HOME": folder,
@@ -132,17 +123,27 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.fixture(autouse=True)
-def isolated(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Unit tests touch neither the home folder nor the network, and share no cache."""
-    if request.node.get_closest_marker("unit") is None:
-        yield
-        return
-    request.getfixturevalue("home")
-    request.getfixturevalue("monkeypatch").setenv("PATH", str(request.getfixturevalue("programs_on_path")))
-    for cached in (console.out, console.err):
-        cached.cache_clear()
-    temporary = request.getfixturevalue("tmp_path_factory").getbasetemp()
-    _guard.allowed = (temporary, _TESTS.parent, Path(sys.prefix), Path(sys.base_prefix))
-    _guard.armed = True
+def isolated(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Unit tests touch neither the home folder nor the network, and share no cache.
+
+    Each test has the handlers of signals that the run of all tests began with.
+    """
+    # Once, and not as an argument: for each of ten thousand tests, pytest would go through all fixtures that
+    # one of the session depends on, which takes longer than most of the tests.
+    if not _programs:
+        _programs.append(request.getfixturevalue("programs_on_path"))
+    if request.node.get_closest_marker("unit"):
+        request.getfixturevalue("home")
+        monkeypatch.setenv("PATH", str(_programs[0]))
+        for cached in (console.out, console.err):
+            cached.cache_clear()
+        _guard.allowed = (_programs[0].parent, _TESTS.parent, Path(sys.prefix), Path(sys.base_prefix))
+        _guard.armed = True
     yield
     _guard.armed = False
+    for number, handler in _HANDLERS.items():
+        if signal.getsignal(number) is not handler:
+            signal.signal(number, handler)
+
+
+_programs: list[Path] = []  # the folder of `programs_on_path`, as soon as there is one
