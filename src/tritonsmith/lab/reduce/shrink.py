@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -172,7 +172,7 @@ def _others(items: Sequence[T], gone: Sequence[T]) -> list[T]:
 @contextmanager
 def asking(
     ask: Callable[[C], Observation], jobs: int, until: float = float("inf")
-) -> Iterator[Callable[[Sequence[DeltaCandidate[C]]], Iterator[Observation]]]:
+) -> Iterator[Callable[[Sequence[DeltaCandidate[C]]], Iterator[tuple[int, Observation]]]]:
     """Yield a test for `experiment.run` that tests several candidates at once.
 
     Args:
@@ -183,10 +183,13 @@ def asking(
     # Threads do: each of them waits for a process.
     pool = ThreadPoolExecutor(jobs, thread_name_prefix="reduce")
 
-    def several(candidates: Sequence[DeltaCandidate[C]]) -> Iterator[Observation]:
+    def several(candidates: Sequence[DeltaCandidate[C]]) -> Iterator[tuple[int, Observation]]:
         if candidates and time.monotonic() > until:
             raise OutOfTimeError
-        yield from pool.map(ask, [candidate.content for candidate in candidates])
+        places = {pool.submit(ask, candidate.content): place for place, candidate in enumerate(candidates)}
+        # As they come: one that has ended is in the journal, however long the one before it takes.
+        for future in as_completed(places):
+            yield places[future], future.result()
 
     try:
         yield several

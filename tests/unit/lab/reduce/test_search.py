@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from threading import Event
 
 import pytest
 from hypothesis import given, settings
@@ -16,8 +17,10 @@ from tritonsmith.ir.ir_text import parse
 from tritonsmith.lab import journal
 from tritonsmith.lab.edits import ir_control_flow, ir_operations
 from tritonsmith.lab.edits.ir_operations import Cutter
+from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.reduce import shrink
 from tritonsmith.lab.reduce.reduce_ir import IrSearch, size_of
-from tritonsmith.lab.reduce.shrink import OutOfTimeError
+from tritonsmith.lab.reduce.shrink import DeltaCandidate, OutOfTimeError
 
 pytestmark = pytest.mark.unit
 
@@ -130,3 +133,17 @@ def test_a_search_that_was_stopped_anywhere_asks_for_nothing_twice(tmp_path: Pat
     assert searched(resumed, subject.ask, jobs=jobs, notes=notes) == best
     assert resumed.tried == whole.tried
     assert sorted(subject.tested) == sorted(every)
+
+
+def test_a_slow_candidate_keeps_no_other_from_the_journal() -> None:
+    """A kill would lose what has been tested."""
+    heard = Event()
+
+    def ask(name: str) -> Observation:
+        return Observation(Verdict.GOOD if name == "quick" or heard.wait(60) else Verdict.SKIP)
+
+    with shrink.asking(ask, 2) as test:
+        coming = iter(test([DeltaCandidate("slow"), DeltaCandidate("quick")]))
+        assert next(coming) == (1, Observation(Verdict.GOOD))
+        heard.set()
+        assert list(coming) == [(0, Observation(Verdict.GOOD))]
