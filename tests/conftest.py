@@ -13,7 +13,7 @@ from tempfile import mkdtemp
 
 import pytest
 
-from tests.support import Guard, group_of, not_run
+from tests.support import Guard, group_of, not_run, nothing_may_be_skipped
 from tritonsmith.core.ui import console
 
 _TESTS = Path(__file__).parent
@@ -45,9 +45,25 @@ _guard = Guard()
 sys.addaudithook(_guard)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--slow`."""
+    parser.addoption("--slow", action="store_true", help="run the tests that are marked as slow, too")
+
+
+@pytest.hookimpl(tryfirst=True)  # xdist hands the options to its workers in the same hook
+def pytest_configure(config: pytest.Config) -> None:
+    """Let slow tests run in CI, and where the command line names tests."""
+    named = config.args_source is pytest.Config.ArgsSource.ARGS
+    config.option.slow = config.option.slow or named or nothing_may_be_skipped()
+
+
 @pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark each test by its folder, and those that share what a fixture made; let long ones begin early."""
+    if not config.option.slow:
+        for item in items:
+            if item.get_closest_marker("slow"):
+                item.add_marker(pytest.mark.skip("slow: ./bootstrap test --slow runs them, as CI does"))
     for item in items:
         kind = item.path.relative_to(_TESTS).parts[0]
         if kind in _KINDS:

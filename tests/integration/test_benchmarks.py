@@ -83,11 +83,13 @@ def test_a_benchmark_runs(wheel: Smith, name: str) -> None:
     assert run(name, *(places.get(word, word) for word in SMALL[name]), smith=wheel)
 
 
+@pytest.mark.slow
 def test_the_cost_of_a_build_that_has_nothing_to_do(site: Site) -> None:
     printed = run("rebuild.py", "--source", site.smith.cwd, "--runs", "1", smith=site.smith)
     assert "added to ninja" in printed
 
 
+@pytest.mark.slow
 def test_the_cost_of_a_library_in_debug(site: Site) -> None:
     words = ("--llvm-source", site.sources, "--pass", "mini-twice")
     try:

@@ -57,6 +57,7 @@ def test_a_command_finds_the_release(smith: Smith) -> None:
     assert smith("bisect.log", name).out.startswith("# `python -c ")
 
 
+@pytest.mark.slow
 def test_a_kernel_that_is_as_bad_before_is_no_culprit(smith: Smith) -> None:
     error = smith("bisect", *ENDS, *KERNEL, "--when", "registers>1", code=4).error
     assert f"reproduces at the good end, {GOOD}" in error
@@ -66,6 +67,7 @@ def test_a_kernel_that_is_as_bad_before_is_no_culprit(smith: Smith) -> None:
     assert "compiles" in error
 
 
+@pytest.mark.slow
 def test_the_passes_of_two_releases_are_compared(smith: Smith) -> None:
     told = json.loads(smith("bisect", *ENDS, *KERNEL, "--when", "compile_seconds!=+0", "--json").out)
     assert re.match(
@@ -99,6 +101,7 @@ def index(tmp_path: Path) -> Iterator[str]:
         thread.join()
 
 
+@pytest.mark.slow
 def test_the_nightly_that_was_bad_first_is_found_by_date(smith: Smith, index: str) -> None:
     test = f"import sys, triton; sys.exit(getattr(triton, 'BAD', triton.__version__ != '{GOOD}'))"
     command = ("--nightlies", index, "--json", "--", "python", "-c", test)
@@ -108,6 +111,7 @@ def test_the_nightly_that_was_bad_first_is_found_by_date(smith: Smith, index: st
     assert told["verdict"].startswith("first bad nightly: 3.9.0.dev20260301+git0123abcd")
 
 
+@pytest.mark.slow
 def test_what_was_killed_before_any_change_goes_on(smith: Smith) -> None:
     folder = smith.home / "bisects"
     at = 0

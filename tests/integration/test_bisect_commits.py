@@ -223,6 +223,7 @@ def test_the_clone_of_the_user_stays_as_it_was(history: History, found: Searched
     assert git(history.clone, "rev-parse", "HEAD") == history.hashes["lit back"]
 
 
+@pytest.mark.slow
 def test_the_commit_that_breaks_a_lit_test_is_found_with_each_commits_own_test(
     history: History, tmp_path: Path
 ) -> None:
@@ -253,6 +254,7 @@ def test_a_lit_test_outside_the_clone_is_the_same_for_all_commits(history: Histo
     assert (outcome.verdict, outcome.figures) == (Verdict.SKIP, "UNSUPPORTED")
 
 
+@pytest.mark.slow
 def test_a_change_in_python_is_found_by_pytest_which_the_tool_installs(
     history: History, tmp_path: Path
 ) -> None:

@@ -30,6 +30,7 @@ def python(with_wheel: Smith, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(with_wheel.env("wheel") / "venv" / "bin" / "python")
 
 
+@pytest.mark.slow
 def test_a_pass_that_does_something_else(asked: CompileRequest, python: str, tmp_path: Path) -> None:
     sides = [tritons.parse(f"{python},num_stages={stages}") for stages in (3, 1)]
     found = diverging_pass.parting(asked, sides[0], sides[1], tmp_path / "out")
@@ -52,6 +53,7 @@ def test_the_same_compiler_leaves_the_assembler_only(
     assert (found.name, found.good, found.bad) == ("", "", "")
 
 
+@pytest.mark.slow
 def test_other_values_differ_from_the_front_end_on(
     asked: CompileRequest, python: str, tmp_path: Path
 ) -> None:
@@ -62,6 +64,7 @@ def test_other_values_differ_from_the_front_end_on(
     assert found.good != found.bad
 
 
+@pytest.mark.slow
 def test_a_kernel_that_cannot_be_compiled_is_not_compared(
     asked: CompileRequest, python: str, tmp_path: Path
 ) -> None:

@@ -187,6 +187,7 @@ def left(smith: Smith) -> list[Any]:
     return [*processes, *halves]
 
 
+@pytest.mark.slow
 def test_a_bisect_that_is_killed_at_each_step_ends_in_the_same_culprit(killed: Killed) -> None:
     before = state(killed.clone)
     begun = ("bisect", *killed.question, "--json", "--", "sh", killed.smith.root / "test.sh")

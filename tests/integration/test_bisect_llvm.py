@@ -224,6 +224,7 @@ def test_where_llc_alone_does_not_show_it_nothing_is_blamed(llvm: Llvm, tmp_path
     assert search.suspects == ()
 
 
+@pytest.mark.slow
 def test_where_llc_alone_does_not_show_it_the_o3_before_it_is_searched(llvm: Llvm, tmp_path: Path) -> None:
     require_llvm()
     file = tmp_path / "rows.py"

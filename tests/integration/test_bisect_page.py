@@ -19,6 +19,7 @@ from tritonsmith.lab.bisect.diverging_pass import Level
 from tritonsmith.lab.bisect.report import BisectTexts
 
 
+@pytest.mark.slow
 def test_what_the_page_shows_of_two_real_compiles(
     with_wheel: Smith, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

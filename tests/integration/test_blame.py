@@ -61,6 +61,7 @@ def blamed(smith: Smith, a: str, b: str, *more: str, code: int | None = 0) -> di
     return found
 
 
+@pytest.mark.slow
 def test_the_flags_of_ptxas(smith: Smith, changed: Callable[[str, str], str]) -> None:
     python = changed("reg_alloc = ['--regAllocOptLevel=2']", "reg_alloc = ['--opt-level=0']")
     point = blamed(smith, "wheel", python, "--target", "h100", "--metric", "code")
@@ -79,12 +80,14 @@ def test_a_pass_of_triton(smith: Smith, changed: Callable[[str, str], str]) -> N
     assert rows["ttgir of wheel", python] == point["ends"][0]
 
 
+@pytest.mark.slow
 def test_the_same_has_nothing_to_blame(smith: Smith) -> None:
     python = str(smith.env("wheel") / "venv" / "bin" / "python")
     done = smith("blame", *KERNEL, "--from", "wheel", "--to", python, "--target", "mi300x", "--wide")
     assert "no change in registers, spills and code: nothing to blame" in done.out
 
 
+@pytest.mark.slow
 def test_another_ptxas_on_one_side_is_all_that_changes(smith: Smith) -> None:
     sides = ("--from", "wheel", "--to", "wheel,ptxas=12.9", "--target", "h100")
     assert "--ptxas 12.9.86" in smith("blame", *KERNEL, *sides, "--dry-run").out
@@ -141,6 +144,7 @@ def test_a_gpu_that_an_llvm_does_not_know_is_refused(tmp_path: Path) -> None:
         made_for("sm_999a")
 
 
+@pytest.mark.slow
 def test_two_releases_whatever_the_answer_is(smith: Smith, tmp_path: Path) -> None:
     require(str(LLC))
     other = str(script_for(LLC, tmp_path / "llc of another LLVM"))
@@ -163,6 +167,7 @@ def test_two_releases_whatever_the_answer_is(smith: Smith, tmp_path: Path) -> No
     assert "llc 19.1.7 does not accept this llir; in the spelling before LLVM 20 it can" in point["notes"]
 
 
+@pytest.mark.slow
 def test_an_older_backend_of_amd_links_by_the_linker_of_this_machine(smith: Smith) -> None:
     require(str(LLVM / "bin" / "ld.lld"))
     point = blamed(smith, OLD, "wheel", "--target", "mi300x", code=None)

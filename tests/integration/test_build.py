@@ -169,6 +169,7 @@ def test_backends_leave_one_out(built: Smith) -> None:
     assert _ninja_knows(built, "mini_nvidia")
 
 
+@pytest.mark.slow
 def test_the_address_sanitizer_is_really_in(built: Smith, tmp_path_factory: pytest.TempPathFactory) -> None:
     if not list((LLVM / "lib" / "clang").glob("*/lib/*/*asan*.a")):
         require("libclang-rt-19-dev")  # no program, but the package to name

@@ -346,6 +346,7 @@ def wait_for_entries(cache: Path, count: int, process: subprocess.Popen[str]) ->
         time.sleep(0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", ["newest", "older"])
 def test_no_compile_fails_while_its_entries_are_cleared(
     here: Smith, cache: Path, which: str, request: pytest.FixtureRequest

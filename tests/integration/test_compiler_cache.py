@@ -94,6 +94,7 @@ def test_a_bare_ninja_has_the_same_settings(worktree: Smith) -> None:
     assert worktree.ccache()["cache_miss"] == before
 
 
+@pytest.mark.slow
 def test_a_header_that_changed_in_one_worktree_is_compiled_there(worktree: Smith, built: Smith) -> None:
     header = worktree.cwd / "include" / "triton" / "Dialect" / "Triton" / "IR" / "Dialect.h"
     whole = header.read_text(encoding="utf-8")
@@ -242,6 +243,7 @@ def compiled(build: Path) -> int:
     return log.read_text(encoding="utf-8").count(".o\t") if log.is_file() else 0
 
 
+@pytest.mark.slow
 def test_a_storage_that_is_killed_in_the_middle_costs_time_only(
     team: tuple[Smith, Smith], tmp_path: Path
 ) -> None:

@@ -35,6 +35,7 @@ def test_it_asks_for_the_sources_where_nobody_knows_them(site: Site) -> None:
     assert "--llvm-source" in said
 
 
+@pytest.mark.slow
 def test_a_library_of_mlir_comes_in_debug_and_goes_again(site: Site) -> None:
     before = site.answer.read_bytes()
     plan = site.run("MLIRMini", "--llvm-source", site.sources, "--dry-run")
@@ -118,6 +119,7 @@ def test_an_env_file_names_libraries_for_every_build(site: Site, tmp_path: Path)
     assert not site.has_lines("Twice.cpp")
 
 
+@pytest.mark.slow
 def test_only_what_changed_is_compiled_again(site: Site) -> None:
     site.run("MLIRMini", "--llvm-source", site.sources)
     source = site.sources / "mlir" / "lib" / "Mini" / "Twice.cpp"
@@ -131,6 +133,7 @@ def test_only_what_changed_is_compiled_again(site: Site) -> None:
         site.run("--undo")
 
 
+@pytest.mark.slow
 def test_a_changed_header_of_the_library_s_own_is_told_where_other_files_include_it(site: Site) -> None:
     source = site.sources / "mlir" / "lib" / "Mini" / "Twice.cpp"
     header, text = source.with_name("Own.h"), source.read_text(encoding="utf-8")
@@ -147,6 +150,7 @@ def test_a_changed_header_of_the_library_s_own_is_told_where_other_files_include
         site.run("--undo")
 
 
+@pytest.mark.slow
 def test_many_files_share_a_precompiled_header_and_the_cache_knows_them_all(site: Site) -> None:
     said = site.run("MLIRMiniMany", "--llvm-source", site.sources)
     assert "Triton does not link MLIRMiniMany" in said
@@ -232,6 +236,7 @@ def test_files_that_the_llvm_was_not_built_from_are_refused(site: Site, tmp_path
     assert "objects: the LLVM has 2 in its archive, here 1 not among them: New.cpp.o" in said
 
 
+@pytest.mark.slow
 def test_objects_that_lack_a_symbol_are_not_linked(site: Site, tmp_path: Path) -> None:
     site.run("MLIRMini", "--llvm-source", site.sources)
     before = site.answer.read_bytes()

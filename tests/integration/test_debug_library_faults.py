@@ -14,6 +14,8 @@ import pytest
 from tests.integration.harness import LLVM, SMITH, capture, preloaded
 from tests.integration.mini_site import ANSWER, Site
 
+pytestmark = pytest.mark.slow
+
 KILLED = -9
 _FIRST, _UNDO = ("MLIRMini", "--llvm-source"), ("--undo",)
 

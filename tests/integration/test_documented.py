@@ -172,6 +172,16 @@ MODES_RUN = (  # of commands above, whose other modes are not run, or only as a 
     "explain --pipeline --target",
     "up --ptxas",
 )
+SLOW = (
+    "compare.md",
+    "doctor.md",
+    "explain.md",
+    "kernels.md",
+    "layout.md",
+    "passes-check.md",
+    "passes.md",
+    "reduce.md",
+)
 LONG = (  # minutes of CPU; the test of README.md's commands runs them on small inputs
     "kernel.compile --resources examples/kernels.toml:matmul --target all",
     "passes.check examples/kernels.toml:matmul",
@@ -265,7 +275,9 @@ def reader(with_wheel: Smith, tmp_path_factory: pytest.TempPathFactory, tmp_path
 
 @pytest.mark.xdist_group("documented")  # pages compile into the default folder of one kernel
 @pytest.mark.parametrize(
-    "page", documented.PAGES, ids=lambda page: page.relative_to(documented.REPOSITORY).as_posix()
+    "page",
+    [pytest.param(page, marks=pytest.mark.slow if page.name in SLOW else ()) for page in documented.PAGES],
+    ids=lambda page: page.relative_to(documented.REPOSITORY).as_posix(),
 )
 def test_commands_of_a_page(page: Path, reader: Smith) -> None:
     """README's that `test_readme_is_a_script` runs word for word are not run on small inputs as well."""

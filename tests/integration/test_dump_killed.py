@@ -35,6 +35,7 @@ def told(folder: Path) -> list[tuple[str, str]]:
     return [(one.name, index.text(one)) for one in index.dumps]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "argv", [("passes.import", "new"), ("passes.dump", "--", sys.executable, "program.py")]
 )

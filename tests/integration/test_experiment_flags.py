@@ -111,6 +111,7 @@ def test_reduce(plain: Smith, words: tuple[str, ...], text: str) -> None:
     assert check(plain, words, after, next(iter(candidates)))["done"]
 
 
+@pytest.mark.slow
 def test_knockout_of_a_kernel(wheel: Smith) -> None:
     words = ("knockout", "add.py:add", *ADD_TYPES, "--jobs", "2")
     skipped = "cuda-80-32 without canonicalize#1"
@@ -149,6 +150,7 @@ def test_isolate(wheel: Smith) -> None:
     )
 
 
+@pytest.mark.slow
 def test_blame(wheel: Smith) -> None:
     python = str(wheel.env("wheel") / "venv" / "bin" / "python")
     words = ("blame", "add.py:add", *ADD_TYPES, "--from", "wheel", "--to", python)

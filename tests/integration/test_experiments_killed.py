@@ -99,6 +99,7 @@ def timeless(answer: Any) -> Any:
     return [timeless(value) for value in answer] if isinstance(answer, list) else answer
 
 
+@pytest.mark.slow
 def test_a_triage_that_is_killed_again_and_again_ends_in_the_same_verdict(killed: Killed) -> None:
     command = ("triage", "--json", "--python", sys.executable, "--", "python", "script.py")
     known: Counter[str] = Counter()
@@ -125,6 +126,7 @@ def test_a_triage_that_is_killed_again_and_again_ends_in_the_same_verdict(killed
     }
 
 
+@pytest.mark.slow
 def test_a_triage_of_other_inputs_begins_anew(killed: Killed) -> None:
     command = ("triage", "--out", "evidence", "--python", sys.executable, "--", "python", "script.py")
     for _ in range(4):
@@ -138,6 +140,7 @@ def test_a_triage_of_other_inputs_begins_anew(killed: Killed) -> None:
     assert killed.tested()["nothing_changed"] == 1
 
 
+@pytest.mark.slow
 def test_a_triage_whose_baseline_is_another_one_begins_anew(killed: Killed) -> None:
     """Something that nobody can compare has changed: here a file outside of the folder of the command."""
     script = killed.smith.cwd / "script.py"
@@ -192,6 +195,7 @@ def kernel(a, b, out, N: tl.constexpr):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "name", "text", "wanted", "at"),
     [("passes.reduce", "f.ttgir", IR, "test.c", 5), ("kernel.reduce", "k.py:kernel", KERNEL, "tl.exp", 9)],

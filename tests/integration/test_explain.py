@@ -44,6 +44,7 @@ def test_each_listed_pass_is_answered(smith: Smith) -> None:
     assert Path(found["root"], found["places"]["defined"][0]["file"]).is_file()
 
 
+@pytest.mark.slow
 def test_an_option_a_variable_and_a_word_that_is_nothing(smith: Smith) -> None:
     assert answer(smith, "num_stages")["kind"] == "option"
     assert answer(smith, "TRITON_KERNEL_DUMP")["kind"] == "variable"

@@ -17,6 +17,8 @@ from tests.integration.harness import Smith
 from tests.integration.team import ASKED, NINJA, PARTS, env_file, findings, people, wait_until
 from tests.support import require, require_root
 
+pytestmark = pytest.mark.slow
+
 
 @dataclass(frozen=True)
 class Icecream:

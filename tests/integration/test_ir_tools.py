@@ -98,6 +98,7 @@ def test_an_edited_stage_changes_the_stages_after_it(smith: Smith) -> None:
     assert "add.f32" not in ptx
 
 
+@pytest.mark.slow
 def test_a_command_is_run_twice_and_says_its_own_words(smith: Smith) -> None:
     mine = smith.root / "mine.ttgir"
     command = ("--python", python(smith), "--", python(smith), "my script.py", KERNEL)

@@ -142,6 +142,7 @@ def test_code_for_upstreams_links_and_launches_the_same(
     assert said["ours", "ours"].replace(" 00002040 ", " 00000000 ") == said["theirs", "theirs"]
 
 
+@pytest.mark.slow
 def test_the_example_builds(smith: Smith) -> None:
     out = smith.root / "example"
     for kernel, grid, signatures, sweeps in (

@@ -189,6 +189,7 @@ def test_wrong_input_is_one_clear_error(
     assert len(error.splitlines()) < 40
 
 
+@pytest.mark.slow
 def test_a_release_is_installed_on_demand_and_kept(smith: Smith) -> None:
     require(str(LLVM / "bin" / "ld.lld"))  # AMD's backend ran one up to 3.4
     flags = (OLD, "wheel", *KERNEL, "--target", "h100,mi300x", "--json")
@@ -206,6 +207,7 @@ def test_a_release_is_installed_on_demand_and_kept(smith: Smith) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_without_a_network_a_release_that_is_not_here_is_one_clear_error(smith: Smith) -> None:
     away = Smith(smith.root, cwd=smith.cwd, more={**smith.more, **OFFLINE}, shared=smith.home)
     error = away("kernel.compare", "3.0.0", "wheel", *KERNEL, code=1).error

@@ -143,6 +143,7 @@ def test_a_dot_of_fp32_as_ieee_asks(smith: Smith) -> None:
     )
 
 
+@pytest.mark.slow
 def test_wgmma_that_ptxas_serializes(smith: Smith) -> None:
     """An accumulator that is multiplied between two products."""
     signature = "*fp16:16,*fp16:16,*fp32:16,i32:16,256,64"
@@ -157,6 +158,7 @@ def test_wgmma_that_ptxas_serializes(smith: Smith) -> None:
     smith("kernel.lint", smith.root / "serial2", "--fail-on", "scalar-access")
 
 
+@pytest.mark.slow
 def test_spills_in_a_loop_of_both_vendors(smith: Smith) -> None:
     found = lint(
         smith,

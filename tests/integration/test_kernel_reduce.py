@@ -79,6 +79,7 @@ def python_of(smith: Smith) -> Path:
     return smith.home / "envs" / "wheel" / "venv" / "bin" / "python"
 
 
+@pytest.mark.slow
 def test_a_compile_that_fails_and_the_same_at_each_number_of_jobs(smith: Smith) -> None:
     """The front end refuses each candidate, so a second reduction costs little here."""
     found, text = reduced(smith, *REFUSED, "--jobs", "1")
@@ -101,6 +102,7 @@ def test_a_compile_that_fails_and_the_same_at_each_number_of_jobs(smith: Smith) 
     assert named == ["kernel.compile", "refused.reduced.py:refused"]
 
 
+@pytest.mark.slow
 def test_a_text_in_a_stage(smith: Smith) -> None:
     found, text = reduced(smith, *DOT, "--when", "ttgir contains tf32")
     assert text.count("tl.dot(") == 1
@@ -165,6 +167,7 @@ def product(x, out, n, unused, K: tl.constexpr):
 """
 
 
+@pytest.mark.slow
 def test_a_wrong_result(smith: Smith) -> None:
     """3.9.0 begins the product with 0 (triton-lang/triton#11305); a newer wheel may have that mended."""
     (smith.cwd / "product.py").write_text(PRODUCT, encoding="utf-8")

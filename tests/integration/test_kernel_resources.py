@@ -143,6 +143,7 @@ def test_nvdisasm_sees_the_same_accesses_to_local_memory(swept: tuple[Path, list
             assert sum(int(name[width:]) // 8 * counted[name] for name in names) == read
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tile", ["swept", "wide"])
 def test_llvm_says_the_same_of_code_objects(tile: str, request: pytest.FixtureRequest) -> None:
     out, rows = request.getfixturevalue(tile)

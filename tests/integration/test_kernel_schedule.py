@@ -179,6 +179,7 @@ def cluster(smith: Smith, tmp_path: Path) -> Iterator[Cluster]:
         log.close()
 
 
+@pytest.mark.slow
 def test_a_cluster_compiles_the_same(smith: Smith, rows: list[dict[str, str]], cluster: Cluster) -> None:
     assert numbers(study(smith, "there", "--scheduler", cluster.address)) == numbers(rows)
     made = json.loads(next((smith.cwd / "there").rglob("k0/manifest.json")).read_text(encoding="utf-8"))
@@ -189,6 +190,7 @@ def test_a_cluster_compiles_the_same(smith: Smith, rows: list[dict[str, str]], c
             assert path.stat().st_size == stage["size"]
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_loses_nothing(
     smith: Smith, rows: list[dict[str, str]], cluster: Cluster
 ) -> None:

@@ -95,6 +95,7 @@ def cells(view: str) -> list[str]:
     return [cell for cell in re.split(r"[][,\n]+", view.replace(" ", "")) if cell]
 
 
+@pytest.mark.slow
 def test_random_layouts_are_what_triton_prints(smith: Smith, tmp_path: Path) -> None:
     source = random.Random(SEED)  # noqa: S311 - not for secrets
     types = list(dict.fromkeys(layout(source) for _ in range(2 * MANY)))[:MANY]

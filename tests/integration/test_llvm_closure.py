@@ -103,6 +103,7 @@ def test_a_triton_that_takes_nothing_is_an_error(world: World) -> None:
     assert "--scope all" in said
 
 
+@pytest.mark.slow
 def test_the_script_of_a_dry_run_builds_the_same(world: World) -> None:
     script = world.setup("--dry-run").out
     done = subprocess.run(

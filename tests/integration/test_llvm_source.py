@@ -410,6 +410,7 @@ def _state(repository: Path) -> dict[str, object]:
     }
 
 
+@pytest.mark.slow
 def test_killed_at_random_beside_a_collection(world: World) -> None:
     """Either may die at any moment: no half entry is shown, nothing in use goes, and the next run goes on."""
     begin = ("setup-mlir", "--provider", "source", "--llvm-source", world.url, *FILECHECK)

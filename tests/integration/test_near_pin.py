@@ -58,6 +58,7 @@ def test_what_fails_is_told_before_the_build_begins(moved: Smith, refused: str) 
     assert not list(moved.build().rglob("triton-opt.cpp.o"))
 
 
+@pytest.mark.slow
 def test_force_goes_on_and_fails_in_the_build(moved: Smith, refused: str) -> None:
     assert refused
     error = moved("build-triton", "--debug", "--force", code=1).error
@@ -75,6 +76,7 @@ def test_the_doctor_tells_where_the_last_build_failed(moved: Smith, refused: str
     assert Path(finding["where"]).is_file()
 
 
+@pytest.mark.slow
 def test_an_install_goes_on_with_the_build_that_failed(moved: Smith, refused: str) -> None:
     """The next build type in the same folder would compile everything anew."""
     assert refused

@@ -74,6 +74,7 @@ def dump(request: pytest.FixtureRequest, with_wheel: Smith, tmp_path_factory: py
     return out
 
 
+@pytest.mark.slow
 def test_no_pass_of_the_wheel_changes_the_result(with_wheel: Smith, dump: Path) -> None:
     told = json.loads(with_wheel("passes.check", dump, "--json").out)
     statuses = {one["status"] for one in told["passes"]}
@@ -128,6 +129,7 @@ def _minutes() -> Iterator[str]:
         yield f"    %large{number + 1} = arith.muli %large{number}, %large0 : tensor<4194304xi64>\n"
 
 
+@pytest.mark.slow
 def test_a_kernel_by_its_name(with_wheel: Smith, tmp_path: Path) -> None:
     (tmp_path / "kernels.py").write_text(KERNELS, encoding="utf-8")
     smith = with_wheel.beside(tmp_path)
@@ -148,6 +150,7 @@ def test_a_kernel_by_its_name(with_wheel: Smith, tmp_path: Path) -> None:
         assert "--target cuda:90" in done.err
 
 
+@pytest.mark.slow
 def test_what_cannot_be_decided_is_no_verdict(with_wheel: Smith, tmp_path: Path) -> None:
     """Exit code 1 says that something differs: not that a file is missing, or that nothing compiles."""
     (tmp_path / "kernels.py").write_text(KERNELS + UNDECIDED, encoding="utf-8")
@@ -219,6 +222,7 @@ def angled(x, out, SIZE: tl.constexpr):
 """
 
 
+@pytest.mark.slow
 def test_the_interpreter_computes_the_same(with_wheel: Smith, tmp_path: Path) -> None:
     (tmp_path / "kernels.py").write_text(KERNELS, encoding="utf-8")
     (tmp_path / "interpreted.py").write_text(INTERPRETED, encoding="utf-8")
@@ -234,6 +238,7 @@ def test_the_interpreter_computes_the_same(with_wheel: Smith, tmp_path: Path) ->
         assert told["culprit"] is None
 
 
+@pytest.mark.slow
 def test_an_interpreter_that_computes_something_else(with_wheel: Smith, tmp_path: Path) -> None:
     """The file itself makes the difference, by the variable."""
     (tmp_path / "interpreted.py").write_text(INTERPRETED, encoding="utf-8")
@@ -280,6 +285,7 @@ def _one_more(text: str) -> str:
     return text.replace("arith.cmpi slt", "arith.cmpi sle").replace('llvm.icmp "slt"', 'llvm.icmp "sle"')
 
 
+@pytest.mark.slow
 def test_the_threads_of_a_block_compute_the_same(with_wheel: Smith, dump: Path) -> None:
     told = json.loads(with_wheel("passes.check", dump, "--through-llvm", "--json").out)
     assert {one["status"] for one in told["passes"]} <= {"reference", "same text", "equal", "close"}
@@ -287,6 +293,7 @@ def test_the_threads_of_a_block_compute_the_same(with_wheel: Smith, dump: Path) 
     assert lowered[0]["status"] in ("equal", "close")
 
 
+@pytest.mark.slow
 def test_a_miscompile_of_the_conversion_to_llvm_is_named(
     with_wheel: Smith, dump: Path, tmp_path: Path
 ) -> None:

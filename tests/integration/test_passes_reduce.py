@@ -281,6 +281,7 @@ module {
 """
 
 
+@pytest.mark.slow
 def test_a_pass_that_changes_the_result(smith: Smith) -> None:
     file = smith.cwd / "undefined.mlir"
     file.write_text(UNDEFINED, encoding="utf-8")
@@ -292,6 +293,7 @@ def test_a_pass_that_changes_the_result(smith: Smith) -> None:
     assert "tt.load" not in left
 
 
+@pytest.mark.slow
 def test_a_pass_that_changes_nothing(smith: Smith) -> None:
     file = smith.cwd / "defined.mlir"
     file.write_text(UNDEFINED.replace("%cond, %poison, %w", "%cond, %v, %w"), encoding="utf-8")

@@ -96,6 +96,7 @@ def test_each_pass_is_left_out(smith: Smith) -> None:
     assert verdicts["tritongpu-pipeline", 1] == "no effect"
 
 
+@pytest.mark.slow
 def test_a_knockout_that_was_killed_goes_on(smith: Smith) -> None:
     # Under a name of its own: tests on other workers knock out the same kernel, in the same workspace.
     own = smith.cwd / "killed_add.py"

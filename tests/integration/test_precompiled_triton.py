@@ -96,6 +96,7 @@ def test_a_second_worktree_takes_the_header_and_its_users_from_the_cache(second:
     assert str(second.root).encode() not in compiled.read_bytes()
 
 
+@pytest.mark.slow
 def test_a_worktree_whose_header_changed_gets_its_own(second: Smith) -> None:
     header = second.cwd / HEADER
     header.write_text(header.read_text("utf-8") + "\nint onlyHere();\n", encoding="utf-8")
@@ -108,6 +109,7 @@ def test_a_worktree_whose_header_changed_gets_its_own(second: Smith) -> None:
     git(second.cwd, "checkout", "--quiet", ".")
 
 
+@pytest.mark.slow
 def test_a_missing_include_is_found_before_upstream_finds_it(first: Smith) -> None:
     source = first.cwd / "lib/Dialect/Triton/IR/Pass1.cpp"
     git(first.cwd, "checkout", "--quiet", "-b", "topic")

@@ -174,6 +174,7 @@ def test_the_doctor_sees_two_owners_and_then_none(smith: Smith, busy: Path) -> N
     assert after["python.owners"]["status"] == after["python.spec"]["status"] == "not applicable"
 
 
+@pytest.mark.slow
 def test_pip_installs_again_afterwards(smith: Smith, busy: Path) -> None:
     purge(smith, busy, "--yes")
     pip(busy, "install", "--no-deps", "--no-compile", "triton")
@@ -216,6 +217,7 @@ def killed(smith: Smith, venv: Path, after: int) -> int:
     ).returncode
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [1, 400, 1400])
 def test_killed_on_the_way_the_next_run_heals(smith: Smith, busy: Path, clean: Path, after: int) -> None:
     """Before the journal is there; among some 750 renames; among as many deletions."""

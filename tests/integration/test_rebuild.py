@@ -194,6 +194,7 @@ def test_a_moved_pin_without_its_llvm_says_what_to_run(pinned: Smith) -> None:
     assert f"LLVM pin changed from {OLD[:12]}" in pinned("build.explain", code=1).error
 
 
+@pytest.mark.slow
 def test_a_moved_pin_takes_the_llvm_that_setup_mlir_gives_and_says_so(pinned: Smith) -> None:
     new = llvm_at(pinned.root / "new-llvm", NEW)
     pinned("setup-mlir", "--provider", "system", "--llvm-dir", new)

@@ -42,6 +42,7 @@ def packages(smith: Smith) -> dict[Path, int]:
     return {path: path.stat().st_ino for path in places if path.is_file()}
 
 
+@pytest.mark.slow
 def test_a_package_is_unpacked_once_for_all_environments(both: Smith) -> None:
     before = packages(both)
     assert before
@@ -90,6 +91,7 @@ def test_a_container_and_a_worktree_go_on_with_the_settings_of_the_last_build(bo
     assert str(LLVM) in plan
 
 
+@pytest.mark.slow
 def test_two_environments_that_begin_at_once_share_what_each_needs(tmp_path: Path) -> None:
     """From nothing: packages of the registry, pip's and the compiler's cache, settings of the workspace."""
     require_llvm()

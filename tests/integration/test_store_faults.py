@@ -164,6 +164,7 @@ def test_adopting_and_forgetting(killer: Killer) -> None:
     assert llvm_tree.is_tree(killer.root / "theirs")
 
 
+@pytest.mark.slow
 def test_two_hundred_deaths_at_random(killer: Killer) -> None:
     """Any operation, dead at any of its changes, after any other."""
     assert killer.do("publish") == 0

@@ -57,6 +57,7 @@ def judged(smith: Smith, *words: str, code: int = 0) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_the_precision_of_a_dot(smith: Smith) -> None:
     found = judged(smith, *DOT, "--when", "ttgir contains tf32")
     assert found["answer"] == "decided"
@@ -72,6 +73,7 @@ def test_nothing_is_wrong(smith: Smith) -> None:
     assert "verdict: nothing found: it compiles" in done.out
 
 
+@pytest.mark.slow
 def test_a_kernel_that_never_compiles(smith: Smith) -> None:
     found = judged(smith, *REFUSED, code=5)
     assert found["answer"] == "none"
@@ -87,6 +89,7 @@ def test_a_command(smith: Smith) -> None:
     assert found["triton"], "of the environment"
 
 
+@pytest.mark.slow
 def test_the_same_kernel_by_another_ptxas(smith: Smith, tmp_path: Path) -> None:
     """Its own ptxas is one that crashes; that of the registry assembles the same PTX."""
     nvidia = next((smith.env("wheel") / "venv").glob("lib/python3*/site-packages/triton/backends/nvidia/bin"))
@@ -119,6 +122,7 @@ sys.exit("wrong" if made.metadata.num_stages != 1 else 0)
 """
 
 
+@pytest.mark.slow
 def test_options_of_a_commands_kernels(smith: Smith) -> None:
     (smith.cwd / "launch.py").write_text(LAUNCH, encoding="utf-8")
     found = judged(smith, "--env", "wheel", "--", "python", "launch.py")

@@ -11,6 +11,8 @@ import pytest
 from tests.integration.harness import LLVM, Smith, capture, git, plant, ready
 from tests.support import require
 
+pytestmark = pytest.mark.slow
+
 KERNELS = """
 import triton
 

@@ -79,6 +79,7 @@ def test_a_second_up_needs_no_network(smith: Smith, first: Done) -> None:
     assert "What next" in replace(smith, more=OFFLINE)("up").out
 
 
+@pytest.mark.slow
 def test_without_an_index_there_is_one_clear_error(tmp_path: Path) -> None:
     lonely = Smith(tmp_path, cwd=tmp_path, more=OFFLINE)
     error = lonely("up", code=1).error

@@ -324,6 +324,7 @@ def replace(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new))
 
 
+@pytest.mark.slow
 def test_lit_tests_of_a_compiler(compiler: Smith) -> None:
     """TableGen, C++, an error and its mending, the test itself."""
     ops = compiler.cwd / "include" / "triton" / "Dialect" / "Triton" / "IR" / "TritonOps.td"
@@ -371,6 +372,7 @@ def test_test_triton_runs_them_once(compiler: Smith) -> None:
     assert "no test ran" in compiler("test-triton", "--interpreter", code=6).err
 
 
+@pytest.mark.slow
 def test_a_save_during_a_build_starts_anew(compiler: Smith) -> None:
     source = compiler.cwd / "lib" / "Dialect" / "Triton" / "IR" / "Dialect.cpp"
     text = source.read_text()

@@ -26,6 +26,7 @@ def listed(smith: Smith) -> list[dict[str, object]]:
     return found
 
 
+@pytest.mark.slow
 def test_two_worktrees_share_the_store_and_the_compiler_cache(
     smith: Smith, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -102,6 +103,7 @@ def test_a_run_in_the_worktree_is_not_disturbed(smith: Smith) -> None:
     assert listed(smith) == []
 
 
+@pytest.mark.slow
 def test_killed_while_it_changes_something(smith: Smith) -> None:
     """Whatever is left is listed, completed by `add`, and removed by `remove`."""
     for name in ("worktree.add", "worktree.remove"):

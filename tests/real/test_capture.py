@@ -234,6 +234,21 @@ properties = torch.cuda.get_device_properties(0)
 assert (properties.is_integrated, str(properties.uuid).count("-")) == (0, 4)
 assert torch.cuda.get_arch_list() == ["sm_90"]
 assert torch.cuda.device(0).idx == 0
+here = torch.cuda.current_device()
+with torch.accelerator.device_index(here):
+    alike = torch.zeros_like(listed, device=here)
+for made in (alike, torch.arange(3, device=here), listed.new_ones(2, device=0), torch.tensor([1], device=0)):
+    assert made.is_cuda
+assert torch.nn.Linear(3, 3, device=here).weight.is_cuda
+torch.set_default_device(0)
+assert torch.zeros(3).is_cuda
+torch.set_default_device("cpu")
+assert not torch.zeros(3).is_cuda
+half = torch.full((16, 16), 0.5, device="cuda", dtype=torch.float16)
+summed = torch.addmm(half.float(), half, half, out_dtype=torch.float32)
+assert (summed.dtype, summed[0, 0].item()) == (torch.float32, 4.5)
+assert torch.mm(half, half, out_dtype=torch.float32).dtype == torch.float32
+torch._dynamo.reset()
 with torch.cuda.nvtx.range("a"), torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]):
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):

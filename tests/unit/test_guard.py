@@ -10,8 +10,10 @@ from pathlib import Path
 import platformdirs
 import pytest
 
+from tests import conftest
 from tests.support import REAL_HOME, REAL_SOURCE, not_run, require
 
+ArgsSource = pytest.Config.ArgsSource
 VICTIM = REAL_HOME / ".tritonsmith-guard-test"
 
 
@@ -116,3 +118,28 @@ def test_workers_know_what_belongs_together(request: pytest.FixtureRequest) -> N
     """By a suffix of the name, which a version of pytest once dropped: fixtures were made on each worker."""
     grouped = request.node.nodeid.endswith("@guard")
     assert grouped == getattr(request.config.option, "loadgroup", False)
+
+
+@pytest.mark.parametrize(
+    ("ci", "source", "asked", "run"),
+    [
+        ("", ArgsSource.TESTPATHS, False, False),
+        ("0", ArgsSource.INVOCATION_DIR, False, False),
+        ("true", ArgsSource.TESTPATHS, False, True),
+        ("", ArgsSource.TESTPATHS, True, True),
+        ("", ArgsSource.ARGS, False, True),
+    ],
+)
+def test_slow_tests_run_in_ci_and_where_somebody_asks_for_them(
+    monkeypatch: pytest.MonkeyPatch,
+    pytestconfig: pytest.Config,
+    ci: str,
+    source: ArgsSource,
+    asked: bool,
+    run: bool,
+) -> None:
+    monkeypatch.setenv("CI", ci)
+    monkeypatch.setattr(pytestconfig, "args_source", source)
+    monkeypatch.setattr(pytestconfig.option, "slow", asked)
+    conftest.pytest_configure(pytestconfig)
+    assert pytestconfig.option.slow is run

@@ -397,9 +397,7 @@ MODES = {
         "passes.replay --env torch --skip-pass tritongpu-pipeline -- python script.py",
     ),
     # For those who change this tool: CONTRIBUTING.md.
-    "test": Command(
-        "dev:test", "Run linters, type checks and the whole test suite, on all cores.", "test --only unit"
-    ),
+    "test": Command("dev:test", "Run linters, type checks and the tests, on all cores.", "test --only unit"),
     "lint": Command("dev:lint", "Run ruff, mypy and import-linter.", "lint"),
     "docs": Command("dev:docs", "Build docs/ as a site with search, and check its links.", "docs --serve"),
     "benchmark": Command(

@@ -108,13 +108,9 @@ def read(executable: Path) -> PythonEnv | None:
     """Start an interpreter once, and read the rest from its site folders; None if it does not run."""
     from tritonsmith.facts import package_owners  # noqa: PLC0415 - builds ask for the interpreter alone
 
-    output = capture((str(executable), *_ASKED), timeout=30)
-    facts = _parsed(output)
-    if facts is None:
+    bare = with_path(executable)
+    if bare is None:
         return None
-    bare = _bare(executable, facts)
-    entries = [Path(entry) for entry in facts["path"]]
-    bare = replace(bare, path=_whole_path(entries, Path(facts["user"]), bare.prefix, facts["virtual"]))
     installed = package_owners.read(bare.sites)
     # Of two distributions of one name an import finds the first on the path: read backwards, it comes last.
     return replace(
@@ -125,6 +121,16 @@ def read(executable: Path) -> PythonEnv | None:
         triton_owners=tuple(sorted({distribution.name for distribution in package_owners.owners(installed)})),
         distributions=installed,
     )
+
+
+def with_path(executable: Path) -> PythonEnv | None:
+    """Return an interpreter with its import path, but without its packages; None if it does not run."""
+    facts = _parsed(capture((str(executable), *_ASKED), timeout=30))
+    if facts is None:
+        return None
+    bare = _bare(executable, facts)
+    entries = [Path(entry) for entry in facts["path"]]
+    return replace(bare, path=_whole_path(entries, Path(facts["user"]), bare.prefix, facts["virtual"]))
 
 
 def interpreter(executable: Path) -> PythonEnv | None:

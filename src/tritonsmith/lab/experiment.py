@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -335,8 +335,9 @@ def key_of(task: str, key: object) -> str:
     return digest(task, tritonsmith.__version__, _tool(), key)
 
 
+@cache
 def _tool() -> object:
-    """Return the state of this tool's own sources."""
+    """Return the state of this tool's own sources when it first asked: what is imported does not change."""
     # Another state of them may give the same change another name, or the same name to another change.
     return journal.tree(Path(tritonsmith.__file__).parent)
 

@@ -273,10 +273,10 @@ def environment() -> dict[str, object]:
     }
 
 
-def file(path: Path) -> tuple[int, ...] | None:
+def file(path: Path | str) -> tuple[int, ...] | None:
     """Return the state of a file, which changes when it is written; None if it is no file."""
     try:
-        status = path.stat()
+        status = os.stat(path)  # noqa: PTH116 - a `Path` for each of thousands would cost more than the look
     except (OSError, ValueError):  # it may go while others are looked at; a word of a command is no path
         return None
     return _state(status) if stat.S_ISREG(status.st_mode) else None
@@ -295,7 +295,8 @@ def tree(folder: Path, *, every: bool = False, apart: Iterable[Path] = ()) -> ob
         every: all files, not only those that are usually read.
         apart: files and folders that the experiment itself writes.
     """
-    passed = {os.path.realpath(path) for path in apart}
+    own = {os.path.realpath(path) for path in apart}
+    passed = set(own)
     states: dict[str, tuple[int, ...]] = {}
     count = 0
     # With links: the parts of a Triton that is installed from its checkout are linked together.
@@ -311,10 +312,11 @@ def tree(folder: Path, *, every: bool = False, apart: Iterable[Path] = ()) -> ob
         if count > _MOST:
             return unknown()
         for name in names:
-            path = Path(place, name)
-            mine = (every or name.endswith(_READ)) and os.path.realpath(path) not in passed
+            path = os.path.join(place, name)  # noqa: PTH118 - as `file`
+            # A link is resolved part by part, which takes ten times as long as the state of the file.
+            mine = (every or name.endswith(_READ)) and not (own and os.path.realpath(path) in own)
             if mine and (state := file(path)):
-                states[str(path)] = state
+                states[path] = state
     return states
 
 
@@ -323,7 +325,8 @@ def python(executable: Path) -> object:
 
     Most packages have that of their metadata; Triton, and packages from elsewhere, that of all files.
     """
-    known = python_env.read(executable)
+    # The state of their metadata tells of a change; reading it, for each of some hundred, would say no more.
+    known = python_env.with_path(executable)
     if known is None:
         return unknown()
     # An editable install is a line of a `.pth` file or a finder: its sources change without any change here.

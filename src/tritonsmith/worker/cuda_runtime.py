@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import importlib
 import types
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .fake_gpu import FakeGpu
@@ -26,6 +27,7 @@ def install(torch: Torch, gpu: FakeGpu, recorder: Recorder, request: CaptureRequ
     _graphs(torch, recorder)
     _profiler(torch, recorder)
     _generators(torch)
+    _numbered_devices(torch)
     _constructors(torch)
     _storages(torch)
 
@@ -97,8 +99,12 @@ def _answers(torch: Torch, gpu: FakeGpu, request: CaptureRequest) -> None:
             setattr(torch.accelerator, name, for_everyone(_nothing))
         torch.accelerator.current_stream = lambda *_: torch.cuda.current_stream()
         torch.accelerator.current_device_idx = lambda *_: 0
+        torch.accelerator.device_index = torch.cuda.device
     # `torch.cuda.graph` calls it, and `torch.cuda.nvtx` the library below: both are C++ that is not there.
     torch._C._host_emptyCache = _zero  # noqa: SLF001 - torch's own name
+    # `torch._dynamo.reset` imports the trees of CUDA graphs, and these the class.
+    if not hasattr(torch._C, "_cuda_CUDAAllocator_AllocatorState"):  # noqa: SLF001 - torch's own name
+        torch._C._cuda_CUDAAllocator_AllocatorState = object  # noqa: SLF001 - torch's own name
     nvtx: Any = importlib.import_module("torch.cuda.nvtx")
     calls = (
         "rangePushA",
@@ -218,6 +224,31 @@ def _generators(torch: Torch) -> None:
     for module in (torch.cuda, importlib.import_module("torch.cuda.random")):
         for name, answer in answers.items():
             setattr(module, name, for_everyone(answer))
+
+
+def _numbered_devices(torch: Torch) -> None:
+    """Let functions that make tensors take a device by its number: `device=torch.cuda.current_device()`."""
+    # torch's parser of arguments asks for the accelerator by then, which a torch for the CPU does not have.
+    # The list is torch's own. It is cached by this call: `torch.set_default_device` compares functions with
+    # it, and must not find those that replace them.
+    constructors = importlib.import_module("torch.utils._device")._device_constructors()  # noqa: SLF001
+    alike = ("empty_like", "full_like", "ones_like", "rand_like", "randint_like", "randn_like", "zeros_like")
+    new = ("new_empty", "new_empty_strided", "new_full", "new_ones", "new_tensor", "new_zeros")
+    made = [name for name, value in vars(torch).items() if callable(value) and value in constructors]
+
+    def by_number(real: Callable[..., Any]) -> Callable[..., Any]:
+        def make(*args: Any, **kwargs: Any) -> Any:
+            if type(kwargs.get("device")) is int:
+                kwargs["device"] = "cuda"
+            return real(*args, **kwargs)
+
+        return functools.wraps(real)(make)
+
+    for owner, names in ((torch, (*made, *alike)), (torch.Tensor, new)):
+        for name in names:
+            setattr(owner, name, by_number(getattr(owner, name)))
+    default = torch.set_default_device
+    torch.set_default_device = lambda device: default("cuda" if type(device) is int else device)
 
 
 def _constructors(torch: Torch) -> None:

@@ -37,6 +37,7 @@ _READS = (
     "unique_consecutive",
     "_unique2",
 )
+_PRODUCTS = ("mm", "bmm", "addmm", "baddbmm")
 _TORCHS = ("aten", "prims")  # namespaces whose operations run on the CPU's tensors
 _EMPTY = ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted")
 
@@ -282,6 +283,7 @@ class _Tensors:
         pinned = kwargs.pop("pin_memory", None)
         if outer and name in _READS and self._recorder.launched():
             self._recorder.note(f"{site()} reads values of the GPU ({name}): what kernels write is 0 there")
+        func, args, kwargs = self._product(func, args, kwargs)
         result: Any = func(*args, **kwargs) if name != "record_stream" else None
         # Memory that no kernel fills would hold other values in each run, and a program may branch on them.
         if there and name in _EMPTY:
@@ -298,6 +300,17 @@ class _Tensors:
             return old
 
         return self._each(self._pinned if pinned else wrap, result)
+
+    @staticmethod
+    def _product(func: Operator, args: tuple[Any, ...], kwargs: Table) -> tuple[Any, Any, Table]:
+        """Return the call, or an equal one of a product with `out_dtype`, which torch has for CUDA only."""
+        name = func.overloadpacket.__name__
+        if name not in _PRODUCTS or func._overloadname != "dtype":  # noqa: SLF001 - torch's own name
+            return func, args, kwargs
+        named = dict(zip((argument.name for argument in func._schema.arguments), args))  # noqa: SLF001
+        dtype = {**named, **kwargs}.pop("out_dtype")
+        factors = [value.to(dtype) for name, value in named.items() if name != "out_dtype"]
+        return func.overloadpacket.default, factors, {k: v for k, v in kwargs.items() if k != "out_dtype"}
 
     def _registered(self, func: Operator) -> Callable[..., Any] | None:
         """Return the function that a package has registered for a GPU, or for every device."""

@@ -11,6 +11,7 @@ import abc
 import ast
 import importlib.abc
 import linecache
+import re
 import sys
 import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -155,6 +156,9 @@ class Stub:
             self.__ledger.doubt(self.__name, what)
 
 
+_EXCEPTION = re.compile(r"[A-Z]\w*(Error|Exception)(_\w+)?")  # pynvml.NVMLError_NotSupported
+
+
 def attribute(ledger: Ledger, parent: str, name: str) -> Any:
     """Return the attribute of a stand-in."""
     full = f"{parent}.{name}"
@@ -162,6 +166,9 @@ def attribute(ledger: Ledger, parent: str, name: str) -> Any:
     # Triton itself looks up every name of a kernel, and decides nothing by it.
     if asks_whether(_caller()) and package_name(_caller()) != "triton":
         ledger.doubt(full, "the presence")
+    # `except` takes nothing but a class of exceptions. Nobody raises this one, as its package is missing.
+    if _EXCEPTION.fullmatch(name):
+        return ledger.exceptions.setdefault(full, type(name, (Exception,), {"__module__": parent}))
     return stub(full, ledger)
 
 
@@ -273,6 +280,7 @@ class Ledger:
         used: the place of the first use, by the full dotted name that a stand-in answered for.
         gone: the place that continues without a module, by the name of the missing module.
         stubs: the stubs that answered, by full name.
+        exceptions: the classes that stand for exceptions, by full name.
         doubts: warnings about the result as sentences, without duplicates.
         known: the names of stand-ins with true answers.
         strict: whether to refuse instead of doubting: a kernel is being compiled.
@@ -285,6 +293,7 @@ class Ledger:
         self.doubts: dict[str, None] = {}
         self.strict = False
         self.stubs: dict[str, Stub] = {}
+        self.exceptions: dict[str, type[Exception]] = {}
         self._reported: set[str] = set()
         self._taken_off: list[tuple[Any, str]] = []
 

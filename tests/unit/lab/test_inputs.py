@@ -134,7 +134,7 @@ def prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     found = PythonEnv(
         tmp_path / "env/bin/python", "3.11.0", Path(), False, site, "linux-x86_64", path=(site,)
     )
-    monkeypatch.setattr(python_env, "read", lambda _python: found)
+    monkeypatch.setattr(python_env, "with_path", lambda _python: found)
     return tmp_path
 
 
@@ -167,7 +167,7 @@ def test_an_editable_triton_by_a_line_of_a_pth_file(prefix: Path, monkeypatch: p
     found = PythonEnv(
         python, "3.11.0", Path(), False, prefix, "linux-x86_64", path=(prefix / "clone/python",)
     )
-    monkeypatch.setattr(python_env, "read", lambda _python: found)
+    monkeypatch.setattr(python_env, "with_path", lambda _python: found)
     before = journal.python(python)
     (prefix / "clone/third_party/nvidia/backend/ptxas").write_text("22")
     assert journal.python(python) != before

@@ -150,6 +150,20 @@ def test_harmless_uses_decide_nothing(run: Run, ledger: Ledger) -> None:
     assert not ledger.doubts
 
 
+def test_exceptions_can_be_caught_raised_and_inherited(run: Run, ledger: Ledger) -> None:
+    names = run(
+        "import gone\n"
+        "try:\n    gone.init()\nexcept gone.NVMLError_Unknown as error:\n    raise\n"
+        "class Own(gone.LibraryException): pass\n"
+        "try:\n    raise Own('mine')\n"
+        "except (gone.NVMLError, gone.LibraryException) as error:\n    text = str(error)\n"
+        "same = gone.NVMLError is gone.NVMLError, isinstance(3, gone.NVMLError)\n"
+    )
+    assert (names["text"], names["same"]) == ("mine", (True, False))
+    assert not ledger.doubts
+    assert "gone.NVMLError" in ledger.used
+
+
 @pytest.mark.parametrize(
     ("text", "what"),
     [

@@ -32,9 +32,10 @@ _INTERNAL = 2  # mypy's exit code where it could not check; 1 where it found err
 def test(
     context: Context,
     only: str = flag("kind of tests: unit, integration or real", ""),
+    slow: bool = flag("run the slow tests, too, as CI does", default=False),
     args: str = flag("extra arguments for pytest, as one string", ""),
 ) -> None:
-    """Run linters, type checks and the whole test suite, on all cores."""
+    """Run linters, type checks and the tests, on all cores."""
     if not only and not args:
         lint(context)
     kinds = sorted(path.parent.name for path in (_REPOSITORY / "tests").glob("*/__init__.py"))
@@ -42,10 +43,11 @@ def test(
         raise UsageError(f"unknown kind of tests: {only!r}", hints=did_you_mean(only, kinds))
     # Unless `args` names others, the tests of other kinds are not even imported.
     kind = ("-m", only, "-o", f"testpaths=tests/{only}") if only else ()
+    more = ("--slow",) if slow else ()
     workers = (
         f"--numprocesses={machine.read().cores + 1}"  # some always wait: for a lock, a disk, a fake server
     )
-    _run((sys.executable, "-m", "pytest", workers, *_TESTS, *kind, *shlex.split(args)))
+    _run((sys.executable, "-m", "pytest", workers, *_TESTS, *kind, *more, *shlex.split(args)))
 
 
 @task()
