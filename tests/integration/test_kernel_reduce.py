@@ -185,7 +185,9 @@ def test_a_wrong_result(smith: Smith) -> None:
     text = file.read_text(encoding="utf-8")
     assert "# Expected: product: tritongpu-optimize-thread-locality changes the result" in text
     (line,) = (line for line in text.splitlines() if "passes.check" in line)
-    again = smith("passes.check", *shlex.split(line.removeprefix("#   invoke passes.check")), code=1)
+    words = shlex.split(line.removeprefix("#   invoke passes.check"))
+    # All inputs were checked for the file already: the first of them shows it, too.
+    again = smith("passes.check", *words, "--seeds", "1", code=1)
     assert "changes the result" in again.error
 
 
