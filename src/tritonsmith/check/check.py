@@ -61,6 +61,7 @@ def check_kernel(
     stop: Callable[[], bool] = lambda: False,
     timeout: int | None = None,
     warm: WarmChecks | None = None,
+    until: str = "",
 ) -> tuple[DumpIndex, CheckResult]:
     """Dump a kernel, and check the dump.
 
@@ -75,6 +76,7 @@ def check_kernel(
         stop: returns whether to give up; polled.
         timeout: seconds that the check may take; None for the usual limit.
         warm: the processes that dump and check, into an empty folder; None for new ones.
+        until: the pass after whose last run the check ends; empty for all.
 
     Raises:
         UsageError: the request has several targets or variants.
@@ -108,6 +110,7 @@ def check_kernel(
         stop=stop,
         timeout=timeout,
         warm=warm,
+        until=until,
     )
     return index, answer
 
@@ -162,6 +165,7 @@ def check(
     stop: Callable[[], bool] = lambda: False,
     timeout: int | None = None,
     warm: WarmChecks | None = None,
+    until: str = "",
 ) -> CheckResult:
     """Check a kernel of a dump, in a process of its own.
 
@@ -178,6 +182,7 @@ def check(
         stop: returns whether to give up; polled.
         timeout: seconds that it may take; None for the usual limit.
         warm: the processes that print and run the IR; None for new ones.
+        until: the pass after whose last run the check ends; empty for all.
 
     Raises:
         FactError: the dump has no Triton IR.
@@ -190,6 +195,7 @@ def check(
         )
     # After Triton's dialects nothing is run, and these texts are the longest.
     printed = dumps if through_llvm else before_llvm(index, dumps)
+    printed = printed[: count_until(dumps, until)]
     texts = _generic(index, printed, python, space, silent=silent, warm=warm)
     request = {
         "folder": str(index.folder.absolute()),
@@ -201,11 +207,12 @@ def check(
         "seeds": seeds,
         "through_llvm": through_llvm,
         "names": names,
+        "until": until,
     }
     with nullcontext(warm.checks) if warm else LimitedChecks() as checks:
         checks.timeout, checks.stop = timeout, stop
         answer = checks.check(request)
-    pass_check = _pass_check(index, kernel, texts, seeds, names, through_llvm=through_llvm)
+    pass_check = _pass_check(index, kernel, texts, seeds, names, until, through_llvm=through_llvm)
     # The reference alone proves nothing, and must not read as "no pass changes the result".
     if answer.checked == 1 and not answer.culprit and not answer.open:
         raise UndecidedError("no pass of this kernel could be compared", where=index.folder)
@@ -221,14 +228,17 @@ def in_process(
 
     Args:
         request: the dump's folder, the kernel's number, the generic form of its texts by digest, the seeds
-            (may be None), whether LLVM's dialect is run, and the names of the parameters.
+            (may be None), whether LLVM's dialect is run, the names of the parameters, and the pass after
+            which it ends, if any.
         begun: called with each text before it is run, with the status `unknown`.
         done: called with each text that was run.
     """
     index = indexes.read(Path(request["folder"]))
     kernel = index.kernels[request["kernel"]]
-    names, llvm = tuple(request["names"]), request["through_llvm"]
-    pass_check = _pass_check(index, kernel, request["texts"], request["seeds"], names, through_llvm=llvm)
+    names, until, llvm = tuple(request["names"]), request["until"], request["through_llvm"]
+    pass_check = _pass_check(
+        index, kernel, request["texts"], request["seeds"], names, until, through_llvm=llvm
+    )
     return pass_check.run(begun, done)
 
 
@@ -262,6 +272,7 @@ def _pass_check(
     texts: dict[str, str],
     seeds: int | None,
     names: tuple[str, ...],
+    until: str,
     *,
     through_llvm: bool,
 ) -> PassCheck:
@@ -269,7 +280,15 @@ def _pass_check(
     more = () if seeds else tuple(more_inputs(count))
     dumps = _of_modules(index, kernel)
     return PassCheck(
-        index, kernel, dumps, texts, inputs_of(count), more, through_llvm=through_llvm, names=names
+        index,
+        kernel,
+        dumps,
+        texts,
+        inputs_of(count),
+        more,
+        through_llvm=through_llvm,
+        names=names,
+        until=until,
     )
 
 
@@ -324,6 +343,13 @@ def _of_modules(index: DumpIndex, kernel: DumpedKernel) -> list[Dump]:
         and dump.when == "before"
         and dump.whole
     ]
+
+
+def count_until(dumps: Sequence[Dump], name: str) -> int:
+    """Return how many texts there are up to the last one that a pass left; all if it left none."""
+    # A text is printed before the next pass: so the one after the pass's own is what it left.
+    places = [place for place, dump in enumerate(dumps) if name and dump.label == name]
+    return min(places[-1] + 2, len(dumps)) if places else len(dumps)
 
 
 def missing_texts(index: DumpIndex, kernel: DumpedKernel, last: Dump) -> CheckedPass:
@@ -429,9 +455,11 @@ class PassCheck:
         *,
         through_llvm: bool = False,
         names: tuple[str, ...] = (),
+        until: str = "",
         stop: Callable[[], bool] = lambda: False,
     ) -> None:
         self._index, self._kernel, self._dumps, self._texts = index, kernel, dumps, texts
+        self._end = count_until(dumps, until)
         self._through_llvm = through_llvm
         self._gaps: tuple[str, ...] = ()
         self._culprit: Culprit | None = None
@@ -452,7 +480,7 @@ class PassCheck:
     ) -> CheckResult:
         """Run each new text until one differs, and report each before and after."""
         rows: list[CheckedPass] = []
-        for place, dump in enumerate(self._dumps):
+        for place, dump in enumerate(self._dumps[: self._end]):
             name = self._dumps[place - 1].label if place else ""
             begun(CheckedPass(dump.number, name, "unknown", others=self._others(place, name)))
             rows.append(self._row(place, rows))

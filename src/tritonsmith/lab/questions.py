@@ -166,8 +166,9 @@ def wrong(
     silent: bool = False,
     stop: Callable[[], bool] = lambda: False,
     warm: WarmChecks | None = None,
-) -> Observation:
-    """Report a kernel as BAD where a pass changes its result; that pass is the cause.
+    until: str = "",
+) -> tuple[Observation, str]:
+    """Report a kernel as BAD where a pass changes its result, and return that pass, which is the cause.
 
     A kernel that cannot be checked to the end is a skip.
 
@@ -178,23 +179,25 @@ def wrong(
         silent: show no progress.
         stop: returns whether to give up; polled.
         warm: the processes that compile and check, and then the folder is empty; None for new ones.
+        until: the pass after whose last run the check ends; empty for all.
     """
     from tritonsmith.check.answer import answer_lines, verdict  # noqa: PLC0415 - of an extra that may be missing
     from tritonsmith.check.check import check_kernel  # noqa: PLC0415
 
     began = time.monotonic()
     try:
-        _, answer = check_kernel(asked, where, folder, silent=silent, stop=stop, warm=warm)
+        _, answer = check_kernel(asked, where, folder, silent=silent, stop=stop, warm=warm, until=until)
     # It is a `SmithError`, too; taken for a skip, ^C would only lead to the next test.
     except InterruptedRunError:
         raise
     except SmithError as error:
-        return Observation(Verdict.SKIP, why=error.line, seconds=time.monotonic() - began)
+        return Observation(Verdict.SKIP, why=error.line, seconds=time.monotonic() - began), ""
     sentence, seconds = verdict(answer), time.monotonic() - began
     if answer.culprit:
         notes = tuple(line.strip() for line in answer_lines(answer) if line.strip() != sentence)
-        return Observation(Verdict.BAD, sentence, seconds=seconds, notes=notes, cause=sentence)
+        observation = Observation(Verdict.BAD, sentence, seconds=seconds, notes=notes, cause=sentence)
+        return observation, answer.culprit.checked.name
     # What was not compared may hold the pass that is searched for.
     if answer.open:
-        return Observation(Verdict.SKIP, why=sentence, seconds=seconds)
-    return Observation(Verdict.GOOD, sentence, seconds=seconds)
+        return Observation(Verdict.SKIP, why=sentence, seconds=seconds), ""
+    return Observation(Verdict.GOOD, sentence, seconds=seconds), ""

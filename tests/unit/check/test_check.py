@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.check.texts import ADD, LOOP, LOWERED, checked, indexed
 from tritonsmith.check.answer import answer_lines, as_json, verdict
-from tritonsmith.check.check import before_llvm, inputs_of
+from tritonsmith.check.check import before_llvm, count_until, inputs_of
 from tritonsmith.check.memory import Contents
 from tritonsmith.core import configs
 from tritonsmith.core.errors import UndecidedError
@@ -33,6 +33,18 @@ def test_texts_of_llvms_dialect_need_no_generic_form(tmp_path: Path) -> None:
         (tmp_path / f"{number}.mlir").write_text(text)
     index = indexed(texts, tmp_path)
     assert [dump.number for dump in before_llvm(index, list(index.dumps))] == [0, 1, 2, 4]
+
+
+def test_a_check_ends_with_what_a_pass_left() -> None:
+    """`reduce` asks about one pass: what comes after it cannot be the first to change the result."""
+    index = indexed((ADD, ADD, renamed(ADD), ADD.replace('"arith.mulf"', '"arith.divf"')))
+    dumps = list(index.dumps)
+    assert [count_until(dumps, f"pass-{number}") for number in range(4)] == [2, 3, 4, 4]
+    assert count_until(dumps, "") == count_until(dumps, "another") == 4
+    assert count_until([*dumps, dumps[1], dumps[2]], "pass-1") == 6  # of its last run
+    assert checked(ADD, renamed(ADD), wrong := ADD.replace('"arith.mulf"', '"arith.divf"')).culprit
+    assert not checked(ADD, renamed(ADD), wrong, until="pass-0").culprit
+    assert checked(ADD, renamed(ADD), wrong, until="pass-1").culprit
 
 
 def test_a_far_program_has_no_nan_in_memory() -> None:

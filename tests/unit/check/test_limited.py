@@ -47,6 +47,7 @@ def request(folder: Path, *texts: str) -> dict[str, Any]:
         "texts": {one.sha256: text for one, text in zip(index.dumps, texts, strict=True)},
         "seeds": 3,
         "through_llvm": False,
+        "until": "",
         "names": [],
     }
 

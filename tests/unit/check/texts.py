@@ -94,6 +94,7 @@ def checked(
     *texts: str,
     seeds: int | None = 3,
     through_llvm: bool = False,
+    until: str = "",
     stop: Callable[[], bool] = lambda: False,
 ) -> CheckResult:
     """Check texts; with more seeds where they are cheap, as the command does, if none are named."""
@@ -101,4 +102,7 @@ def checked(
     kernel, dumps = index.kernels[0], list(index.dumps)
     generic = {one.sha256: text for one, text in zip(dumps, texts, strict=True)}
     wanted, more = inputs_of(seeds or 3), () if seeds else more_inputs(3)
-    return PassCheck(index, kernel, dumps, generic, wanted, more, through_llvm=through_llvm, stop=stop).run()
+    check = PassCheck(
+        index, kernel, dumps, generic, wanted, more, through_llvm=through_llvm, until=until, stop=stop
+    )
+    return check.run()

@@ -203,7 +203,7 @@ class WrongResultTests:
             except SmithError as error:
                 why = error.line
                 continue
-            observation = wrong(request, where, folder, silent=self.silent)
+            observation, _ = wrong(request, where, folder, silent=self.silent)
             if observation.verdict is Verdict.BAD:
                 return replace(observation, seconds=time.monotonic() - began, notes=(), cause="")
             why = observation.why or why

@@ -353,6 +353,7 @@ class WrongKernelSubject(KernelSubject):
     """A kernel; its symptom is that a pass changes its result, as `passes.check` sees it."""
 
     _cause: str = field(default="", init=False)  # of the baseline
+    _culprit: str = field(default="", init=False)  # the pass that it names
 
     @property
     def kind(self) -> str:
@@ -366,7 +367,7 @@ class WrongKernelSubject(KernelSubject):
 
     def baseline(self, name: str = BASELINE) -> Observation:
         """Check the kernel unchanged."""
-        observation = self._checked(self.where, name)
+        observation, self._culprit = self._checked(self.where, name)
         self._cause = observation.cause
         return observation
 
@@ -374,7 +375,7 @@ class WrongKernelSubject(KernelSubject):
         """Check the kernel by another release."""
         # The check itself names the pass, so leaving that one out would tell nothing more.
         try:
-            return self._checked(self.place(change), change.name)
+            return self._checked(self.place(change), change.name)[0]
         except InterruptedRunError:
             raise
         except SmithError as error:
@@ -388,12 +389,15 @@ class WrongKernelSubject(KernelSubject):
         warm: WarmChecks | None = None,
     ) -> Observation:
         """Check another kernel: BAD where the same pass changes its result in the same way."""
-        observation = wrong(asked, self.where, folder, silent=self.silent, stop=stop, warm=warm)
+        # What comes after that pass cannot be the first to change the result. New processes check it all,
+        # as their answer is the one that a user gets.
+        until, where = self._culprit if warm else "", self.where
+        observation, _ = wrong(asked, where, folder, silent=self.silent, stop=stop, warm=warm, until=until)
         if observation.verdict is Verdict.BAD and observation.cause != self._cause:
             return replace(observation, verdict=Verdict.OTHER)
         return observation
 
-    def _checked(self, where: Interpreter, name: str) -> Observation:
+    def _checked(self, where: Interpreter, name: str) -> tuple[Observation, str]:
         return wrong(self.request, where, self._fresh(name), silent=self.silent)
 
 
