@@ -76,6 +76,7 @@ def wheel(with_wheel: Smith, tmp_path_factory: pytest.TempPathFactory) -> Smith:
     return smith
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(SMALL))
 def test_a_benchmark_runs(wheel: Smith, name: str) -> None:
     python = wheel.env("wheel") / "venv" / "bin" / "python"

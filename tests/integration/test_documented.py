@@ -173,14 +173,9 @@ MODES_RUN = (  # of commands above, whose other modes are not run, or only as a 
     "up --ptxas",
 )
 SLOW = (
-    "compare.md",
-    "doctor.md",
-    "explain.md",
-    "kernels.md",
-    "layout.md",
-    "passes-check.md",
-    "passes.md",
-    "reduce.md",
+    "README.md",  # `test_readme_is_a_script` has its commands word for word
+    *("compare.md", "doctor.md", "explain.md", "kernels.md", "layout.md", "passes-check.md", "passes.md"),
+    *("reduce.md", "replay.md"),
 )
 LONG = (  # minutes of CPU; the test of README.md's commands runs them on small inputs
     "kernel.compile --resources examples/kernels.toml:matmul --target all",

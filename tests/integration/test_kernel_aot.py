@@ -47,7 +47,14 @@ def includes(smith: Smith, backend: str) -> tuple[str | Path, ...]:
     return ("-isystem", packages / "triton" / "backends" / HEADERS[backend] / "include")
 
 
-@pytest.fixture(scope="module", params=[(kernel, backend) for kernel in GRIDS for backend in TARGETS])
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param((kernel, backend), marks=pytest.mark.slow if kernel == "matmul" else ())
+        for kernel in GRIDS
+        for backend in TARGETS
+    ],
+)
 def both(
     request: pytest.FixtureRequest, smith: Smith, tools: Tools
 ) -> tuple[str, str, Path, Path, list[Path]]:

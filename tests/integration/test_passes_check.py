@@ -63,7 +63,13 @@ KERNELS_AND_TARGETS = [("normed", "cuda:90"), ("product", "cuda:80"), ("product"
 ONE_KERNEL = pytest.mark.parametrize("dump", KERNELS_AND_TARGETS[:1], indirect=True)
 
 
-@pytest.fixture(scope="module", params=KERNELS_AND_TARGETS)
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(each, marks=pytest.mark.slow if each[1] == "cuda:80" else ())
+        for each in KERNELS_AND_TARGETS
+    ],
+)
 def dump(request: pytest.FixtureRequest, with_wheel: Smith, tmp_path_factory: pytest.TempPathFactory) -> Path:
     name, target = request.param
     folder = tmp_path_factory.mktemp("check")
