@@ -293,10 +293,12 @@ def compare_memory(
         whole: integers have to be equal; None: only if `least` and `slack` have their defaults.
     """
     first, second = before.written, after.written
+    # Nearly every run writes the same bits to the same places, and to merge the addresses of two runs takes
+    # longer than most runs do.
+    if np.array_equal(first.at, second.at) and np.array_equal(first.bits, second.bits):
+        return 0.0, None
     exact = whole if whole is not None else not least and slack == 1
     addresses = np.union1d(first.at, second.at)
-    if not addresses.size:
-        return 0.0, None
     wrong = ~(np.isin(addresses, first.at) & np.isin(addresses, second.at))
     both = addresses[~wrong]
     mine, yours = first.index(both), second.index(both)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,7 +20,6 @@ from tritonsmith.check.module import (
     constant,
     integer,
     result_type,
-    type_of,
 )
 from tritonsmith.check.program import AnyRun, Handler, OperationTable
 
@@ -242,7 +242,13 @@ def _absi(_run: AnyRun, _operation: Operation, value: Array) -> tuple[Array]:
 
 @OPERATIONS.known("arith.constant")
 def _constant(_run: AnyRun, operation: Operation) -> tuple[Array]:
-    return (constant(attribute(operation, "value"), type_of(operation.results[0].type)),)
+    return (_value_of(operation),)
+
+
+# A loop's body may have constants, and a text runs dozens of times. Values are never written to.
+@lru_cache(maxsize=4096)
+def _value_of(operation: Operation) -> Array:
+    return constant(attribute(operation, "value"), result_type(operation))
 
 
 @OPERATIONS.known("arith.select")

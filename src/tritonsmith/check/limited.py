@@ -27,6 +27,12 @@ _BEGUN, _ROW, _ANSWER, _ERROR = "begun", "row", "answer", "error"
 _KINDS = {kind.__name__: kind for kind in (UndecidedError, FactError, SmithError)}
 _PAGE = 4096
 _SHOWN = 400  # letters of the last line that the process prints
+# NumPy's matrix products start a thread for each core, and the threads wait for each other in a busy loop: on
+# busy cores that takes a hundred times as long as the product of two tiles. The server forks, so it must have
+# no threads anyway.
+_ONE_THREAD = dict.fromkeys(
+    ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1"
+)
 
 
 @dataclass
@@ -41,7 +47,7 @@ class LimitedChecks:
     timeout: int | None = None
     stop: Callable[[], bool] = lambda: False
     # Importing xDSL and NumPy takes longer than most checks: each check is a fork of a process that has.
-    _server: ForkServer = field(default_factory=lambda: ForkServer(_CALL))
+    _server: ForkServer = field(default_factory=lambda: ForkServer(_CALL, environ=_ONE_THREAD))
 
     def __enter__(self) -> Self:
         return self

@@ -48,15 +48,8 @@ class Contents(StrEnum):
 
 
 _EDGES: dict[Contents, tuple[tuple[float, ...], int]] = {  # each is one of so many
-    Contents.PLAIN: ((), 1),
     Contents.EDGES: ((0.0, -0.0, np.inf, -np.inf, np.nan, 1e-30), 64),
     Contents.LARGE: ((0.0, 6e4), 4),
-    Contents.PRECISE: ((), 1),
-    Contents.INTEGERS: ((), 1),
-    Contents.ABOVE: ((), 1),
-    Contents.BELOW: ((), 1),
-    Contents.INTEGERS_ABOVE: ((), 1),
-    Contents.INTEGERS_BELOW: ((), 1),
 }
 WHOLE = (Contents.INTEGERS, Contents.INTEGERS_ABOVE, Contents.INTEGERS_BELOW)  # about integers
 _LEAST = 3  # of numbers that are all above or all below 0
@@ -238,7 +231,7 @@ class GlobalMemory:
         if dtype.kind in "iu":
             return self._integers(flat, mixed, dtype)
         # Multiples of 1/32 in [-2, 2): exact in each type of float but the smallest, and sums of them in f32.
-        plain = ((mixed >> np.uint64(8)) % np.uint64(128)).astype(np.float64) / 32 - 2
+        plain = ((mixed >> np.uint64(8)) & np.uint64(127)).astype(np.float64) / 32 - 2
         if self.contents is Contents.PRECISE:
             plain = (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-51 - 2
         if self.contents is Contents.LARGE:
@@ -248,10 +241,11 @@ class GlobalMemory:
             scale = self.scale if dtype.itemsize > 1 else 1
             plain = sign * scale * (plain + 2 + _LEAST)  # as many bits of a fraction as the others
         # Edge cases are chosen by other bits than the numbers, or each edge would replace the same numbers.
-        edges, among = _EDGES[self.contents]
-        kind = (mixed >> np.uint64(40)) % np.uint64(among)
-        for number, edge in enumerate(edges):
-            plain[kind == number] = edge
+        if self.contents in _EDGES:
+            edges, among = _EDGES[self.contents]
+            kind = (mixed >> np.uint64(40)) % np.uint64(among)
+            for number, edge in enumerate(edges):
+                plain[kind == number] = edge
         # Some rows have several NaN, others none: a maximum meets two in a row, and some sum is a number.
         if self.contents is Contents.EDGES:
             stretch = _mixed((flat >> _STRETCH).astype(np.uint64) + np.uint64(self.seed))

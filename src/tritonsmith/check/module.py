@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import ml_dtypes
@@ -47,6 +48,21 @@ _SHAPE = re.compile(r"<((?:\d+x)+)")  # of a tensor, a vector, or a descriptor o
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _FLAT = rf'(?:[^()"]|{_STRING})*'
 _LOCATION = re.compile(rf"{_STRING}| ?\bloc\({_FLAT}(?:\({_FLAT}(?:\({_FLAT}\){_FLAT})*\){_FLAT})*\)")
+# The parts of a text that no operation of the check reads: layouts of tensors and of shared memory, plans of
+# pipeliner and allocator, and barriers between threads. Strings come first: they may contain anything.
+_NESTED = r"<(?:[^<>]|<(?:[^<>]|<(?:[^<>]|<[^<>]*>)*>)*>)*>"
+_PLAN = (
+    r"(?:\b(?:(?:allocation|loop)\.\w+|ttg\.(?:shared|tensor_memory_size|\w+_scratch_memory_\w+))"
+    r'|"ttg\.total-num-warps"|"ttng\.two-ctas") = (?:\d+ : i32|true|false)'
+)
+_UNREAD = re.compile(
+    rf"(?P<kept>{_STRING})"
+    rf"|(?P<type>\b(?:tensor|memdesc)<[\dx]*(?:!tt\.ptr<[^<>]*>|[^<>,#]+)), #(?:[^<>]|{_NESTED})*>"
+    rf"| \{{{_PLAN}(?:, {_PLAN})*\}}|, {_PLAN}"
+    r'|\n *"(?:ttg\.barrier|ttng\.fence_async_shared)"\(\) [^\n]*: \(\) -> \(\)(?=\n)'
+    r"|(?P<value>%[\w$.-]+)"
+)
+_ALIAS = re.compile(r"^(#\w+) = .*\n", re.MULTILINE)
 # Infinity and NaN, which xDSL reads as integers: as bytes it reads them well.
 _HEXADECIMAL = re.compile(r"\bdense<0x([0-9A-Fa-f]+)>(?= : (?:tensor|vector)<[\dx]*b?f\d)")
 # The same in a list of values, where MLIR prints single elements in hexadecimal.
@@ -99,19 +115,26 @@ def parse(text: str) -> builtin.ModuleOp:
     _refuse_large(text)
     if _LISTED.search(text):
         raise UnsupportedIrError("infinity or NaN in a list of values")
-    context = Context(allow_unregistered=True)
-    context.load_dialect(builtin.Builtin)
     lines = _HEXADECIMAL.sub(_as_bytes, text).splitlines()
     # xDSL resolves an alias when it is used; MLIR may print it later, as it does with locations.
     aliases = [line for line in lines if line.startswith("#")]
     rest = [line for line in lines if not line.startswith("#")]
     try:
-        return Parser(context, "\n".join((*aliases, *rest))).parse_module()
+        return Parser(_context(), "\n".join((*aliases, *rest))).parse_module()
     except MemoryError:
         raise
     except Exception as error:  # the parser has many of its own
         message = str(error).strip() or type(error).__name__
         raise FactError("this IR cannot be parsed", why=message.splitlines()[-1][:200]) from error
+
+
+# xDSL makes a class of each operation and attribute that it does not know, and keeps it in the context: a new
+# context for each text would cost a tenth of the time of its parsing.
+@cache
+def _context() -> Context:
+    context = Context(allow_unregistered=True)
+    context.load_dialect(builtin.Builtin)
+    return context
 
 
 def _refuse_large(text: str) -> None:
@@ -126,6 +149,24 @@ def without_locations(text: str) -> str:
     # xDSL cannot parse all of their forms, and texts that differ in nothing else need not be run twice.
     lines = "\n".join(line for line in text.splitlines() if not line.startswith("#loc"))
     return _LOCATION.sub(lambda match: match[0] if match[0].startswith('"') else "", lines)
+
+
+def behaviour(text: str) -> str:
+    """Reduce a text without locations to what decides how it runs: two texts that are equal then are one.
+
+    Values are numbered, and the parts that no operation reads are left out. The result is no valid IR.
+    """
+    names: dict[str, str] = {}
+
+    def shortened(match: re.Match[str]) -> str:
+        if match["value"]:
+            return names.setdefault(match["value"], f"%{len(names)}")
+        return f"{match['type']}>" if match["type"] else match["kept"] or ""
+
+    rest = _UNREAD.sub(shortened, text)
+    body = _ALIAS.sub("", rest)
+    # An attribute of an operation may still name a layout: then each of them counts.
+    return rest if any(re.search(rf"{alias[1]}\b", body) for alias in _ALIAS.finditer(rest)) else body
 
 
 def _as_bytes(match: re.Match[str]) -> str:
@@ -267,9 +308,7 @@ def constant(attr: Attribute | None, kind: ValueType) -> np.ndarray[Any, Any]:
     """Return the value of a constant as an array of the shape and dtype of a type."""
     dtype = kind.dtype
     if isinstance(attr, builtin.DenseIntOrFPElementsAttr):
-        values = attr.get_values()
-        # A splat has one value for the whole tensor, which is broadcast without memory of its own.
-        array = np.array(values[0] if len(values) == 1 else values)
+        array = np.array(_elements(attr))
         if dtype == np.bool_:
             array = array != 0
         with np.errstate(all="ignore"):
@@ -283,6 +322,17 @@ def constant(attr: Attribute | None, kind: ValueType) -> np.ndarray[Any, Any]:
     if isinstance(attr, builtin.FloatAttr):
         return np.asarray(attr.value.data).astype(dtype)
     raise UnsupportedIrError(f"constant {attr}")
+
+
+def _elements(attr: builtin.DenseIntOrFPElementsAttr[Any]) -> Sequence[Any]:
+    """Return the elements of a dense attribute, a splat's only once."""
+    # xDSL writes a splat out, and would make a Python number of each element; NumPy broadcasts one, which
+    # takes no memory.
+    raw, count = attr.data.data, len(attr)
+    element = raw[: len(raw) // count] if count else raw
+    if element and element * count == raw:
+        return attr.get_element_type().unpack(element, 1)
+    return attr.get_values()
 
 
 # In generic form an enum is printed as its number, so the numbers below are those of the .td files that each

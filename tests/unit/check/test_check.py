@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from tests.unit.check.texts import ADD, LOOP, LOWERED, checked, indexed
 from tritonsmith.check.answer import answer_lines, as_json, verdict
 from tritonsmith.check.check import before_llvm, count_until, inputs_of
 from tritonsmith.check.memory import Contents
+from tritonsmith.check.module import behaviour
+from tritonsmith.check.runs import ReferenceRuns
 from tritonsmith.core import configs
 from tritonsmith.core.errors import UndecidedError
 
@@ -68,6 +71,45 @@ def test_a_program_in_other_words_is_equal_bit_by_bit() -> None:
     assert answer.culprit is None
     assert answer.elements > 50
     assert verdict(answer) == "k: none of 2 passes changes the result"
+
+
+def laid_out(text: str, layout: str, *, plan: str = "") -> str:
+    """The same program with a layout on each tensor, and with a plan for each load."""
+    typed = re.sub(r"(tensor<\w+(?:!tt\.ptr<\w+>)?)>", r"\1, #ttg.slice<{dim = 0, parent = #blocked}>>", text)
+    planned = typed.replace("0>}> : (tensor<16x!tt", f"0>}}>{plan} : (tensor<16x!tt")
+    assert planned.count("#blocked") > 20
+    return f"#blocked = #ttg.blocked<{{order = [{layout}]}}>\n{planned}"
+
+
+def test_texts_that_differ_in_layouts_and_plans_are_run_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = []
+    compare = ReferenceRuns.compare
+    monkeypatch.setattr(ReferenceRuns, "compare", lambda *told: compared.append(told) or compare(*told))
+    plan = " {loop.cluster = 1 : i32, loop.stage = 0 : i32}"
+    texts = [laid_out(renamed(ADD), "1, 0"), laid_out(renamed(ADD), "0, 1", plan=plan)]
+    barrier = '    "ttg.barrier"() <{addrSpace = 1 : i32}> : () -> ()\n    %xs ='
+    texts.append(texts[1].replace("    %xs =", barrier).replace("%mask", "%in"))
+    wrong = texts[1].replace('"arith.mulf"', '"arith.addf"')
+    answer = checked(ADD, *texts, wrong)
+    assert [one.status for one in answer.passes] == ["reference", "equal", "equal", "equal", "differs"]
+    assert answer.culprit
+    assert answer.culprit.suspects == ("pass-3",)
+    assert len(compared) == 3  # the reference with itself, the first of the equal ones, and the wrong one
+
+
+def test_what_an_operation_may_read_is_part_of_how_a_text_behaves() -> None:
+    for old, new in (
+        ('"a"(%0, %1)', '"a"(%1, %0)'),  # with %0 and %1 defined before
+        ('"a"() {asm = "%x, #b> // {loop.stage = 0 : i32}"}', '"a"() {asm = "%y, #b> //"}'),
+        ('"a"() {loop.stage = 0 : i32, other = 1 : i32}', '"a"() {loop.stage = 0 : i32, other = 2 : i32}'),
+        ("tensor<4xf32, #x>", "tensor<4xf16, #x>"),
+        ("!ttg.memdesc<2x4xf32, #x, #smem>", "!ttg.memdesc<4xf32, #x, #smem>"),
+        ('"ttg.num-warps" = 4 : i32', '"ttg.num-warps" = 8 : i32'),
+    ):
+        defined = '%0 = "one"()\n%1 = "two"()\n'
+        assert behaviour(defined + old) != behaviour(defined + new), old
+    used = '#x = #ttg.blocked<{order = [0]}>\n"a"() {layout = #x}\n'
+    assert behaviour(used) != behaviour(used.replace("[0]", "[1]"))
 
 
 MUTANTS = {

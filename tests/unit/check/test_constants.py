@@ -31,6 +31,18 @@ def test_infinity_and_nan_are_no_integers(written: str, kind: str, value: float)
     assert np.array_equal(found.astype(np.float64), np.full(found.shape, value), equal_nan=True)
 
 
+def test_one_value_in_all_elements_takes_the_memory_of_one() -> None:
+    """A constant of a tile is often a zero, and xDSL writes out all of its elements."""
+    for written, element in (("1", "i1"), ("7", "i64"), ("2.5", "bf16")):
+        kind = f"tensor<4x8x{element}>"
+        operation = next(
+            one for one in parse(MODULE.format(f"dense<{written}>", kind, kind)).walk() if one.results
+        )
+        found = constant(attribute(operation, "value"), type_of(operation.results[0].type))
+        assert (found.shape, found.strides) == ((4, 8), (0, 0))
+        assert (found == float(written)).all()
+
+
 def test_infinity_in_a_list_is_refused() -> None:
     with pytest.raises(UnsupportedIrError, match="in a list"):
         parse(MODULE.format("dense<[0x7FC00000, 1.0]>", "tensor<2xf32>", "tensor<2xf32>"))
