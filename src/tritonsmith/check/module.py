@@ -330,9 +330,9 @@ def _elements(attr: builtin.DenseIntOrFPElementsAttr[Any]) -> Sequence[Any]:
     # takes no memory.
     raw, count = attr.data.data, len(attr)
     element = raw[: len(raw) // count] if count else raw
-    if element and element * count == raw:
-        return attr.get_element_type().unpack(element, 1)
-    return attr.get_values()
+    is_splat = bool(element) and element * count == raw
+    values: Sequence[Any] = attr.get_element_type().unpack(element, 1) if is_splat else attr.get_values()
+    return values
 
 
 # In generic form an enum is printed as its number, so the numbers below are those of the .td files that each

@@ -12,9 +12,11 @@ import pytest
 from tests.unit.check.texts import ADD, LOOP, LOWERED, checked, indexed
 from tritonsmith.check.answer import answer_lines, as_json, verdict
 from tritonsmith.check.check import before_llvm, count_until, inputs_of
+from tritonsmith.check.kernel import TritonKernel
+from tritonsmith.check.llvm.machine import LoweredKernel
 from tritonsmith.check.memory import Contents
 from tritonsmith.check.module import behaviour
-from tritonsmith.check.runs import ReferenceRuns
+from tritonsmith.check.runs import ReferenceRuns, RunComparison
 from tritonsmith.core import configs
 from tritonsmith.core.errors import UndecidedError
 
@@ -82,9 +84,14 @@ def laid_out(text: str, layout: str, *, plan: str = "") -> str:
 
 
 def test_texts_that_differ_in_layouts_and_plans_are_run_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    compared = []
+    compared: list[TritonKernel | LoweredKernel] = []
     compare = ReferenceRuns.compare
-    monkeypatch.setattr(ReferenceRuns, "compare", lambda *told: compared.append(told) or compare(*told))
+
+    def counted(runs: ReferenceRuns, kernel: TritonKernel | LoweredKernel) -> RunComparison:
+        compared.append(kernel)
+        return compare(runs, kernel)
+
+    monkeypatch.setattr(ReferenceRuns, "compare", counted)
     plan = " {loop.cluster = 1 : i32, loop.stage = 0 : i32}"
     texts = [laid_out(renamed(ADD), "1, 0"), laid_out(renamed(ADD), "0, 1", plan=plan)]
     barrier = '    "ttg.barrier"() <{addrSpace = 1 : i32}> : () -> ()\n    %xs ='
