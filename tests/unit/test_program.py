@@ -156,24 +156,30 @@ def test_a_second_tab_imports_neither_invoke_nor_the_tasks(elsewhere: Path, kept
 
 def test_a_tab_after_another_task_keeps_the_flags_of_both(elsewhere: Path, kept: Path) -> None:
     lines = ("tritonsmith doctor --", "tritonsmith pins --")
-    before = [tab(elsewhere, line)[0] for line in lines]
-    assert [tab(elsewhere, line)[1] & {"invoke"} for line in lines] == [set(), set()]
-    assert [tab(elsewhere, line)[0] for line in lines] == before
+    before = [offered(line) for line in lines]
+    again = [tab(elsewhere, line) for line in lines]
+    assert [imported & {"invoke"} for _, imported in again] == [set(), set()]
+    assert [texts for texts, _ in again] == before
     assert kept.is_file()
 
 
-def test_a_tab_writes_nothing_where_nothing_was_made_yet(elsewhere: Path, kept: Path) -> None:
+def offered(line: str) -> list[str]:
+    """What a Tab offers, in this process."""
+    return list(completion.candidates(completion.typed(["--complete", "--", line])))
+
+
+def test_a_tab_writes_nothing_where_nothing_was_made_yet(kept: Path) -> None:
     kept.parent.rmdir()
-    assert "--deep" in tab(elsewhere, "tritonsmith doctor --")[0]
+    assert "--deep" in offered("tritonsmith doctor --")
     assert not kept.parent.exists()
 
 
 @pytest.mark.parametrize("damage", ["", "[]", '{"state": "of other tasks", "tasks": {"gone": []}}', "\0"])
-def test_a_tab_does_not_trust_what_does_not_fit(elsewhere: Path, kept: Path, damage: str) -> None:
+def test_a_tab_does_not_trust_what_does_not_fit(kept: Path, damage: str) -> None:
     kept.write_text(damage, encoding="utf-8")
-    offered = tab(elsewhere, "tritonsmith doctor --")[0]
-    assert "--deep" in offered
-    assert "gone" not in offered
+    texts = offered("tritonsmith doctor --")
+    assert "--deep" in texts
+    assert "gone" not in texts
     assert "gone" not in kept.read_text(encoding="utf-8")
 
 
