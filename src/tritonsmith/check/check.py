@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import partial
@@ -21,7 +21,7 @@ from tritonsmith.check.in_flight import FreedError, Order
 from tritonsmith.check.inputs import Argument
 from tritonsmith.check.interpreter import TritonInterpreter, parameters
 from tritonsmith.check.kernel import TritonKernel, parsed
-from tritonsmith.check.limited import LimitedChecks, WarmChecks, no_memory
+from tritonsmith.check.limited import CheckRequest, LimitedChecks, WarmChecks, no_memory
 from tritonsmith.check.llvm.machine import LoweredKernel, lowered
 from tritonsmith.check.memory import Contents
 from tritonsmith.check.module import UnsupportedIrError, behaviour, name_of, without_locations
@@ -197,22 +197,21 @@ def check(
     printed = dumps if through_llvm else before_llvm(index, dumps)
     printed = printed[: count_until(dumps, until)]
     texts = _generic(index, printed, python, space, silent=silent, warm=warm)
-    request = {
-        "folder": str(index.folder.absolute()),
-        # A number, since the other process reads the dump again.
-        "kernel": index.kernels.index(kernel),
-        "name": kernel.name,
-        "target": kernel.target,
-        "texts": texts,
-        "seeds": seeds,
-        "through_llvm": through_llvm,
-        "names": names,
-        "until": until,
-    }
+    request = CheckRequest(
+        str(index.folder.absolute()),
+        index.kernels.index(kernel),
+        kernel.name,
+        kernel.target,
+        texts,
+        seeds,
+        through_llvm,
+        names,
+        until,
+    )
     with nullcontext(warm.checks) if warm else LimitedChecks() as checks:
         checks.timeout, checks.stop = timeout, stop
         answer = checks.check(request)
-    pass_check = _pass_check(index, kernel, texts, seeds, names, until, through_llvm=through_llvm)
+    pass_check = _pass_check(index, request)
     # The reference alone proves nothing, and must not read as "no pass changes the result".
     if answer.checked == 1 and not answer.culprit and not answer.open:
         raise UndecidedError("no pass of this kernel could be compared", where=index.folder)
@@ -222,24 +221,16 @@ def check(
 
 
 def in_process(
-    request: Mapping[str, Any], begun: Callable[[CheckedPass], None], done: Callable[[CheckedPass], None]
+    request: CheckRequest, begun: Callable[[CheckedPass], None], done: Callable[[CheckedPass], None]
 ) -> CheckResult:
     """Check a kernel of a dump in this process.
 
     Args:
-        request: the dump's folder, the kernel's number, the generic form of its texts by digest, the seeds
-            (may be None), whether LLVM's dialect is run, the names of the parameters, and the pass after
-            which it ends, if any.
+        request: the kernel.
         begun: called with each text before it is run, with the status `unknown`.
         done: called with each text that was run.
     """
-    index = indexes.read(Path(request["folder"]))
-    kernel = index.kernels[request["kernel"]]
-    names, until, llvm = tuple(request["names"]), request["until"], request["through_llvm"]
-    pass_check = _pass_check(
-        index, kernel, request["texts"], request["seeds"], names, until, through_llvm=llvm
-    )
-    return pass_check.run(begun, done)
+    return _pass_check(indexes.read(Path(request.folder)), request).run(begun, done)
 
 
 def changed_result(before: str, after: str) -> tuple[str, str]:
@@ -266,16 +257,8 @@ def changed_result(before: str, after: str) -> tuple[str, str]:
     return change, f"wrong: {change}"
 
 
-def _pass_check(
-    index: DumpIndex,
-    kernel: DumpedKernel,
-    texts: dict[str, str],
-    seeds: int | None,
-    names: tuple[str, ...],
-    until: str,
-    *,
-    through_llvm: bool,
-) -> PassCheck:
+def _pass_check(index: DumpIndex, request: CheckRequest) -> PassCheck:
+    kernel, seeds = index.kernels[request.kernel], request.seeds
     count = seeds or configs.load("passes-check")["inputs"]["seeds"]
     more = () if seeds else tuple(more_inputs(count))
     dumps = _of_modules(index, kernel)
@@ -283,12 +266,12 @@ def _pass_check(
         index,
         kernel,
         dumps,
-        texts,
+        request.texts,
         inputs_of(count),
         more,
-        through_llvm=through_llvm,
-        names=names,
-        until=until,
+        through_llvm=request.through_llvm,
+        names=request.names,
+        until=request.until,
     )
 
 

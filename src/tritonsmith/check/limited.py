@@ -59,11 +59,11 @@ class LimitedChecks:
         """End the processes."""
         self._server.close()
 
-    def check(self, request: Mapping[str, Any]) -> CheckResult:
+    def check(self, request: CheckRequest) -> CheckResult:
         """Check the texts of a dump.
 
         Args:
-            request: the request of `check.in_process`.
+            request: the kernel.
 
         Raises:
             FactError: the dump cannot be checked.
@@ -80,16 +80,16 @@ class LimitedChecks:
             elif kind == _BEGUN:
                 begun.append(_row(row))
 
-        answer, why = self._run({"check": request}, hear)
+        answer, why = self._run({"check": asdict(request)}, hear)
         if answer is not None:
             return _answer(answer)
         if not any(row.status == "reference" for row in rows):
-            raise UndecidedError("nothing of this kernel can be run", where=request["folder"], why=why)
+            raise UndecidedError("nothing of this kernel can be run", where=request.folder, why=why)
         # A text that was begun and has no row is the one that was too much.
         last = begun[len(rows)] if len(begun) > len(rows) else rows[-1]
         open_end = CheckedPass(last.number, last.name, "unknown", why, others=last.others)
         rows = [*rows, open_end] if len(begun) > len(rows) else [*rows[:-1], open_end]
-        return CheckResult(request["name"], request["target"], tuple(rows), None, 0, 0, 0, 0, ())
+        return CheckResult(request.name, request.target, tuple(rows), None, 0, 0, 0, 0, ())
 
     def changed(self, before: str, after: str) -> tuple[str, str]:
         """Return the change of result from one text to the next, or empty, and a line for the log."""
@@ -133,6 +133,33 @@ class LimitedChecks:
         return None, _ended(code, limits, last)
 
 
+@dataclass(frozen=True)
+class CheckRequest:
+    """A check of a kernel of a dump, by another process that reads the dump again.
+
+    Attributes:
+        folder: the dump's folder.
+        kernel: the kernel's number in the dump.
+        name: its name.
+        target: its target.
+        texts: the generic form of its texts, by digest.
+        seeds: how many inputs; None for the usual number.
+        through_llvm: run the texts in LLVM's dialect as well.
+        names: names of the kernel's parameters, which older releases do not print.
+        until: the pass after whose last run the check ends; empty for all.
+    """
+
+    folder: str
+    kernel: int
+    name: str
+    target: str
+    texts: dict[str, str]
+    seeds: int | None
+    through_llvm: bool
+    names: tuple[str, ...]
+    until: str
+
+
 @dataclass
 class WarmChecks:
     """Processes that stay for the checks of one kernel after the other, each step in a fork. Close it.
@@ -153,6 +180,10 @@ class WarmChecks:
         self.dumps.compiler.close()
         with self.turn:
             self.checks.close()
+
+
+def _request(row: Mapping[str, Any]) -> CheckRequest:
+    return CheckRequest(**{**row, "names": tuple(row["names"])})
 
 
 def _ended(code: int, limits: Mapping[str, int], last: str) -> str:
@@ -182,7 +213,7 @@ def main() -> None:
         if "changed" in request:
             _say(_ANSWER, check.changed_result(*request["changed"]))
         else:
-            _say(_ANSWER, asdict(check.in_process(request["check"], _begun, _done)))
+            _say(_ANSWER, asdict(check.in_process(_request(request["check"]), _begun, _done)))
     except SmithError as error:
         kind = next(name for name, cls in _KINDS.items() if isinstance(error, cls))
         where = str(error.where) if error.where else None

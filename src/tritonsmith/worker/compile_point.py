@@ -132,14 +132,14 @@ def compile_point(
         operation.prepare()
     began = time.monotonic()
     compiled: Any = None
-    made: Table = {}
+    stages_so_far: Table = {}
     stopped = contextlib.suppress(surgery.StoppedError)
-    with counted(request.last, made) as times, surgery.operating(operation), stopped:
+    with counted(request.last, stages_so_far) as times, surgery.operating(operation), stopped:
         compiled = triton.compile(source, target=target, options=options)
     seconds = time.monotonic() - began
     # Only the whole compile shows that it never came to a pass. Its result then lacks a change that was
     # requested.
-    if operation and request.last not in made and operation.unmet():
+    if operation and request.last not in stages_so_far and operation.unmet():
         raise RequestRefusedError("pass", operation.unmet())
     metadata: Table = {}
     if compiled:
@@ -147,9 +147,9 @@ def compile_point(
         metadata = json.loads(json.dumps(compiled.metadata._asdict(), default=str))
         if not loaded:
             signature = {f"arg{key}": str(kind) for key, kind in compiled.src.signature.items()}
-    if operation and not compiled and request.last not in made:
-        made = operation.stages
-    asm = compiled.asm if compiled else made
+    if operation and not compiled and request.last not in stages_so_far:
+        stages_so_far = operation.stages
+    asm = compiled.asm if compiled else stages_so_far
     metadata["target"] = target_name(point)
     printed = remarks()
     return dataclasses.replace(
@@ -301,12 +301,12 @@ REST = "rest"  # the front end, which makes the first IR, and Triton's caches
 
 
 @contextlib.contextmanager
-def counted(last: str, made: Table) -> Iterator[dict[str, float]]:
+def counted(last: str, stages_so_far: Table) -> Iterator[dict[str, float]]:
     """Measure the compiles in the body: yield CPU seconds by stage, for stages that ran to their end.
 
     Args:
         last: the stage after which a compile ends with a `surgery.StoppedError`; empty for none.
-        made: gets the stages up to that one, by their names.
+        stages_so_far: gets the stages up to that one, by their names.
     """
     # CPU time, ptxas and other programs included, does not grow with the load of the machine, as time on the
     # clock would while other points are compiled.
@@ -316,7 +316,7 @@ def counted(last: str, made: Table) -> Iterator[dict[str, float]]:
     kinds = [backend.compiler for backend in getattr(triton.backends, "backends", {}).values()]
     before = [kind.add_stages for kind in kinds]
     for kind in kinds:
-        kind.add_stages = _counted_stages(kind.add_stages, seconds, last, made)
+        kind.add_stages = _counted_stages(kind.add_stages, seconds, last, stages_so_far)
     began = _now()
     try:
         yield seconds
@@ -331,7 +331,7 @@ def _now() -> float:
 
 
 def _counted_stages(
-    real: Callable[..., Any], seconds: dict[str, float], last: str, made: Table
+    real: Callable[..., Any], seconds: dict[str, float], last: str, stages_so_far: Table
 ) -> Callable[..., Any]:
     @functools.wraps(real)
     def add_stages(self: Backend, stages: Table, *arguments: Any, **named: Any) -> Any:
@@ -341,7 +341,7 @@ def _counted_stages(
         if last in stages:
             names = list(stages)
             for name in names[: names.index(last) + 1]:
-                stages[name] = functools.partial(_kept_stage, made, last, name, stages[name])
+                stages[name] = functools.partial(_kept_stage, stages_so_far, last, name, stages[name])
         return result
 
     return add_stages
@@ -354,11 +354,11 @@ def _counted_stage(seconds: dict[str, float], name: str, make: Callable[..., Any
     return output
 
 
-def _kept_stage(made: Table, last: str, name: str, make: Callable[..., Any], *arguments: Any) -> Any:
+def _kept_stage(stages_so_far: Table, last: str, name: str, make: Callable[..., Any], *arguments: Any) -> Any:
     """Run a stage, and end the compile if it is the last one."""
     output = make(*arguments)
     # As text at once: the next stage changes the very module.
-    made[name] = output if isinstance(output, (str, bytes)) else str(output)
+    stages_so_far[name] = output if isinstance(output, (str, bytes)) else str(output)
     if name == last:
         raise surgery.StoppedError(last)
     return output

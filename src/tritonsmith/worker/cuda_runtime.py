@@ -234,7 +234,7 @@ def _numbered_devices(torch: Torch) -> None:
     constructors = importlib.import_module("torch.utils._device")._device_constructors()  # noqa: SLF001
     alike = ("empty_like", "full_like", "ones_like", "rand_like", "randint_like", "randn_like", "zeros_like")
     new = ("new_empty", "new_empty_strided", "new_full", "new_ones", "new_tensor", "new_zeros")
-    made = [name for name, value in vars(torch).items() if callable(value) and value in constructors]
+    listed = [name for name, value in vars(torch).items() if callable(value) and value in constructors]
 
     def by_number(real: Callable[..., Any]) -> Callable[..., Any]:
         def make(*args: Any, **kwargs: Any) -> Any:
@@ -244,7 +244,7 @@ def _numbered_devices(torch: Torch) -> None:
 
         return functools.wraps(real)(make)
 
-    for owner, names in ((torch, (*made, *alike)), (torch.Tensor, new)):
+    for owner, names in ((torch, (*listed, *alike)), (torch.Tensor, new)):
         for name in names:
             setattr(owner, name, by_number(getattr(owner, name)))
     default = torch.set_default_device
