@@ -21,7 +21,7 @@ from tritonsmith.check.in_flight import FreedError, Order
 from tritonsmith.check.inputs import Argument
 from tritonsmith.check.interpreter import TritonInterpreter, parameters
 from tritonsmith.check.kernel import TritonKernel, parsed
-from tritonsmith.check.limited import CheckRequest, LimitedChecks, WarmChecks, no_memory
+from tritonsmith.check.limited import DumpCheckRequest, LimitedChecks, WarmChecks, no_memory
 from tritonsmith.check.llvm.machine import LoweredKernel, lowered
 from tritonsmith.check.memory import Contents
 from tritonsmith.check.module import UnsupportedIrError, behaviour, name_of, without_locations
@@ -197,7 +197,7 @@ def check(
     printed = dumps if through_llvm else before_llvm(index, dumps)
     printed = printed[: count_until(dumps, until)]
     texts = _generic(index, printed, python, space, silent=silent, warm=warm)
-    request = CheckRequest(
+    request = DumpCheckRequest(
         str(index.folder.absolute()),
         index.kernels.index(kernel),
         kernel.name,
@@ -221,7 +221,7 @@ def check(
 
 
 def in_process(
-    request: CheckRequest, begun: Callable[[CheckedPass], None], done: Callable[[CheckedPass], None]
+    request: DumpCheckRequest, begun: Callable[[CheckedPass], None], done: Callable[[CheckedPass], None]
 ) -> CheckResult:
     """Check a kernel of a dump in this process.
 
@@ -257,7 +257,7 @@ def changed_result(before: str, after: str) -> tuple[str, str]:
     return change, f"wrong: {change}"
 
 
-def _pass_check(index: DumpIndex, request: CheckRequest) -> PassCheck:
+def _pass_check(index: DumpIndex, request: DumpCheckRequest) -> PassCheck:
     kernel, seeds = index.kernels[request.kernel], request.seeds
     count = seeds or configs.load("passes-check")["inputs"]["seeds"]
     more = () if seeds else tuple(more_inputs(count))

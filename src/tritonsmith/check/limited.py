@@ -59,7 +59,7 @@ class LimitedChecks:
         """End the processes."""
         self._server.close()
 
-    def check(self, request: CheckRequest) -> CheckResult:
+    def check(self, request: DumpCheckRequest) -> CheckResult:
         """Check the texts of a dump.
 
         Args:
@@ -134,7 +134,7 @@ class LimitedChecks:
 
 
 @dataclass(frozen=True)
-class CheckRequest:
+class DumpCheckRequest:
     """A check of a kernel of a dump, by another process that reads the dump again.
 
     Attributes:
@@ -182,8 +182,8 @@ class WarmChecks:
             self.checks.close()
 
 
-def _request(row: Mapping[str, Any]) -> CheckRequest:
-    return CheckRequest(**{**row, "names": tuple(row["names"])})
+def _request(row: Mapping[str, Any]) -> DumpCheckRequest:
+    return DumpCheckRequest(**{**row, "names": tuple(row["names"])})
 
 
 def _ended(code: int, limits: Mapping[str, int], last: str) -> str:

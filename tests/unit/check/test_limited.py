@@ -16,7 +16,7 @@ from tests.unit.check.texts import ADD, LOOP, checked, indexed
 from tritonsmith.check import limited
 from tritonsmith.check.answer import CheckedPass
 from tritonsmith.check.evaluate import EvaluatedProgram
-from tritonsmith.check.limited import CheckRequest, LimitedChecks
+from tritonsmith.check.limited import DumpCheckRequest, LimitedChecks
 from tritonsmith.check.memory import GlobalMemory, base
 from tritonsmith.check.module import UnsupportedIrError, name_of, parse
 from tritonsmith.check.program import EndlessError
@@ -33,13 +33,13 @@ SUM = '%s = "arith.addi"(%b0, %b0) : (tensor<4194304xi64>, tensor<4194304xi64>) 
 WIDE = ADD.replace("    %pid =", LARGE.format(0) + SUM * 1 + "    %pid =")
 
 
-def request(folder: Path, *texts: str) -> CheckRequest:
+def request(folder: Path, *texts: str) -> DumpCheckRequest:
     """What a check of these texts is asked with, as files of a dump."""
     index = indexed(texts, folder)
     for dump, text in zip(index.dumps, texts, strict=True):
         (folder / dump.path).write_text(text, encoding="utf-8")
     (folder / FILE).write_text(index.render(), encoding="utf-8")
-    return CheckRequest(
+    return DumpCheckRequest(
         str(folder),
         kernel=0,
         name="k",
