@@ -144,11 +144,12 @@ def isolated(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
     Each test has the handlers of signals that the run of all tests began with.
     """
-    # Once, and not as an argument: for each of ten thousand tests, pytest would go through all fixtures that
-    # one of the session depends on, which takes longer than most of the tests.
-    if not _programs:
-        _programs.append(request.getfixturevalue("programs_on_path"))
     if request.node.get_closest_marker("unit"):
+        # Once, and not as an argument: for each of ten thousand tests, pytest would go through all fixtures
+        # that one of the session depends on, which takes longer than most of the tests. By a unit test, as
+        # these have a folder of their own for temporary files: see tests/unit/conftest.py.
+        if not _programs:
+            _programs.append(request.getfixturevalue("programs_on_path"))
         request.getfixturevalue("home")
         monkeypatch.setenv("PATH", str(_programs[0]))
         for cached in (console.out, console.err):

@@ -73,6 +73,7 @@ def _texts() -> Iterator[tuple[str, str]]:
                 yield f"{path}:{node.lineno}", node.value
 
 
+@pytest.mark.slow
 def test_every_command_in_a_text_can_be_typed() -> None:
     texts = [(place, text) for place, text in _texts() if text not in _KEPT]
     assert len(texts) > 1000
@@ -193,6 +194,7 @@ def test_a_command_that_is_wrong_is_seen(
     assert says in _wrong_with(found[1], monkeypatch)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("argv", "says"),
     [

@@ -33,6 +33,7 @@ def elsewhere(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_tritonsmith_works_from_any_folder(elsewhere: Path) -> None:
     done = run(elsewhere, "tritonsmith", "--list")
     assert (done.returncode, done.stderr) == (0, "")
@@ -41,6 +42,7 @@ def test_tritonsmith_works_from_any_folder(elsewhere: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, f"tritonsmith {__version__}\n", "")
 
 
+@pytest.mark.slow
 def test_words_that_no_file_can_have_as_a_name(elsewhere: Path) -> None:
     done = run(elsewhere, "tritonsmith", "pins", "a" * 5_000)
     assert done.returncode == 2
@@ -144,6 +146,7 @@ def test_names_of_commands_are_offered_without_an_import_of_a_task(
     assert not kept.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", ["tritonsmith doctor --", "tritonsmith explain --pipeline --target h"])
 def test_a_second_tab_imports_neither_invoke_nor_the_tasks(elsewhere: Path, kept: Path, line: str) -> None:
     first, imported = tab(elsewhere, line)
@@ -154,6 +157,7 @@ def test_a_second_tab_imports_neither_invoke_nor_the_tasks(elsewhere: Path, kept
     assert imported.isdisjoint({"invoke", "psutil"})
 
 
+@pytest.mark.slow
 def test_a_tab_after_another_task_keeps_the_flags_of_both(elsewhere: Path, kept: Path) -> None:
     lines = ("tritonsmith doctor --", "tritonsmith pins --")
     before = [offered(line) for line in lines]
@@ -168,12 +172,14 @@ def offered(line: str) -> list[str]:
     return list(completion.candidates(completion.typed(["--complete", "--", line])))
 
 
+@pytest.mark.slow
 def test_a_tab_writes_nothing_where_nothing_was_made_yet(kept: Path) -> None:
     kept.parent.rmdir()
     assert "--deep" in offered("tritonsmith doctor --")
     assert not kept.parent.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["", "[]", '{"state": "of other tasks", "tasks": {"gone": []}}', "\0"])
 def test_a_tab_does_not_trust_what_does_not_fit(kept: Path, damage: str) -> None:
     kept.write_text(damage, encoding="utf-8")
@@ -183,6 +189,7 @@ def test_a_tab_does_not_trust_what_does_not_fit(kept: Path, damage: str) -> None
     assert "gone" not in kept.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_help_of_plain_invoke_is_that_of_the_tool(elsewhere: Path) -> None:
     ours = run(elsewhere, "tritonsmith", "store.gc", "--help").stdout
     assert run(REPOSITORY, "invoke", "store.gc", "--help").stdout == ours.replace("tritonsmith ", "invoke ")
@@ -198,6 +205,7 @@ def test_parsing_a_command_line_imports_no_other_task() -> None:
     assert list(smith._make_parser().contexts) == ["doctor"]
 
 
+@pytest.mark.slow
 def test_the_doctor_imports_no_compiler_where_it_compiles_nothing(elsewhere: Path) -> None:
     code = (
         "import sys; from tritonsmith.cli.start import main; sys.argv[1:] = ['doctor', '--list']\n"
@@ -217,6 +225,7 @@ def test_the_doctor_imports_no_compiler_where_it_compiles_nothing(elsewhere: Pat
     ]
 
 
+@pytest.mark.slow
 def test_help_explains_the_flags(elsewhere: Path) -> None:
     done = run(elsewhere, "tritonsmith", "--help", "doctor")
     assert done.returncode == 0
@@ -238,6 +247,7 @@ def test_invoke_in_the_checkout() -> None:
     assert "contradict each other" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_failure_that_was_foreseen(elsewhere: Path) -> None:
     (elsewhere / "mine.toml").write_text("[triton]\nwhel = 'x'\n")
     done = run(elsewhere, "tritonsmith", "env.explain", "--env", "mine.toml")
@@ -272,6 +282,7 @@ def test_stopped_while_python_imports_the_tool(program_: str, tmp_path: Path) ->
     assert started.returncode == 130
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_is_no_bug(elsewhere: Path) -> None:
     reader, writer = os.pipe()
     os.close(reader)
@@ -282,6 +293,7 @@ def test_a_reader_that_goes_away_is_no_bug(elsewhere: Path) -> None:
     assert "bug" not in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("argv", [["tritonsmith", "--list"], ["tritonsmith", "--help"], ["invoke", "--list"],
                                   ["tritonsmith", "pins", "--help"], ["tritonsmith", "pins"]])  # fmt: skip
 def test_a_reader_that_has_gone_is_no_bug(argv: list[str]) -> None:

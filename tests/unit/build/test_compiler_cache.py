@@ -204,6 +204,7 @@ def test_the_exit_code_is_the_programs() -> None:
     assert subprocess.run(argv, check=False, timeout=60).returncode == 7
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("host_path")
 def test_cmake_takes_the_words_apart_and_leaves_them_out_of_the_compilation_database(tmp_path: Path) -> None:
     require("clang++-19")

@@ -69,12 +69,14 @@ def test_another_process_answers_as_this_one_does(tmp_path: Path) -> None:
     assert "tt.strange" in (caught.value.why or "")
 
 
+@pytest.mark.slow
 def test_a_check_ends_when_its_time_is_over(tmp_path: Path) -> None:
     with LimitedChecks(timeout=1) as checks, pytest.raises(UndecidedError) as caught:
         checks.check(request(tmp_path, SLOW, ADD))
     assert caught.value.why == "the check takes longer than 1 s (--timeout)"
 
 
+@pytest.mark.slow
 def test_what_was_checked_until_the_time_is_over_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,6 +102,7 @@ def test_what_was_checked_until_the_time_is_over_is_there(
     assert answer.culprit is None
 
 
+@pytest.mark.slow
 def test_a_text_that_needs_much_memory_is_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(configs.load("passes-check")["limits"], "memory", 40)
     with LimitedChecks() as checks:

@@ -108,6 +108,7 @@ def test_loops_without_operations_end() -> None:
     assert checked(LOOP, LOOP.replace("    %none =", spin)).passes[1].status == "differs"
 
 
+@pytest.mark.slow
 def test_more_elements_than_can_be_computed_are_refused() -> None:
     """Few operations of large tensors would take hours."""
     of = "tensor<4194304xf32>"

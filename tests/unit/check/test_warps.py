@@ -193,6 +193,7 @@ def _two_consumers(produce: str) -> str:
     )
 
 
+@pytest.mark.slow
 def test_a_consumer_that_comes_last() -> None:
     """In turn, both are as quick; where one of them lags, it misses a phase, and waits for ever."""
     lines = _PRODUCE.splitlines()
@@ -206,6 +207,7 @@ def test_a_consumer_that_comes_last() -> None:
     assert "barrier" in answer.reasons[0]
 
 
+@pytest.mark.slow
 def test_a_part_with_more_to_do_than_the_first_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """The limit of a run counts what all parts did in the reference."""
     monkeypatch.setattr(runs, "_SOME", 100)  # else it takes 12,000 turns in some hundred runs to come near it

@@ -109,6 +109,7 @@ for room in ("cli", "lab"):
 """
 
 
+@pytest.mark.slow
 def test_commands_can_be_imported_without_its_packages() -> None:
     """They are of an extra: without it, `bisect`, `triage` and `reduce` work, but for `--when wrong`."""
     packages = ",".join(when_wrong._PACKAGES)

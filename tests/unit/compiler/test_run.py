@@ -157,6 +157,7 @@ def test_a_kept_lock_is_the_same_in_its_own_body_and_by_a_link(place: Path, wher
         pass
 
 
+@pytest.mark.slow
 def test_several_kernels_are_not_kept_locked(place: Path, where: Interpreter) -> None:
     """Two commands that compile them in another order would wait for each other."""
     asked = [replace(wanted(place), name=name) for name in ("one", "another")]
@@ -168,6 +169,7 @@ def test_several_kernels_are_not_kept_locked(place: Path, where: Interpreter) ->
     assert all(point.status == "ok" for made in again for point in made.manifest.points)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [("h100", "a100"), ("a100", "h100")])
 def test_a_file_that_one_gpu_cannot_look_at_compiles_for_the_others(
     place: Path, where: Interpreter, order: tuple[str, ...]

@@ -97,6 +97,7 @@ def test_a_damaged_header(tmp_path: Path, place: int, form: str, value: int) -> 
     assert libtriton.read(path).machine == "x86_64"
 
 
+@pytest.mark.slow
 def test_sections_that_lie_beyond_the_file_or_fill_it(tmp_path: Path) -> None:
     for offset, size in ((2**64 - 1, 1), (1, 2**64 - 1), (1, 2**31)):
         path = elf.write(tmp_path / "libtriton.so", {".data": b"x", ".comment": b"x"})

@@ -62,6 +62,7 @@ def test_another_code_generator_has_other_candidates(llvm: tuple[Made, dict[str,
     assert amd == ["first", "scheduler", "gvn", "tablegen", "intrinsics"]
 
 
+@pytest.mark.slow
 def test_the_commits_of_a_pass_are_found_by_the_names_of_its_files(llvm: tuple[Made, dict[str, str]]) -> None:
     made, names = llvm
     found, head = read(made), made.git("rev-parse", "HEAD")

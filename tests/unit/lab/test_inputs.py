@@ -52,6 +52,7 @@ def test_a_change_of_what_a_command_reads(folder: Path, change: Callable[[Path],
     assert key(folder) != before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["out/log", "out/copy.py", "result.txt", "kernels/.hidden.py.swp"])
 def test_what_it_writes_is_no_input(folder: Path, name: str) -> None:
     before = key(folder)
@@ -59,6 +60,7 @@ def test_what_it_writes_is_no_input(folder: Path, name: str) -> None:
     assert key(folder) == before
 
 
+@pytest.mark.slow
 def test_a_file_before_colons_is_read(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     file = tmp_path_factory.mktemp("elsewhere") / "test_k.py"
     file.write_text("1")
@@ -68,6 +70,7 @@ def test_a_file_before_colons_is_read(folder: Path, tmp_path_factory: pytest.Tem
     assert key(folder, *argv) != before
 
 
+@pytest.mark.slow
 def test_where_it_runs_and_its_variables(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = key(folder)
     assert key(folder / "kernels") != before

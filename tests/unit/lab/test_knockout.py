@@ -132,6 +132,7 @@ def test_a_log_with_dumps_keeps_the_list_alone(tmp_path: Path, flag: str, short:
     assert log.read_text(encoding="utf-8") == LOG
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inside", [True, False], ids=["workspace", "--out"])
 def test_what_was_compiled_before_a_kill_is_not_compiled_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inside: bool

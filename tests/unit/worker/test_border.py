@@ -188,6 +188,7 @@ def started(*words: str, **more: Any) -> subprocess.CompletedProcess[str]:
 BY_ARGUMENT = [shape for shape in ASKED if shape.COMMAND not in ("bindings", "reduce")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", BY_ARGUMENT, ids=lambda shape: shape.COMMAND)
 def test_each_command_refuses_a_request_of_another_shape(shape: type[Any], tmp_path: Path) -> None:
     text = json.dumps({"later": 1})
@@ -200,6 +201,7 @@ def test_each_command_refuses_a_request_of_another_shape(shape: type[Any], tmp_p
     assert f"BorderError: {shape.__name__} has no field 'later'" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_compile_by_typed_rows(place: Path) -> None:
     file = request(place, point("p", "x"), point("bad", "raise"))
     assert isinstance(request_of(PointsRequest, file.read_bytes()), PointsRequest)

@@ -185,6 +185,7 @@ def run(place: Path, *points: dict[str, Any], code: int = 0, **more: Any) -> tup
     return done.stdout, [json.loads(line) for line in lines]
 
 
+@pytest.mark.slow
 def test_every_way_to_end_is_a_row(place: Path) -> None:
     names = ["fine", "abort", "exit", "raise", "hang", "also-fine"]
     out, (head, *rows) = run(place, *(point(name, name) for name in names), timeout=2)

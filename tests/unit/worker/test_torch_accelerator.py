@@ -55,6 +55,7 @@ def torch(tmp_path: Path) -> ModuleType:
     return module
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -115,6 +116,7 @@ def test_a_torch_without_the_library_is_not_tried(request_: CaptureRequest, torc
     assert canary(torch, request_, trial(CRASHES)).endswith("libtorch_cpu.so: No such file or directory")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", [CRASHES, HANGS])
 def test_functions_stay_uncompiled_and_a_note_says_why_once(
     request_: CaptureRequest, torch: ModuleType, text: str

@@ -395,6 +395,7 @@ def _levels(items: str) -> str:
     return "a0: &a0 {x: 1}\n" + "\n".join(rows) + "\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [
@@ -427,6 +428,7 @@ def test_a_hostile_file_is_read_as_texts(tested: TestedBuild, text: str) -> None
         assert all(len(text) < 10_000 for step in one.steps for text in (step.name, step.script, one.runner))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "why"),
     [
@@ -508,6 +510,7 @@ def test_jobs_of_which_nothing_runs_here(tested: TestedBuild) -> None:
     assert "did you mean 'tests'?" in str(error.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["a: [", "{}: {", "[" * 5000])
 def test_a_file_that_is_no_yaml(tested: TestedBuild, text: str) -> None:
     (tested.root / ".github" / "workflows" / "ci.yml").write_text(text)

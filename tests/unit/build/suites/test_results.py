@@ -66,6 +66,7 @@ def run(tmp_path: Path, text: str) -> tuple[results.PytestResult, ...]:
     return results.read_pytest(report)
 
 
+@pytest.mark.slow
 def test_pytest(tmp_path: Path) -> None:
     rows = run(tmp_path, PYTHON)
     found = {one.name: (one.file, one.word, one.why.partition("\n")[0]) for one in rows}
@@ -82,6 +83,7 @@ def test_pytest(tmp_path: Path) -> None:
     assert words["test_expected"] == "passed"
 
 
+@pytest.mark.slow
 def test_a_file_that_pytest_cannot_read_is_a_failure(tmp_path: Path) -> None:
     (found,) = run(tmp_path, "def test_a(:\n")
     assert results.of_pytest("gpu-less", found).word == "failed"

@@ -168,6 +168,7 @@ def test_a_shallow_clone_says_so(triton: Made, space: Workspace, tmp_path: Path)
     assert (added(shallow, space, "main").folder / "lib" / "a.cpp").is_file()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [("--bare",), ("--mirror",), ("--filter=blob:none", "--no-checkout")])
 def test_bare_and_partial_clones(
     triton: Made, space: Workspace, tmp_path: Path, how: tuple[str, ...]
@@ -242,6 +243,7 @@ def test_another_run_that_fetches_the_tools_clone_is_waited_for(
     assert add.resolve(own, "v3.4.0")
 
 
+@pytest.mark.slow
 def test_a_removal_leaves_nothing(triton: Made, space: Workspace) -> None:
     made = added(triton.path, space)
     (made.folder / "build").mkdir()
@@ -445,6 +447,7 @@ def test_what_a_branch_or_a_stash_has_is_no_loss(triton: Made, space: Workspace)
     assert "refs/stash" in triton.git("for-each-ref")
 
 
+@pytest.mark.slow
 def test_submodules_hold_work_too(triton: Made, space: Workspace, make: Maker) -> None:
     other = make("other")
     other.commit("one", {"file": "1"})
@@ -485,6 +488,7 @@ def with_submodule(triton: Made, space: Workspace, make: Maker) -> WorktreeRecor
     return made
 
 
+@pytest.mark.slow
 def test_a_commit_that_a_submodule_has_left(with_submodule: WorktreeRecord, space: Workspace) -> None:
     """`git submodule update` moves a detached HEAD back; only the reflog there has the commit."""
     inside = with_submodule.folder / "third_party" / "other"
@@ -494,6 +498,7 @@ def test_a_commit_that_a_submodule_has_left(with_submodule: WorktreeRecord, spac
     assert losses(with_submodule, space) == ["submodule third_party/other: commits that no remote has"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("branch", ["topic", ""])
 def test_a_submodule_that_is_not_checked_out_any_more(
     with_submodule: WorktreeRecord, space: Workspace, branch: str

@@ -52,6 +52,7 @@ def test_flags_of_an_experiment_are_refused_where_nothing_is_compiled(
     assert caught.value.code == 2
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("in_threads")
 @pytest.mark.parametrize("remark", ["flaky 3.6.0", "breaks 3.6.0"])
 def test_a_gate_whose_compiles_disagree_is_undecided(

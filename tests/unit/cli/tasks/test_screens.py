@@ -659,6 +659,7 @@ SAMPLES: dict[str, Callable[[World], Iterable[Grid]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(SAMPLES))
 def test_every_table_of_every_task_fits(
     name: str, tmp_path: Path, smith: Smith, monkeypatch: pytest.MonkeyPatch

@@ -170,6 +170,7 @@ def test_what_every_program_answers(smith: Smith, argv: list[str]) -> None:
     assert all(name in answer.out for name in wanted)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["kernel.compile", "kernel.export", "store.export", "debug-library"])
 def test_help_is_no_value_of_a_positional_argument(name: str) -> None:
     argv = [str(Path(sys.executable).with_name("tritonsmith")), name, "--help"]

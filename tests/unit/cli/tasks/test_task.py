@@ -136,6 +136,7 @@ SMITH = Path(sys.executable).with_name("tritonsmith")
 INVOKE = (str(SMITH.with_name("invoke")), "--search-root", str(REPOSITORY))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", [(str(SMITH),), INVOKE], ids=["tritonsmith", "invoke"])
 def test_a_stream_in_ascii(program: tuple[str, ...], tmp_path: Path) -> None:
     environ = {**os.environ, "PYTHONIOENCODING": "ascii"}
@@ -146,6 +147,7 @@ def test_a_stream_in_ascii(program: tuple[str, ...], tmp_path: Path) -> None:
     assert "bug" not in done.stderr
 
 
+@pytest.mark.slow
 def test_a_folder_that_was_deleted(tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
@@ -204,6 +206,7 @@ def test_a_reader_that_has_gone_is_no_bug(call: str) -> None:
     assert process.wait() == EXIT_BROKEN_PIPE
 
 
+@pytest.mark.slow
 @_CALLS
 @pytest.mark.parametrize(("place", "code"), [("/dev/full", 1), ("&-", 0)])
 def test_output_that_nobody_can_take_is_no_bug(call: str, place: str, code: int) -> None:

@@ -72,6 +72,7 @@ _STREAMS = st.lists(st.one_of(_BANNERS, _BODIES, _NOISE), max_size=24).map(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(stream=_STREAMS, chunk=st.integers(1, 200))
 def test_what_comes_out_is_what_went_in(stream: bytes, chunk: int) -> None:
@@ -82,6 +83,7 @@ def test_what_comes_out_is_what_went_in(stream: bytes, chunk: int) -> None:
         assert made.size == len(stream)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(stream=_STREAMS, chunk=st.integers(1, 50))
 def test_the_size_of_chunks_changes_nothing(stream: bytes, chunk: int) -> None:
@@ -90,6 +92,7 @@ def test_the_size_of_chunks_changes_nothing(stream: bytes, chunk: int) -> None:
         assert split(stream, here / "a", chunk=chunk).dumps == split(stream, here / "b").dumps
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(stream=st.binary(max_size=2000), chunk=st.integers(1, 500))
 def test_any_bytes_are_taken(stream: bytes, chunk: int) -> None:

@@ -99,6 +99,7 @@ def test_an_interrupted_run_is_stopped_with_its_children_and_the_server_goes_on(
     assert server.run(["program"], lambda _: None) == 7
 
 
+@pytest.mark.slow
 def test_a_run_that_ends_while_it_is_stopped(server: ForkServer) -> None:
     def interrupt(line: str) -> None:
         if line == "error":

@@ -38,6 +38,7 @@ def exploded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return dict(zip(bombs.MAKERS, map(json.loads, done.stdout.splitlines()), strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "words"),
     [

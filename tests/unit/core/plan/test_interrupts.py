@@ -140,6 +140,7 @@ def test_a_killed_run_goes_on(tmp_path: Path) -> None:
     assert (tmp_path / "last").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("at", "seen"), [(1, "old"), (2, "new" * 10_000), (3, "new" * 10_000)])
 def test_a_reader_never_sees_half_a_file(tmp_path: Path, at: int, seen: str) -> None:
     (tmp_path / "file").write_text("old")

@@ -70,6 +70,7 @@ def test_the_error_names_the_process_that_holds_it(tmp_path: Path) -> None:
     assert (holder["pid"], holder["purpose"]) == (os.getpid(), "up")
 
 
+@pytest.mark.slow
 def test_whoever_has_patience_gets_it_next(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lock = tmp_path / "lock"
     patient = locks.hold(lock, purpose="up", patience=60)
@@ -80,6 +81,7 @@ def test_whoever_has_patience_gets_it_next(tmp_path: Path, capsys: pytest.Captur
         pytest.fail("two hold one lock")
 
 
+@pytest.mark.slow
 def test_patience_with_a_holder_who_has_not_said_its_name_yet(tmp_path: Path) -> None:
     lock = tmp_path / "lock"
     with another_process(lock) as process:

@@ -231,6 +231,7 @@ for number in range(int(sys.argv[2])):
 """
 
 
+@pytest.mark.slow
 def test_many_first_starts_at_once(tmp_path: Path) -> None:
     """Each sees no folder, a marked one, or one that is just being marked: none is taken for another's."""
     argv = (sys.executable, "-c", STARTS, str(tmp_path), os.environ.get("TRITONSMITH_FUZZ", "20"))

@@ -90,6 +90,7 @@ def test_in_a_thread_nothing_changes() -> None:
     assert seen == list(map(signal.getsignal, BOTH))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, *BOTH])
 def test_every_task_ends_with_130(tmp_path: Path, number: signal.Signals) -> None:
     begun = tmp_path / "begun"

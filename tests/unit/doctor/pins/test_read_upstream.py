@@ -64,6 +64,7 @@ def read(where: str, ref: str, triton: Path | None = None) -> dict[str, LivePin]
     return {pin.channel: pin for pin in reading.pins}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", ["path", "url"])
 def test_pins_in_the_places_of_each_era(pytorch: Made, by: str) -> None:
     where = pytorch.path.as_uri() if by == "url" else str(pytorch.path)

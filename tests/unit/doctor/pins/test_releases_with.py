@@ -265,6 +265,7 @@ def test_a_commit_of_a_branch_is_on_main_as_what_it_was_picked_from(line: Line, 
     assert line.standings(pick)["main"] == Standing("cherry-picked", f"as {fix[:10]}, by its message")
 
 
+@pytest.mark.slow
 def test_a_pull_request_or_a_release_names_a_commit(line: Line, table: Table) -> None:
     fix = line.main("fix it (#42)", FIXED)
     line.main("follows #42 and says so (#43)")

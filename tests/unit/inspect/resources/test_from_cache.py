@@ -125,6 +125,7 @@ def test_an_empty_cache(tmp_path: Path, space: Workspace) -> None:
     assert resources.read_cache(str(tmp_path / "empty"), space).rows == ()
 
 
+@pytest.mark.slow
 def test_many_entries_are_read_by_several_processes(tmp_path: Path, space: Workspace) -> None:
     letters = "ABCDEFGHIJKLMNOPQRST"
     for one in letters:

@@ -162,6 +162,7 @@ def test_values_that_it_can(tmp_path: Path) -> None:
     assert entry.options == {"a": [["libdevice", "/x.bc"]], "b": {"dtype": "float16"}, "c": 1.5, "d": True}
 
 
+@pytest.mark.slow
 def test_a_list_of_many_kernels(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text(_KERNEL)
     path = tmp_path / "kernels.toml"
@@ -185,6 +186,7 @@ def test_half_of_a_surrogate_pair_in_a_notebook(tmp_path: Path) -> None:
     assert "cell 2" in (caught.value.why or "")
 
 
+@pytest.mark.slow
 def test_many_magics_in_a_cell(tmp_path: Path) -> None:
     text = source_tree.as_python(_notebook(tmp_path, "%a\n" * 20_000)).read_text()
     assert text.count("pass  # %a\n") == 20_000

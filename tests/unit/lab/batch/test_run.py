@@ -108,6 +108,7 @@ def test_what_has_changed_is_compiled_again(change: str, tmp_path: Path) -> None
     assert len(compiler.compiled(python)) == 2
 
 
+@pytest.mark.slow
 def test_a_large_sweep_is_cut_and_put_together(tmp_path: Path) -> None:
     python = compiler.make(tmp_path / "venv")
     sizes = tuple(str(2**number) for number in range(20))
@@ -120,6 +121,7 @@ def test_a_large_sweep_is_cut_and_put_together(tmp_path: Path) -> None:
     assert manifest.read(tmp_path / "out") == made
 
 
+@pytest.mark.slow
 def test_a_process_that_is_killed_is_replaced(tmp_path: Path) -> None:
     python = compiler.make(tmp_path / "venv")
     good = compiler.kernel(tmp_path, "good")
@@ -162,6 +164,7 @@ def test_what_is_refused_is_a_row_unless_everything_is(tmp_path: Path) -> None:
         run.compile_all([long], count=1, silent=True)
 
 
+@pytest.mark.slow
 def test_interrupted_it_leaves_no_process(tmp_path: Path) -> None:
     python = compiler.make(tmp_path / "venv")
     jobs = [

@@ -77,6 +77,7 @@ PYTESTS = {
 }
 
 
+@pytest.mark.slow
 def test_a_test_is_bad_where_it_fails_as_at_the_bad_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

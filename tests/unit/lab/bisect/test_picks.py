@@ -95,6 +95,7 @@ def branches(
     return built
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("good", "bad", "culprit", "last_good"),
     [
@@ -119,6 +120,7 @@ def test_the_culprit_is_found_on_main_or_among_the_picks(
     assert bool(answer.notes) == (bad[0] == "3" and not culprit.startswith("main"))
 
 
+@pytest.mark.slow
 def test_a_fix_that_only_the_older_branch_has_is_named(
     branches: Callable[[str, str], Branches], tmp_path: Path
 ) -> None:
@@ -181,6 +183,7 @@ def test_a_release_that_the_clone_lacks_is_an_error(branches: Callable[[str], Br
     assert (found.first, found.last, found.picked) == (point, tip, True)  # the end of its branch
 
 
+@pytest.mark.slow
 def test_nightlies_are_tested_in_the_order_of_history(
     branches: Callable[[str], Branches], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

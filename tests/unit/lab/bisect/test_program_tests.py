@@ -68,6 +68,7 @@ assert not list(cache.glob("*"))
 """
 
 
+@pytest.mark.slow
 def test_each_test_of_a_triton_compiles_anew_and_leaves_no_cache(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -102,6 +103,7 @@ sys.exit(len(list(mine.parent.glob("*/here"))) != 2 or mine.name == "bad")
 """
 
 
+@pytest.mark.slow
 def test_commands_run_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRITONSMITH_HOME", str(tmp_path / "home"))
     tritons = [Triton(name, python=_interpreter(tmp_path / name)) for name in ("fine", "bad")]
@@ -110,6 +112,7 @@ def test_commands_run_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert found == {"fine": GOOD, "bad": BAD}
 
 
+@pytest.mark.slow
 def test_an_error_of_one_of_several_commands_ends_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -84,6 +84,7 @@ def counts(pythons: tuple[Path, Path]) -> list[int]:
     return [len(compiler.compiled(python)) for python in pythons]
 
 
+@pytest.mark.slow
 def test_what_did_not_change_is_not_compiled_again(
     prepared: Prepare, listed: Path, pythons: tuple[Path, Path], tmp_path: Path
 ) -> None:
@@ -131,6 +132,7 @@ def test_a_refused_kernel_is_refused_once_and_a_crash_is_tried_again(
     assert [one.pair.b.point.status for one in made.comparison.compared] == ["failed", "failed", "crashed"]
 
 
+@pytest.mark.slow
 def test_variables_that_change_what_is_compiled_leave_nothing_behind(
     prepared: Prepare, pythons: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -154,6 +156,7 @@ def test_one_rehearsal_at_a_time(prepared: Prepare) -> None:
         run(prepared())
 
 
+@pytest.mark.slow
 def test_what_is_kept_is_listed_and_cleared(
     prepared: Prepare, pythons: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -224,6 +227,7 @@ def test_metrics_are_kept_as_long_as_the_compile_is(tmp_path: Path, monkeypatch:
     assert kept.metrics_of(more).points["cuda-90-32"]["instructions all"] is None
 
 
+@pytest.mark.slow
 def test_the_task(
     listed: Path, pythons: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -268,6 +272,7 @@ def test_the_task_has_the_flags_of_every_experiment(
     assert [name.split()[:2] for name in told["skipped"]] == [["the", "second"]] * 4
 
 
+@pytest.mark.slow
 def test_what_does_not_come_out_alike_is_not_sure(
     listed: Path, pythons: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -283,6 +288,7 @@ def test_what_does_not_come_out_alike_is_not_sure(
     assert "not sure: 1 kernel has unknown values" in told
 
 
+@pytest.mark.slow
 def test_a_second_compile_that_fails_is_not_sure_either(
     listed: Path, pythons: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

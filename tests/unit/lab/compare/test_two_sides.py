@@ -167,6 +167,7 @@ def stop(sides: ComparisonInputs, monkeypatch: pytest.MonkeyPatch) -> None:
             execute(sides)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("in_threads")
 def test_a_comparison_compiles_anew_unless_the_last_one_was_stopped(
     compiled_sides: tuple[ComparisonInputs, Path, Path], monkeypatch: pytest.MonkeyPatch

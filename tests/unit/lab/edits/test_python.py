@@ -38,6 +38,7 @@ def edited(text: str) -> Iterator[str | None]:
         )
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=8)
 @given(modules())
 def test_whatever_is_made_is_python_and_names_nothing_new(text: str) -> None:

@@ -31,6 +31,7 @@ def interesting(wanted: dict[str, int], text: str) -> bool:
     return valid(text) and all(found[name] >= count for name, count in wanted.items())
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(programs(), st.data())
 def test_the_result_is_interesting_no_larger_and_minimal(text: str, data: st.DataObject) -> None:

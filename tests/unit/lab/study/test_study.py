@@ -132,6 +132,7 @@ def test_one_study_at_a_time_writes_to_a_folder(listed: Path, tmp_path: Path, na
     assert len(run(made, 1)) == 4
 
 
+@pytest.mark.slow
 def test_what_is_skipped_by_hand_is_no_failure(listed: Path, tmp_path: Path) -> None:
     made = prepared(listed, str(compiler.make(tmp_path / "venv", "3.4.0")))
     options = BatchOptions(count=1, resume=True, silent=True)
@@ -140,6 +141,7 @@ def test_what_is_skipped_by_hand_is_no_failure(listed: Path, tmp_path: Path) -> 
     assert journal.answer == use_case.outcome(cells) == f"{failed} of 2 points did not compile"
 
 
+@pytest.mark.slow
 def test_the_status_of_another_study_says_so(
     listed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -247,6 +249,7 @@ def test_json_and_csv() -> None:
     assert rows[4]["error"] == "failed: no such thing"
 
 
+@pytest.mark.slow
 def test_a_picture(tmp_path: Path) -> None:
     path = tmp_path / "study.svg"
     report.write_plot(cells_of(), path)

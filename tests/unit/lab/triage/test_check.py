@@ -50,6 +50,7 @@ def test_a_cause_of_wrong_values(tmp_path: Path) -> None:
     assert found.baseline.figures == "2 is not 1, and neither torch nor numpy compares them"
 
 
+@pytest.mark.slow
 def test_another_failure_under_a_variant_is_not_a_wrong_value(tmp_path: Path) -> None:
     text = f"{COMPILED}assert 'DISABLE_LLVM_OPT' not in os.environ\nout, reference = 1, 2"
     found = judged(tmp_path, text, CHECK)

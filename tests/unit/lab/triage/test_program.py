@@ -22,6 +22,7 @@ from tritonsmith.lab.triage.verdict import Conclusion
 from tritonsmith.worker.messages import OperatedRow
 
 
+@pytest.mark.slow
 def test_a_variable_that_helps(tmp_path: Path) -> None:
     text = "import os\nassert os.environ.get('DISABLE_LLVM_OPT') or os.environ.get('TRITON_INTERPRET')"
     found = judged(tmp_path, text)
@@ -42,6 +43,7 @@ def test_what_comes_and_goes(tmp_path: Path) -> None:
     assert judged(tmp_path, text).conclusion is Conclusion.FLAKY
 
 
+@pytest.mark.slow
 def test_a_change_that_helps_only_once_does_not_count(tmp_path: Path) -> None:
     text = (
         "import os, pathlib\np = pathlib.Path('count')\n"
@@ -52,11 +54,13 @@ def test_a_change_that_helps_only_once_does_not_count(tmp_path: Path) -> None:
     assert "flaky" in seen.why
 
 
+@pytest.mark.slow
 def test_another_failure_is_not_the_symptom(tmp_path: Path) -> None:
     text = "import os\nif os.environ.get('DISABLE_LLVM_OPT'):\n    raise KeyError('x')\nassert False"
     assert under(judged(tmp_path, text), "LLVM not optimizing").verdict is Verdict.OTHER
 
 
+@pytest.mark.slow
 def test_a_hang_says_where(tmp_path: Path) -> None:
     runner = subject(tmp_path, "import time\ndef stuck():\n    time.sleep(60)\nstuck()", timeout=1)
     seen = runner.baseline()
@@ -66,6 +70,7 @@ def test_a_hang_says_where(tmp_path: Path) -> None:
     assert "in stuck" in (tmp_path / "out" / "nothing_changed" / "log").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_what_was_compiled_tells_the_backend(tmp_path: Path) -> None:
     found = judged(tmp_path, f"{COMPILED}assert False")
     assert "no buffer instructions" not in {one.variant.name for one in found.tried}
@@ -82,6 +87,7 @@ def test_a_command_that_is_not_there(tmp_path: Path) -> None:
         runner.baseline()
 
 
+@pytest.mark.slow
 def test_kernels_that_are_compiled_all_the_same_are_not_interpreted(tmp_path: Path) -> None:
     seen = under(judged(tmp_path, f"{COMPILED}assert False"), "interpreter")
     assert seen.verdict is Verdict.SKIP

@@ -244,6 +244,7 @@ Runner(root.parent / "log", PhaseProgress(live=False, silent=True)).run(Plan("cl
 """
 
 
+@pytest.mark.slow
 def test_a_killed_run_leaves_whole_entries_or_none_and_the_next_one_ends_it(cache: Path) -> None:
     for number in range(1000):
         fill(cache / f"E{number:04}")

@@ -48,6 +48,7 @@ def test_what_is_left_is_what_the_symptom_needs() -> None:
     assert counts(best.text, "kernel").arguments == 0
 
 
+@pytest.mark.slow
 def test_the_same_whatever_is_tested_at_once() -> None:
     def slow(candidate: KernelCandidate) -> bool:
         time.sleep(0.001 * (len(candidate.text) % 3))
@@ -57,6 +58,7 @@ def test_the_same_whatever_is_tested_at_once() -> None:
     assert reduced(START, jobs=2) == reduced(START, jobs=2)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=5)
 @given(modules())
 def test_the_result_is_minimal(text: str) -> None:
