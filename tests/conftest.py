@@ -115,9 +115,9 @@ def host_path(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def home(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A home folder of the test's own; every variable that leads elsewhere is changed or removed."""
-    base = _programs[0].parent
+    base = _programs[0].parent if _programs else request.getfixturevalue("tmp_path_factory").getbasetemp()
     folder = Path(mkdtemp(prefix="home-", dir=base))  # pytest's `mktemp` would look at all others first
     changes = {
         "HOME": folder,
