@@ -43,6 +43,7 @@ def smith(with_wheel: Smith, tmp_path: Path) -> Smith:
     return replace(here, more={**here.more, "VIRTUAL_ENV": active})
 
 
+@pytest.mark.slow
 def test_a_command_finds_the_release(smith: Smith) -> None:
     done = smith("bisect", *ENDS, "--json", "--", "python", "-c", NEWER)
     told = json.loads(done.out)

@@ -41,6 +41,7 @@ def test_a_pass_that_does_something_else(asked: CompileRequest, python: str, tmp
     assert found.file == ""
 
 
+@pytest.mark.slow
 def test_the_same_compiler_leaves_the_assembler_only(
     asked: CompileRequest, python: str, tmp_path: Path
 ) -> None:

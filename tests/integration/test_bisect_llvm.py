@@ -211,6 +211,7 @@ def test_a_commit_that_is_skipped_by_hand_is_not_tested(llvm: Llvm, tmp_path: Pa
     assert json.loads(smith("bisect.status", "--json").out)["tested"] == []
 
 
+@pytest.mark.slow
 def test_where_llc_alone_does_not_show_it_nothing_is_blamed(llvm: Llvm, tmp_path: Path) -> None:
     search = llvm.search("ptx contains slower", tmp_path, new="comment")
     head, good, bad, by_opt, refused, _, hint = search.run()

@@ -71,6 +71,7 @@ def test_the_flags_of_ptxas(smith: Smith, changed: Callable[[str, str], str]) ->
     assert "flags of ptxas: --regAllocOptLevel=2 -> --opt-level=0" in point["notes"]
 
 
+@pytest.mark.slow
 def test_a_pass_of_triton(smith: Smith, changed: Callable[[str, str], str]) -> None:
     python = changed("passes.ttgpuir.add_coalesce(pm)", "pass")
     point = blamed(smith, "wheel", python, "--target", "h100", "--metric", "code")

@@ -38,7 +38,7 @@ def smith(with_wheel: Smith, tmp_path_factory: pytest.TempPathFactory) -> Smith:
     root = tmp_path_factory.mktemp("caches of mine")
     found = Smith(root, cwd=root)
     Workspace(found.home).claim()  # of the shared one only this: other tests work in the rest of it
-    passing = shutil.ignore_patterns("*.pyc.*")  # what Python is writing there now
+    passing = shutil.ignore_patterns("*.pyc.*", "kernels")  # another `up` writes these now
     old, new = with_wheel.env("wheel"), found.env("wheel")
     shutil.copytree(old, new, ignore=passing, symlinks=True, copy_function=os.link)
     env = found.env("wheel")
@@ -123,6 +123,7 @@ def listed(smith: Smith, *flags: str) -> dict[str, Any]:
 # --- what is there
 
 
+@pytest.mark.slow
 def test_entries_of_two_tritons_are_told_apart(
     here: Smith, cache: Path, newest: Path, older: Path, version: str
 ) -> None:
@@ -140,6 +141,7 @@ def test_entries_of_two_tritons_are_told_apart(
         assert text in table
 
 
+@pytest.mark.slow
 def test_stale_is_what_the_older_one_made(
     here: Smith, cache: Path, newest: Path, older: Path, version: str
 ) -> None:
@@ -151,6 +153,7 @@ def test_stale_is_what_the_older_one_made(
     assert [entry["triton"] for entry in listed(here, "--root", str(cache))["entries"]] == [version]
 
 
+@pytest.mark.slow
 def test_both_are_installed_so_nothing_is_stale(here: Smith, cache: Path, older: Path) -> None:
     compile_into(cache, older, here)
     active = replace(here, more={**here.more, "VIRTUAL_ENV": str(older.parents[1])})

@@ -70,6 +70,7 @@ def said(smith: Smith) -> list[Done]:
     return [smith(*argv, code=code) for code, argv in commands(smith)]
 
 
+@pytest.mark.slow
 def test_nothing_that_is_printed_has_a_secret(said: list[Done]) -> None:
     shown = [f"{done.out}\n{done.err}" for done in said]
     assert [text for text in shown if CANARY in text] == []

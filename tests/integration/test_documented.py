@@ -174,8 +174,8 @@ MODES_RUN = (  # of commands above, whose other modes are not run, or only as a 
 )
 SLOW = (
     "README.md",  # `test_readme_is_a_script` has its commands word for word
-    *("compare.md", "doctor.md", "explain.md", "kernels.md", "layout.md", "passes-check.md", "passes.md"),
-    *("reduce.md", "replay.md"),
+    *("blame.md", "compare.md", "doctor.md", "explain.md", "export.md", "kernels.md", "knockout.md"),
+    *("layout.md", "passes-check.md", "passes.md", "reduce.md", "replay.md", "resources.md", "triage.md"),
 )
 LONG = (  # minutes of CPU; the test of README.md's commands runs them on small inputs
     "kernel.compile --resources examples/kernels.toml:matmul --target all",
@@ -312,6 +312,7 @@ def readme_lines() -> list[str]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("documented")
 def test_readme_is_a_script(with_wheel: Smith, tmp_path: Path) -> None:
     """Word for word, one line after the other, in a fresh copy of the checkout, after `./bootstrap up`."""

@@ -85,6 +85,7 @@ def status(smith: Smith, *words: str | Path) -> Any:
     return json.loads(smith(*words).out)
 
 
+@pytest.mark.slow
 def test_triage(plain: Smith) -> None:
     words = ("triage", "--python", sys.executable)
     after = ("--", "python", "script.py")
@@ -122,6 +123,7 @@ def test_knockout_of_a_kernel(wheel: Smith) -> None:
     assert "not tested" not in effects.values()
 
 
+@pytest.mark.slow
 def test_reduce_of_a_dump(wheel: Smith) -> None:
     words = ("reduce", "crashed", "--jobs", "1", "--out", "small.mlir")
     assert "there is no run to show" in wheel(*words, "--status").err

@@ -83,6 +83,7 @@ def test_wrong_words_of_profiles(smith: Smith) -> None:
     assert "nvidia" in [row["name"] for row in listed["profiles"]]
 
 
+@pytest.mark.slow
 def test_an_edited_stage_changes_the_stages_after_it(smith: Smith) -> None:
     sed = with_editor(smith, "sed", "-i", "s/arith.addf/arith.mulf/")
     done = sed("ir-override", KERNEL, *SIGNATURE, "--target", "h100", "--stage", "ttgir", "--diff")

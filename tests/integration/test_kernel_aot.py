@@ -119,6 +119,7 @@ def mixed(smith: Smith, tools: Tools) -> tuple[Path, list[Path]]:
     return root, headers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", ["0.0", "2.5"])
 def test_code_for_upstreams_links_and_launches_the_same(
     smith: Smith, mixed: tuple[Path, list[Path]], scale: str
@@ -183,6 +184,7 @@ def test_the_example_builds(smith: Smith) -> None:
     assert (out / "main").stat().st_size > 0
 
 
+@pytest.mark.slow
 def test_a_folder_of_compiled_points(smith: Smith) -> None:
     flags = ("--signature", VECTOR_ADD[1].replace(",1024", ""), "--target", "h100", "--target", "gfx90a")
     smith("kernel.compile", f"{KERNELS}:vector_add", *flags, "--sweep", "BLOCK=64,128", "--out", "points")
@@ -230,6 +232,7 @@ def test_what_makes_no_sense_is_one_error(smith: Smith, flags: tuple[str, ...], 
     assert not (smith.root / "wrong").exists()
 
 
+@pytest.mark.slow
 def test_a_compiler_that_refuses_is_told(smith: Smith, tmp_path: Path) -> None:
     broken = tmp_path / "cc"
     broken.write_text("#!/bin/sh\necho 'broken.c:1: error: no' >&2\nexit 1\n")

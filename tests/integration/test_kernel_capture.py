@@ -106,6 +106,7 @@ def test_configs_have_what_heuristics_make_of_them(captured: dict[str, Any]) -> 
     ]
 
 
+@pytest.mark.slow
 def test_the_list_compiles_unchanged(captured: dict[str, Any], smith: Smith) -> None:
     assert len(captured["kernels"]) == 3
     done = smith("kernel.compile", "captured.toml", "--sweep", "autotune", "--json", "--out", "compiled")
@@ -114,6 +115,7 @@ def test_the_list_compiles_unchanged(captured: dict[str, Any], smith: Smith) -> 
     assert all(point["status"] == "ok" for point in points)
 
 
+@pytest.mark.slow
 def test_what_is_missing_is_named(smith: Smith, tmp_path: Path) -> None:
     # Without the traceback, which only a bug of the tool may print
     (tmp_path / "wants_torch.py").write_text(
@@ -205,6 +207,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_a_program_goes_on_without_an_extension_that_is_named(smith: Smith) -> None:
     (smith.cwd / "extended.py").write_text(EXTENDED)
     argv = ("kernel.capture", "--env", "wheel", "--out", "extended.toml")

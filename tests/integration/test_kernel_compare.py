@@ -123,6 +123,7 @@ def test_a_check_that_fails_names_what_it_found(smith: Smith, compared: dict[str
     assert "spills: A" not in error
 
 
+@pytest.mark.slow
 def test_one_target_against_another(smith: Smith) -> None:
     sides = ("wheel,h100", "wheel,mi300x")
     done = smith("kernel.compare", *sides, *KERNEL, "--fail-on", "spills>0", "--json", "--out", "two")
@@ -138,6 +139,7 @@ def test_one_target_against_another(smith: Smith) -> None:
     assert "no pair has registers" in error
 
 
+@pytest.mark.slow
 def test_a_kernel_that_b_does_not_compile_fails_any_check(smith: Smith) -> None:
     sides = ("wheel,BLOCK_K=32", "wheel,BLOCK_K=33")
     done = smith("kernel.compare", *sides, *KERNEL, "--target", "h100", "--out", "lost", code=1)
@@ -148,6 +150,7 @@ def test_a_kernel_that_b_does_not_compile_fails_any_check(smith: Smith) -> None:
     assert "nothing compiles on both sides" in swapped.error
 
 
+@pytest.mark.slow
 def test_a_list_of_kernels(smith: Smith) -> None:
     listed = f'[[kernel]]\nfile = "mat mul.py"\nsignature = "{SIGNATURE}"\ntargets = ["a100"]\n'
     (smith.cwd / "kernels.toml").write_text(listed, encoding="utf-8")

@@ -120,6 +120,7 @@ def test_a_stride_that_nobody_knows(smith: Smith) -> None:
     assert codes(found) == places(found) == {copies, *uncoalesced}
 
 
+@pytest.mark.slow
 def test_pointers_and_a_mask_without_alignment(smith: Smith) -> None:
     found = lint(smith, "unaligned", "*fp16,*fp16,i32,1024", ALL)
     assert (

@@ -140,6 +140,7 @@ def test_what_contradicts_is_refused(smith: Smith) -> None:
     assert "never changed" in smith("kernel.reduce", *DOT, "--out", "kernels.py", code=2).error
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_leaves_the_best_so_far(smith: Smith) -> None:
     file = smith.cwd / "refused.reduced.py"
     with smith.running("kernel.reduce", *REFUSED) as process:

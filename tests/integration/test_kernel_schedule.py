@@ -225,6 +225,7 @@ def _compiles(family: list[psutil.Process]) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_nobody_at_the_address(smith: Smith) -> None:
     argv = ("kernels.toml", "--triton", python(smith), "--target", "a100", "--out", "nobody")
     address = DEAD.replace("http", "tcp")

@@ -146,6 +146,7 @@ def test_a_stage_with_its_source(smith: Smith, out: dict[str, Any]) -> None:
     assert smith("kernel.show", "out", *flags).out.startswith("https://godbolt.org/clientstate/")
 
 
+@pytest.mark.slow
 def test_crashes_are_rows(smith: Smith) -> None:
     error = smith(
         "kernel.compile", "bad.py:bad", "--signature", "*i32", "--sweep", "HOW=abort,segfault,hang,fine",
@@ -204,6 +205,7 @@ def test_what_a_stand_in_decides_is_told(smith: Smith) -> None:
     assert f"note: {warning}" in smith(*argv, "--stage", "ttir").err
 
 
+@pytest.mark.slow
 def test_a_kernel_of_a_package_can_be_named_by_its_module(smith: Smith) -> None:
     package = smith.cwd / "my_package" / "ops"
     package.mkdir(parents=True)
@@ -250,6 +252,7 @@ def test_wrong_input_is_one_clear_error(smith: Smith, argv: list[str], code: int
     assert len(error.splitlines()) < 40
 
 
+@pytest.mark.slow
 def test_a_cache_entry_for_other_targets(smith: Smith) -> None:
     script = smith.cwd / "jit.py"
     script.write_text(

@@ -146,6 +146,7 @@ def test_what_is_wrong_with_one_does_not_stop_the_others(smith: Smith) -> None:
     assert "2 of 4 points did not compile" in done.error
 
 
+@pytest.mark.slow
 def test_one_kernel_for_the_other_tasks(smith: Smith) -> None:
     assert ".entry copy(" in smith("kernel.show", "captured.toml:copy 64", "--stage", "ptx").out
     dumped = smith("passes.dump", "captured.toml:copy", "--out", "dump", "--json")

@@ -146,6 +146,7 @@ def test_what_triton_does_not_take_is_an_error(smith: Smith) -> None:
     assert "--by counts the bank conflicts of threads in shared memory" in said
 
 
+@pytest.mark.slow
 def test_a_picture(smith: Smith) -> None:
     pytest.importorskip("matplotlib")
     smith("layout", BLOCKED, "--shape", "16x32", "--plot", "blocked.svg")
@@ -154,6 +155,7 @@ def test_a_picture(smith: Smith) -> None:
     assert "--shape 16x128 shows the pattern" in said
 
 
+@pytest.mark.slow
 def test_layouts_of_a_dump(smith: Smith) -> None:
     smith("passes.dump", MATMUL, "--signature", SIGNATURE, "--target", "a100", "--out", "dump")
     argv = ("passes.show", "dump", "allocate-shared-memory-nv", "--layouts")

@@ -170,6 +170,7 @@ def products(smith: Smith) -> tuple[DumpIndex, DumpIndex]:
     return indexes.read(smith.root / "h100"), indexes.read(smith.root / "a100")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("products")
 def test_what_one_pass_did_line_by_line(smith: Smith) -> None:
     text = smith("passes.diff", "h100", "tritongpu-accelerate-matmul").out
@@ -247,6 +248,7 @@ def test_what_cannot_be_compared_is_said(smith: Smith, words: list[str], code: i
     assert said in smith("passes.diff", "h100", *words, code=code).error
 
 
+@pytest.mark.slow
 def test_kernels_of_one_dump_are_compared_by_name(smith: Smith) -> None:
     flags = ("--target", "h100", "--sweep", "num_warps=1,2", "--out", "warps")
     smith("passes.dump", "kernels.py:double", "--signature", "*fp32:16,SIZE=32", *flags)
@@ -277,6 +279,7 @@ def test_a_saved_log_gives_the_same(smith: Smith, scale: DumpIndex) -> None:
     assert "it is a folder" in smith("passes.import", "scale", "--out", "folder", code=1).error
 
 
+@pytest.mark.slow
 def test_a_program_keeps_its_output_and_its_exit_code(smith: Smith) -> None:
     python = smith.env("wheel") / "venv" / "bin" / "python"
     done = smith("passes.dump", "--no-line-info", "--out", "all", "--", python, "program.py", "a b", code=5)
@@ -332,6 +335,7 @@ def test_a_kernel_and_a_program_are_one_too_many(smith: Smith) -> None:
     smith("passes.show", "scale", "no-such-pass", code=2)
 
 
+@pytest.mark.slow
 def test_what_a_compiler_printed_comes_out_again_to_the_byte(smith: Smith) -> None:
     """A stream that went to a file, and not through this tool: passes, times, PTX, output."""
     python = smith.env("wheel") / "venv" / "bin" / "python"

@@ -178,6 +178,7 @@ def test_what_cannot_be_decided_is_no_verdict(with_wheel: Smith, tmp_path: Path)
     assert "no such folder" in smith("passes.check", "--list", "--source", tmp_path / "nobody", code=1).err
 
 
+@pytest.mark.slow
 @ONE_KERNEL  # it is about the process that is started, whatever it would compile
 def test_a_dump_of_somebody_else_names_nothing_that_is_run(
     with_wheel: Smith, dump: Path, tmp_path: Path
@@ -256,6 +257,7 @@ def test_an_interpreter_that_computes_something_else(with_wheel: Smith, tmp_path
     assert re.search(r"first: out\[0\]: \S+ by the first text, \S+ by the interpreter", done.out)
 
 
+@pytest.mark.slow
 def test_what_the_interpreter_lacks_is_not_decided(with_wheel: Smith, tmp_path: Path) -> None:
     """It has no functions of libdevice; the passes are checked all the same."""
     (tmp_path / "interpreted.py").write_text(INTERPRETED, encoding="utf-8")

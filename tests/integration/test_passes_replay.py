@@ -71,6 +71,7 @@ def test_a_range_of_passes_is_run_as_one(smith: Smith) -> None:
     assert one["verdict"] in ("exact", "same")
 
 
+@pytest.mark.slow
 def test_a_dump_that_is_not_what_the_pass_makes(smith: Smith) -> None:
     shutil.copytree(smith.cwd / "nvidia", smith.cwd / "changed")
     everything = answer(smith, "nvidia", "--all")["passes"]

@@ -21,6 +21,7 @@ def smith(with_wheel: Smith, tmp_path_factory: pytest.TempPathFactory) -> Smith:
     return with_wheel.beside(tmp_path_factory.mktemp("surgery"))
 
 
+@pytest.mark.slow
 def test_without_coalesce_a_thread_loads_other_elements(smith: Smith) -> None:
     smith("kernel.compile", ADD, *ASKED, *TARGET, "--out", "whole")
     smith("kernel.compile", ADD, *ASKED, *TARGET, "--skip-pass", "tritongpu-coalesce", "--out", "cut")
@@ -30,6 +31,7 @@ def test_without_coalesce_a_thread_loads_other_elements(smith: Smith) -> None:
     assert [one["pass"] for one in point["passes"] if not one["times"]] == ["tritongpu-coalesce"]
 
 
+@pytest.mark.slow
 def test_what_has_no_effect_is_an_error(smith: Smith) -> None:
     done = smith("kernel.compile", ADD, *ASKED, *TARGET, "--skip-pass", "tritongpu-coalese", code=1)
     assert "did you mean tritongpu-coalesce" in done.error
@@ -67,6 +69,7 @@ def test_a_program_whose_python_has_no_triton(smith: Smith) -> None:
     assert "passes.replay --env wheel -- python script.py" in done.error
 
 
+@pytest.mark.slow
 def test_a_program_compiles_without_a_pass(smith: Smith) -> None:
     (smith.cwd / "program.py").write_text(
         "import triton, triton.language as tl\n"
@@ -87,6 +90,7 @@ def test_a_program_compiles_without_a_pass(smith: Smith) -> None:
     assert "no kernel was compiled as requested" in done.error
 
 
+@pytest.mark.slow
 def test_each_pass_is_left_out(smith: Smith) -> None:
     found = json.loads(smith("passes.knockout", ADD, *ASKED, *TARGET, "--json").out)
     (kernel,) = found["kernels"]

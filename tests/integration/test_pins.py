@@ -250,6 +250,7 @@ def settled(tmp_path_factory: pytest.TempPathFactory) -> Smith:
     return smith
 
 
+@pytest.mark.slow
 def test_env_triton_installs_the_wheel_that_pytorch_requires(settled: Smith) -> None:
     assert settled.receipt("env-triton", "wheel")["requirement"] == "triton==3.7.1"
     (site,) = settled.env("wheel").glob("venv/lib/python*/site-packages")

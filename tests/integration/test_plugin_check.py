@@ -210,6 +210,7 @@ def test_a_newer_system(libtriton: Path) -> None:
     assert found == {"GLIBC": MISFIT}
 
 
+@pytest.mark.slow
 def test_a_wheel(with_wheel: Smith, tmp_path: Path) -> None:
     """The released libtriton itself; LLVM's headers, which a pass needs, are not on every machine."""
     smith = with_wheel.beside(tmp_path)

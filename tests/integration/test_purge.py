@@ -131,6 +131,7 @@ def purge(smith: Smith, venv: Path, *flags: str, code: int = 0) -> Done:
     return smith("purge-wheels", "--python", python_of(venv), *flags, code=code)
 
 
+@pytest.mark.slow
 def test_two_wheels_that_share_files_leave_nothing(smith: Smith, busy: Path, clean: Path) -> None:
     """What is left is what an environment without them has, to the byte."""
     assert len([path for path in site_of(busy).iterdir() if "triton" in path.name]) == 3
@@ -143,6 +144,7 @@ def test_two_wheels_that_share_files_leave_nothing(smith: Smith, busy: Path, cle
     assert purge(smith, busy).out.startswith("nothing to remove")
 
 
+@pytest.mark.slow
 def test_a_plan_is_shown_and_nobody_is_there_to_agree(smith: Smith, busy: Path) -> None:
     before = hashes(busy)
     done = purge(smith, busy, code=1)
@@ -162,6 +164,7 @@ def doctor(smith: Smith, venv: Path, code: int | None) -> dict[str, dict[str, st
     return {found["id"]: found for found in json.loads(done.out)["findings"]}
 
 
+@pytest.mark.slow
 def test_the_doctor_sees_two_owners_and_then_none(smith: Smith, busy: Path) -> None:
     before = doctor(smith, busy, code=1)
     assert before["python.owners"]["status"] == "error"
@@ -314,6 +317,7 @@ def test_the_systems_python_is_refused(smith: Smith) -> None:
     assert "--system" in error
 
 
+@pytest.mark.slow
 def test_an_environment_that_is_active_is_meant(smith: Smith, busy: Path) -> None:
     """Where the environment `dev` has no interpreter yet."""
     active = replace(smith, more={"VIRTUAL_ENV": str(busy)})

@@ -41,6 +41,7 @@ def smith(with_wheel: Smith, tmp_path: Path) -> Smith:
     return here
 
 
+@pytest.mark.slow
 def test_a_rehearsal_and_its_page(smith: Smith, tmp_path: Path) -> None:
     python = str(smith.env("wheel") / "venv" / "bin" / "python")
     command = ("rehearse", "--corpus", "corpus", "--from", python, "--to", "wheel", "--target", "h100")
@@ -60,6 +61,7 @@ def test_a_rehearsal_and_its_page(smith: Smith, tmp_path: Path) -> None:
     assert "broken <b>" in shown
 
 
+@pytest.mark.slow
 def test_the_page_of_a_study(smith: Smith, tmp_path: Path) -> None:
     list_ = "corpus/kernels.toml:tiled_matmul"
     smith("kernel.study", list_, "--triton", "wheel", "--target", "h100", "--out", "study", "--site", "site")

@@ -120,6 +120,7 @@ def test_publishing(killer: Killer) -> None:
     assert ready(killer) == {"built"}
 
 
+@pytest.mark.slow
 def test_importing(killer: Killer) -> None:
     assert killer.do("archive") == 0
     for _ in every_death(killer, "bring"):
@@ -138,6 +139,7 @@ def test_exporting(killer: Killer) -> None:
     assert ready(killer) == {"built"}
 
 
+@pytest.mark.slow
 def test_collecting(killer: Killer) -> None:
     assert killer.do("publish") == 0
     assert killer.do("archive") == 0

@@ -134,6 +134,7 @@ def test_options_of_a_commands_kernels(smith: Smith) -> None:
     assert "no launch has another value" in seen["num_warps=1"]["why"]
 
 
+@pytest.mark.slow
 def test_a_program_without_a_pass(smith: Smith) -> None:
     """The products are on tensor cores only with the pass that puts them there."""
     asserted = "assert 'wgmma' in made.asm['ptx'] or 'mma.sync' in made.asm['ptx']"

@@ -164,6 +164,7 @@ def began(watch: Watcher, folder: Path) -> psutil.Process:
     return psutil.Process(int((folder / "pid.txt").read_text()))
 
 
+@pytest.mark.slow
 def test_the_table_of_a_kernel(with_wheel: Smith, tmp_path: Path) -> None:
     kernel, factors = tmp_path / "watched_scale.py", tmp_path / "factors.py"
     kernel.write_text(KERNEL)
