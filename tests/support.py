@@ -163,6 +163,11 @@ def _give_up_without(missing: list[str]) -> None:
     pytest.skip(message)
 
 
+def slow(*values: object) -> list[Any]:
+    """Return parameters whose tests are slow."""
+    return [pytest.param(value, marks=pytest.mark.slow) for value in values]
+
+
 def group_of(item: pytest.Item) -> str:
     """What names the tests that run on one worker; empty for a test that may run on any.
 

@@ -195,6 +195,7 @@ def test_outcomes_are_kept_so_that_nothing_is_built_again(
     assert list(replace(search, builds=gone).run()) == said
 
 
+@pytest.mark.slow
 def test_a_commit_that_is_skipped_by_hand_is_not_tested(llvm: Llvm, tmp_path: Path) -> None:
     smith = Smith(tmp_path, cwd=tmp_path)
     search = llvm.search("ptx contains slower", smith.home)

@@ -177,6 +177,7 @@ def test_an_older_backend_of_amd_links_by_the_linker_of_this_machine(smith: Smit
     assert any(row["figures"] for row in by_triton if row["text"].startswith(f"llir of {OLD}"))
 
 
+@pytest.mark.slow
 def test_another_ptxas_for_a_compile(smith: Smith) -> None:
     told = json.loads(smith("toolchain.ptxas", "12.9", "--json").out)
     assert told["version"] == "12.9.86"

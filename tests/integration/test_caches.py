@@ -165,6 +165,7 @@ def test_both_are_installed_so_nothing_is_stale(here: Smith, cache: Path, older:
 # --- clearing
 
 
+@pytest.mark.slow
 def test_a_cleared_cache_is_compiled_anew(here: Smith, cache: Path, newest: Path) -> None:
     compile_into(cache, newest, here)
     before = {path.name for path in cache.iterdir()}
@@ -174,6 +175,7 @@ def test_a_cleared_cache_is_compiled_anew(here: Smith, cache: Path, newest: Path
     assert {path.name for path in cache.iterdir()} == before
 
 
+@pytest.mark.slow
 def test_filters_choose_and_the_rest_stays(here: Smith, cache: Path, newest: Path) -> None:
     for block in (256, 512, 1024):
         fill(cache, newest, here, block=block)
@@ -195,6 +197,7 @@ def test_the_printed_plan_does_the_same(here: Smith, cache: Path, newest: Path) 
     assert "skipped: 1 in" in done.err
 
 
+@pytest.mark.slow
 def test_dumps_go_when_they_are_named_and_overrides_only_by_name(
     here: Smith, cache: Path, newest: Path, tmp_path: Path
 ) -> None:
@@ -367,6 +370,7 @@ def test_no_compile_fails_while_its_entries_are_cleared(
     assert cleared == 6
 
 
+@pytest.mark.slow
 def test_entries_that_are_being_made_are_kept(here: Smith, cache: Path, newest: Path) -> None:
     with (
         compiling(newest, here, cache, 64, 128, 256) as one,

@@ -77,6 +77,7 @@ def test_nothing_that_is_printed_has_a_secret(said: list[Done]) -> None:
     assert sum("***" in text for text in shown) >= 10  # where something stood
 
 
+@pytest.mark.slow
 def test_nothing_that_is_written_has_a_secret(smith: Smith, said: list[Done]) -> None:
     assert said
     own = {smith.root / "mine.toml", smith.root / "shared.toml"}
@@ -89,6 +90,7 @@ def test_nothing_that_is_written_has_a_secret(smith: Smith, said: list[Done]) ->
     assert "***" in "".join(path.read_text() for path in logs)
 
 
+@pytest.mark.slow
 def test_a_command_line_has_none(smith: Smith, said: list[Done]) -> None:
     """What `ps` would have shown of git, as the logs have it."""
     assert said

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.documented import DOCS, REPOSITORY
 
 
@@ -21,6 +23,7 @@ def build(folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_the_site_has_all_pages_and_a_search_and_refuses_a_dead_anchor(tmp_path: Path) -> None:
     shutil.copy(REPOSITORY / "mkdocs.yml", tmp_path)
     shutil.copytree(DOCS, tmp_path / "docs")

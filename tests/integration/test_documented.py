@@ -17,7 +17,7 @@ import pytest
 from tests import documented
 from tests.documented import DocumentedCommand
 from tests.integration.harness import HERE, Smith
-from tests.support import made_once
+from tests.support import made_once, slow
 from tritonsmith.compiler import up
 
 README = documented.PAGES[0]
@@ -271,7 +271,8 @@ def reader(with_wheel: Smith, tmp_path_factory: pytest.TempPathFactory, tmp_path
 @pytest.mark.xdist_group("documented")  # pages compile into the default folder of one kernel
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(page, marks=pytest.mark.slow if page.name in SLOW else ()) for page in documented.PAGES],
+    [page for page in documented.PAGES if page.name not in SLOW]
+    + slow(*(page for page in documented.PAGES if page.name in SLOW)),
     ids=lambda page: page.relative_to(documented.REPOSITORY).as_posix(),
 )
 def test_commands_of_a_page(page: Path, reader: Smith) -> None:

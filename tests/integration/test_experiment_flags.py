@@ -134,6 +134,7 @@ def test_reduce_of_a_dump(wheel: Smith) -> None:
     assert (wheel.cwd / "small.mlir").stat().st_size
 
 
+@pytest.mark.slow
 def test_isolate(wheel: Smith) -> None:
     words = ("passes.isolate", "crashed", "--out", "issue")
     whole = json.loads(wheel(*words, "--json").out)

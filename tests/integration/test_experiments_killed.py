@@ -241,6 +241,7 @@ def test_a_reduction_that_is_killed_again_and_again_asks_for_nothing_twice(
     assert not list((killed.smith.home / "reduce").glob("*"))
 
 
+@pytest.mark.slow
 def test_a_study_that_is_killed_compiles_nothing_twice(tmp_path: Path) -> None:
     python = compiler.make(tmp_path / "venv")
     names = [f"k{number}" for number in range(6)]

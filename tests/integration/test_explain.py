@@ -35,6 +35,7 @@ def test_a_function_of_the_language_is_where_python_has_it(smith: Smith) -> None
     assert 0 <= decorators <= 5
 
 
+@pytest.mark.slow
 def test_each_listed_pass_is_answered(smith: Smith) -> None:
     listed = json.loads(smith("explain", "--list", "passes", "--env", "wheel", "--json").out)["passes"]
     names = {one["name"] for one in listed}

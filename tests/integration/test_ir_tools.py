@@ -46,6 +46,7 @@ def python(smith: Smith) -> Path:
     return smith.env("wheel") / "venv" / "bin" / "python"
 
 
+@pytest.mark.slow
 def test_a_shell_that_takes_the_profile_makes_triton_dump(smith: Smith) -> None:
     said = smith("ir-env", "nvidia", "--env", "wheel").out
     script = f'{said} exec {shlex.quote(str(python(smith)))} "my script.py" {shlex.quote(str(KERNEL))}'
@@ -122,6 +123,7 @@ def test_what_triton_cannot_parse_is_said_with_its_line(smith: Smith) -> None:
     assert "vector_add.ttgir" in done.error
 
 
+@pytest.mark.slow
 def test_wrong_words(smith: Smith) -> None:
     nothing = with_editor(smith, "true")
     asked = (KERNEL, *SIGNATURE, "--target", "h100")

@@ -107,6 +107,7 @@ def codes(found: dict[str, Any]) -> set[tuple[str, str]]:
     return {(one["target"], one["code"]) for one in found["findings"]}
 
 
+@pytest.mark.slow
 def test_nothing_is_found_in_a_healthy_kernel(smith: Smith) -> None:
     found = lint(smith, "healthy", f"{HALF},i32:16,i32:16,128,32", ALL, "--num-warps", "8")
     assert (found["points"], found["findings"], found["unchecked"]) == (3, [], [])

@@ -123,6 +123,7 @@ def test_a_command(smith: Smith) -> None:
     assert "# Expected: exit code 0 of" in text
 
 
+@pytest.mark.slow
 def test_what_shows_nothing_is_an_error_with_what_was_seen(smith: Smith) -> None:
     said = smith("kernel.reduce", *DOT, code=1).error
     assert "the symptom is not there" in said

@@ -106,6 +106,7 @@ def rows(smith: Smith) -> list[dict[str, str]]:
     return study(smith, "here", "--plot", "study.svg")
 
 
+@pytest.mark.slow
 def test_a_study(smith: Smith, rows: list[dict[str, str]]) -> None:
     assert len(rows) == 2 * KERNELS
     assert not any(row["error"] for row in rows)
@@ -116,6 +117,7 @@ def test_a_study(smith: Smith, rows: list[dict[str, str]]) -> None:
     assert {"ttgir", "ptx", "cubin"} <= set(made["points"][0]["stages"])
 
 
+@pytest.mark.slow
 def test_it_goes_on_where_it_stopped(smith: Smith, rows: list[dict[str, str]]) -> None:
     (version,) = {row["triton"] for row in rows}
     folder = smith.cwd / "here" / version
@@ -204,6 +206,7 @@ def test_a_worker_that_is_killed_loses_nothing(
     assert numbers(list(csv.DictReader(io.StringIO(out)))) == numbers(rows)
 
 
+@pytest.mark.slow
 def test_commands_of_a_bisect_run_at_once_on_a_cluster(
     smith: Smith, cluster: Cluster, tmp_path: Path
 ) -> None:
@@ -236,6 +239,7 @@ def test_nobody_at_the_address(smith: Smith) -> None:
     assert "--scheduler cannot be" in smith("kernel.study", *argv, "--scheduler", "x://y", code=2).error
 
 
+@pytest.mark.slow
 def test_interrupted_it_leaves_no_process(smith: Smith) -> None:
     argv = ("slow.toml", "--triton", python(smith), "--target", "a100", "--out", "slow")
     family: list[psutil.Process] = []
@@ -252,6 +256,7 @@ def test_interrupted_it_leaves_no_process(smith: Smith) -> None:
     assert all_gone(family)
 
 
+@pytest.mark.slow
 def test_wrong_input_is_one_clear_error(smith: Smith) -> None:
     for argv, code, what in (
         (["kernel.toml", "--triton", "3.4.0"], 2, "did you mean 'kernels.toml'?"),

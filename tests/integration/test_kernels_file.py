@@ -130,6 +130,7 @@ def test_every_recorded_config_and_which_cannot_run(smith: Smith) -> None:
     assert warning.startswith("fill/cuda-80-32,BLOCK=128,num_warps=64: cannot launch")
 
 
+@pytest.mark.slow
 def test_the_manifest_s_command_makes_the_configs_again(smith: Smith) -> None:
     smith("kernel.compile", "captured.toml:fill", "--sweep", "autotune", "--out", "tuned")
     manifest = json.loads((smith.cwd / "tuned" / "manifest.json").read_text())
@@ -139,6 +140,7 @@ def test_the_manifest_s_command_makes_the_configs_again(smith: Smith) -> None:
     assert len(again["points"]) == 2
 
 
+@pytest.mark.slow
 def test_what_is_wrong_with_one_does_not_stop_the_others(smith: Smith) -> None:
     done = smith("kernel.compile", "more.toml", "--target", "a100", code=1)
     assert "wrong/cuda-80-32: failed" in done.error
@@ -155,6 +157,7 @@ def test_one_kernel_for_the_other_tasks(smith: Smith) -> None:
     assert {one["kernel"] for one in json.loads(compared.out)["pairs"]} == {"fill", "copy"}
 
 
+@pytest.mark.slow
 def test_a_trace_of_tritonparse(smith: Smith) -> None:
     """With the metadata and the ttir of a real compile; the file that it names is not on this machine."""
     smith("kernel.compile", "captured.toml:copy", "--out", "before")
@@ -183,6 +186,7 @@ def test_a_trace_of_tritonparse(smith: Smith) -> None:
     assert machine[0]
 
 
+@pytest.mark.slow
 def test_a_notebook(smith: Smith) -> None:
     """Its cells are not run, but for what the kernel needs; a module beside it is found."""
     code = [{"cell_type": "code", "source": cell} for cell in CELLS]

@@ -127,6 +127,7 @@ def answer(smith: Smith, *argv: str) -> dict[str, Any]:
     return made
 
 
+@pytest.mark.slow
 def test_a_swizzle_takes_conflicts_away(smith: Smith) -> None:
     plain, swizzled = (SHARED.format(*one) for one in ((1, 1), (8, 8)))
     ways = [

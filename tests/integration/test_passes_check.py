@@ -99,6 +99,7 @@ def test_a_planted_miscompile_is_named_with_its_line(with_wheel: Smith, dump: Pa
     assert "kernels.py" in done.out
 
 
+@pytest.mark.slow
 @ONE_KERNEL  # whose texts take minutes by lines that are no kernel's
 @pytest.mark.parametrize("flags", [(), ("--json",)])
 def test_ctrl_c_ends_the_check_and_the_process_that_checks(

@@ -92,6 +92,7 @@ def test_reproduce_fails_in_the_environments_python(
     assert "isPowerOf2_32" in whole.stderr
 
 
+@pytest.mark.slow
 def test_reducing_again_gives_the_same_file(
     smith: Smith, isolated: tuple[Path, Done], tmp_path: Path
 ) -> None:
@@ -202,6 +203,7 @@ def test_the_first_pass_after_which_a_text_is_there(smith: Smith, pattern: str, 
     assert said in smith("passes.isolate", "fine", "--pattern", pattern).out
 
 
+@pytest.mark.slow
 def test_a_pattern_that_is_nowhere_and_a_limit(smith: Smith) -> None:
     assert "does not occur" in smith("passes.isolate", "fine", "--pattern", "no such text", code=1).error
     done = smith("passes.isolate", "fine", "--when", "registers>2,spills>100000", "--json")
@@ -248,6 +250,7 @@ def test_any_command_says_what_is_interesting(
     assert parse(left).count() <= 2
 
 
+@pytest.mark.slow
 def test_interrupted_it_keeps_the_best(smith: Smith, isolated: tuple[Path, Done], tmp_path: Path) -> None:
     file = shutil.copy(isolated[0] / "input.mlir", tmp_path / "whole.mlir")
     shutil.copy(isolated[0] / "input.mlir", tmp_path / "before.mlir")

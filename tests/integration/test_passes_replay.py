@@ -108,6 +108,7 @@ def test_what_it_cannot_do_is_said(smith: Smith, flags: list[str], code: int, wo
     assert words in smith("passes.replay", "amd", *flags, code=code).error
 
 
+@pytest.mark.slow
 def test_what_an_earlier_replay_left_is_no_answer(smith: Smith) -> None:
     """A program that writes nothing, where a triton-opt had written what was expected."""
     program = smith.cwd / "opt"

@@ -162,6 +162,7 @@ def own(smith: Smith, tmp_path: Path) -> tuple[Smith, Path]:
     ), checkout / "configs" / "pytorch-pins.toml"
 
 
+@pytest.mark.slow
 def test_update_writes_what_the_tags_say(own: tuple[Smith, Path], pytorch: Path) -> None:
     smith, table = own
     before = table.read_text(encoding="utf-8")
@@ -184,6 +185,7 @@ def test_update_writes_what_the_tags_say(own: tuple[Smith, Path], pytorch: Path)
     assert (release["cuda"]["commit"], release["cuda"]["grade"]) == (CANDIDATE, "read")
 
 
+@pytest.mark.slow
 def test_update_of_every_release_names_those_without_a_tag(own: tuple[Smith, Path], pytorch: Path) -> None:
     smith, table = own
     asked = ("pins", "--live", "--update", "--repository", pytorch)
@@ -258,6 +260,7 @@ def test_env_triton_installs_the_wheel_that_pytorch_requires(settled: Smith) -> 
     assert (site / "triton" / "_C" / "libtriton.so").is_file()
 
 
+@pytest.mark.slow
 def test_env_triton_does_nothing_twice_and_needs_no_network_then(settled: Smith) -> None:
     again = replace(settled, more=OFFLINE)("env-triton", "--pytorch", "2.12.1", "--env", "wheel")
     assert "wheel has triton==3.7.1 already" in again.out

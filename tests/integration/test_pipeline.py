@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.integration.harness import Smith
+from tests.support import slow
 from tritonsmith.compiler import up
 
 MATMUL = Path(up.__file__).parent / "examples" / "tiled_matmul.py"
@@ -25,7 +26,7 @@ def answer(smith: Smith, *argv: str) -> list[dict[str, Any]]:
     return made
 
 
-@pytest.mark.parametrize("target", ["cuda:80:32", "cuda:90:32", "hip:gfx942:64"])
+@pytest.mark.parametrize("target", ["cuda:80:32", *slow("cuda:90:32", "hip:gfx942:64")])
 def test_passes_of_a_real_compile_are_those_that_are_taken(smith: Smith, target: str) -> None:
     out = target.replace(":", "-")
     smith(

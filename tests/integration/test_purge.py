@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.harness import SMITH, Done, Smith, capture
+from tests.support import slow
 
 pytestmark = pytest.mark.skipif(sys.platform == "darwin", reason="Triton has no wheels for macOS")
 
@@ -284,9 +285,11 @@ def by_setup_py(venv: Path, source: Path) -> None:
     "install",
     [
         by_pip(),
-        by_pip("--config-settings", "editable_mode=compat"),
-        by_pip("--config-settings", "editable_mode=strict"),
-        by_setup_py,
+        *slow(
+            by_pip("--config-settings", "editable_mode=compat"),
+            by_pip("--config-settings", "editable_mode=strict"),
+            by_setup_py,
+        ),
     ],
     ids=["finder", "compat", "strict", "develop"],
 )

@@ -190,6 +190,7 @@ def test_two_hundred_deaths_at_random(killer: Killer) -> None:
     assert ready(killer) == {"built"}
 
 
+@pytest.mark.slow
 def test_who_comes_to_use_it_while_it_is_collected(killer: Killer, another: Killer) -> None:
     """Either the one is told that it went, or the other leaves it: at once, many times."""
     assert killer.do("archive") == 0

@@ -68,6 +68,7 @@ def test_the_precision_of_a_dot(smith: Smith) -> None:
     assert {"newest", "AMD"}.isdisjoint(word for name in seen for word in name.split())
 
 
+@pytest.mark.slow
 def test_nothing_is_wrong(smith: Smith) -> None:
     done = smith("triage", *DOT)
     assert "verdict: nothing found: it compiles" in done.out

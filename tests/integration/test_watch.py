@@ -292,6 +292,7 @@ def text_of(holder: Path) -> str:
         return ""
 
 
+@pytest.mark.slow
 def test_a_run_of_a_kernel_is_stopped_with_its_workers(with_wheel: Smith, tmp_path: Path) -> None:
     kernel = tmp_path / "watched_slow.py"
     slow = KERNEL.replace("import triton\n", WAIT.format(str(tmp_path / "began")), 1)

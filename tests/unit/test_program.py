@@ -84,6 +84,7 @@ def _completed(cwd: Path) -> dict[str, set[str]]:
     return {typed: set(line.split()) for typed, line in zip(_OFFERED, done.stdout.splitlines(), strict=True)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("typed", "offered"), _OFFERED.items())
 def test_the_shell_completes_tasks_and_flags(
     typed: str, offered: set[str], tmp_path_factory: pytest.TempPathFactory
@@ -238,6 +239,7 @@ def test_tritonsmith_and_usage(elsewhere: Path) -> None:
     assert "unknown task 'dctor'\n  - did you mean 'doctor'?" in done.stderr
 
 
+@pytest.mark.slow
 def test_invoke_in_the_checkout() -> None:
     done = run(REPOSITORY, "invoke", "--list")
     assert (done.returncode, done.stderr) == (0, "")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.support import slow
 from tests.unit.check.test_in_flight import module
 from tests.unit.check.texts import LOOP, checked
 from tritonsmith.check.answer import answer_lines, as_json
@@ -141,9 +142,13 @@ MUTANTS = {
     "carried values in the else branch of a guard": (GUARDED, _STEP, _STEP.replace("%q, %p", "%p, %q")),
     "a loop that runs once where it has no turn": (REVERSED, *_ONCE),
 }  # fmt: skip
+LONG = (
+    *("a maximum that begins with -2", "one turn of 64 less", "one turn of 64 more"),
+    "only the first 64 turns",
+)
 
 
-@pytest.mark.parametrize("name", MUTANTS)
+@pytest.mark.parametrize("name", [name for name in MUTANTS if name not in LONG] + slow(*LONG))
 def test_a_mutant_is_found_by_the_usual_inputs(name: str) -> None:
     text, old, new = MUTANTS[name]
     assert text.count(old) == 1

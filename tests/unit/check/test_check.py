@@ -447,6 +447,7 @@ POINTERS = """\
 """  # noqa: E501 - as it is printed
 
 
+@pytest.mark.slow
 def test_blocks_of_a_tensor() -> None:
     """What lies outside is NaN where the load asks for that, and written where the store does not ask."""
     assert [one.status for one in checked(BLOCKS, POINTERS).passes] == ["reference", "equal"]

@@ -58,6 +58,7 @@ def process_of(checks: LimitedChecks) -> int:
     return checks._server._process.pid
 
 
+@pytest.mark.slow
 def test_another_process_answers_as_this_one_does(tmp_path: Path) -> None:
     wrong = ADD.replace('"arith.mulf"', '"arith.divf"')
     with LimitedChecks() as checks:

@@ -100,6 +100,7 @@ def test_any_bytes_are_taken(stream: bytes, chunk: int) -> None:
         assert b"".join(split(stream, Path(folder) / "out", chunk=chunk).pieces()) == stream
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(stream=_STREAMS, chunk=st.integers(1, 100), pauses=st.sets(st.integers(0, 60)))
 def test_what_is_shown_is_shown_once(stream: bytes, chunk: int, pauses: set[int]) -> None:

@@ -106,6 +106,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
     assert "gone.cubin" in str(caught.value)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None, database=None)
 @given(st.data())
 def test_no_bytes_crash_the_readers(data: st.DataObject) -> None:
@@ -129,6 +130,7 @@ def test_no_section_crashes_the_readers(content: bytes, amd: bool) -> None:
         _reads_or_tells(elf_maker.cubin(own=content, code=content))
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None, database=None)
 @given(
     st.recursive(

@@ -49,6 +49,7 @@ def test_every_table_fits(width: int) -> None:
         check(made(seed), width)
 
 
+@pytest.mark.slow
 def test_a_terminal_of_no_width_is_no_bug() -> None:
     for width in (1, 2, 7, 20):
         assert all(shown(made(seed), width) for seed in range(20))

@@ -96,6 +96,7 @@ def test_damaged_ptx_is_inlined_or_refused(tmp_path: Path, seed: int) -> None:
         assert str(tmp_path) in str(error.where)  # noqa: PT017 - either outcome is right
 
 
+@pytest.mark.slow
 def test_a_long_kernel_takes_as_long_as_it_is(tmp_path: Path) -> None:
     """10 000 statements would take minutes, were anything quadratic."""
     line = "$L{0}: add.s32 %r1, %r2, {0}; @%p1 bra $L{0};\n"

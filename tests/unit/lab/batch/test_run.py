@@ -35,6 +35,7 @@ def job(tmp_path: Path, file: Path, words: str, out: str) -> CompileJob:
     return CompileJob(CompileRequest(file, "", "*fp32,64", BOTH), tritons.parse(words), tmp_path / out)
 
 
+@pytest.mark.slow
 def test_results_come_in_the_order_of_the_jobs(tmp_path: Path) -> None:
     old, new = (compiler.make(tmp_path / version, version) for version in ("3.2.0", "3.4.0"))
     first, second = compiler.kernel(tmp_path, "one"), compiler.kernel(tmp_path, "two", "tell")

@@ -267,6 +267,7 @@ def test_a_picture(tmp_path: Path) -> None:
         report.write_plot(cells_of(), tmp_path / "no" / "study.svg")
 
 
+@pytest.mark.slow
 def test_a_small_step_is_no_cliff_and_zeros_are_told(tmp_path: Path) -> None:
     """A code size of +1.9 % moves by less than a tenth of the panel; kernels without spills are counted."""
     cells = []

@@ -41,6 +41,7 @@ def test_what_a_check_says(tmp_path: Path, values: str, asked: str, seen: Verdic
     assert subject(tmp_path, COMPILED + values, asked).baseline().verdict is seen
 
 
+@pytest.mark.slow
 def test_a_cause_of_wrong_values(tmp_path: Path) -> None:
     helps = "any(map(os.environ.get, ('DISABLE_LLVM_OPT', 'TRITON_INTERPRET')))"
     found = judged(tmp_path, f"{COMPILED}out = 1 if {helps} else 2\nreference = 1", CHECK)
