@@ -12,7 +12,7 @@ import hashlib
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -24,9 +24,7 @@ from tritonsmith.core import configs, untrusted
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, SmithError
 from tritonsmith.core.plan import Plan, Write, digest
-from tritonsmith.worker.load import needed
-
-_Files = Callable[[PurePosixPath, str], tuple[str, ...]]
+from tritonsmith.worker.load import StatementNames, needed, statements
 
 _INIT = "__init__.py"
 # Files. A larger tree is not a kernel with its helpers, but a monorepo that one import reaches into.
@@ -78,6 +76,43 @@ class KernelSources:
         return dict(self.sums)[self.main]
 
 
+class TreeReader:
+    """Finds the files of many kernels, and reads each file once: nobody may change them meanwhile.
+
+    The kernels of a list share most of their files, and a large package has thousands.
+    """
+
+    def __init__(self) -> None:
+        self.of = functools.cache(self._of)
+        self._sum = functools.cache(sum_of)
+        # By path, as the texts of a large package are long keys.
+        self.words = functools.cache(_words)
+        self.files = functools.cache(_files)
+
+    def _of(self, file: Path, kernel: str, module: str = "") -> KernelSources:
+        """Return the files that a kernel needs: see `of`."""
+        root = _root(file, module)
+        main = file.relative_to(root).as_posix()
+        # Python imports these before the kernel's file, whatever it imports itself.
+        around = [name for name in map(str, PurePosixPath(main).parents) if name != "."]
+        names = {f"{folder}/{_INIT}" for folder in around if (root / folder / _INIT).is_file()}
+        walk = _Walk(root, main, kernel, self)
+        own = set(walk.reached())
+        if len(own) > _MOST:
+            raise SmithError(f"{file.name} imports more than {_MOST} files of its package", where=root)
+        names |= own
+        for package in sorted(walk.beside):
+            # Most of them are installed elsewhere, and another walk through the tree reaches nothing new.
+            if not ((root / package).is_dir() or (root / f"{package}.py").is_file()):
+                continue
+            other = _Walk(root, main, kernel, self, package)
+            new = (name for name in other.reached() if name not in names)
+            # Lazily: a package that is left out anyway is not read to its end.
+            more = set(islice(new, _FEW + 1))
+            names |= more if len(more) <= _FEW else set()
+        return KernelSources(root, main, tuple((name, self._sum(root / name)) for name in sorted(names)))
+
+
 def of(file: Path, kernel: str, module: str = "") -> KernelSources:
     """Return the files that a kernel needs.
 
@@ -94,23 +129,7 @@ def of(file: Path, kernel: str, module: str = "") -> KernelSources:
         FactError: a file cannot be read.
         SmithError: there are too many files.
     """
-    root = _root(file, module)
-    main = file.relative_to(root).as_posix()
-    # Python imports these before the kernel's file, whatever it imports itself.
-    around = [name for name in map(str, PurePosixPath(main).parents) if name != "."]
-    names = {f"{folder}/{_INIT}" for folder in around if (root / folder / _INIT).is_file()}
-    beside: set[str] = set()
-    files = functools.cache(lambda base, words: tuple(_files(root, base, words, main)))
-    own = set(_reached(root, main, kernel, "", beside, files))
-    if len(own) > _MOST:
-        raise SmithError(f"{file.name} imports more than {_MOST} files of its package", where=root)
-    names |= own
-    for package in sorted(beside):
-        new = (name for name in _reached(root, main, kernel, package, set(), files) if name not in names)
-        # Lazily: a package that is left out anyway is not read to its end.
-        more = set(islice(new, _FEW + 1))
-        names |= more if len(more) <= _FEW else set()
-    return KernelSources(root, main, tuple((name, sum_of(root / name)) for name in sorted(names)))
+    return TreeReader().of(file, kernel, module)
 
 
 def as_python(file: Path) -> Path:
@@ -200,96 +219,93 @@ def _root(file: Path, module: str) -> Path:
     return folder
 
 
-def _reached(
-    root: Path, main: str, kernel: str, package: str, beside: set[str], files: _Files
-) -> Iterator[str]:
-    """Yield the kernel's file and its imports from its own package and one other; at worst a few too many.
+class _Walk:
+    """The way from a kernel's file to what it imports from its own package and one other.
 
-    Args:
-        root: the top folder of the tree.
-        main: the kernel's file.
-        kernel: name of the function.
-        package: the other package; empty for none.
-        beside: collects the names of all other imported packages.
-        files: `_files` of this tree, cached: many files import the same modules.
+    Attributes:
+        beside: the names of all other imported packages, once `reached` is exhausted.
     """
-    reached = {main}
-    waiting = [main]
-    while waiting and len(reached) <= _MOST + 1:
-        name = waiting.pop()
-        yield name
-        for imported in _imported(root, name, main, kernel if name == main else "", package, beside, files):
-            if imported not in reached:
-                reached.add(imported)
-                waiting.append(imported)
-    # Over the limit: the rest is yielded unread, so that the caller sees that there are too many.
-    yield from waiting
+
+    def __init__(self, root: Path, main: str, kernel: str, reader: TreeReader, package: str = "") -> None:
+        self.beside: set[str] = set()
+        self._root, self._main, self._kernel = root, main, kernel
+        self._reader, self._package = reader, package
+        self._own = PurePosixPath(main).parts[0] if "/" in main else ""
+        self._around = {f"{folder}/{_INIT}" for folder in PurePosixPath(main).parents}
+
+    def reached(self) -> Iterator[str]:
+        """Yield the kernel's file and its imports; at worst a few too many."""
+        reached = {self._main}
+        waiting = [self._main]
+        while waiting and len(reached) <= _MOST + 1:
+            name = waiting.pop()
+            yield name
+            for imported, passed in self._imported(name):
+                # A package around the kernel's file is only passed on the way to a module in it.
+                if imported not in reached and not (passed and imported in self._around):
+                    reached.add(imported)
+                    waiting.append(imported)
+        # Over the limit: the rest is yielded unread, so that the caller sees that there are too many.
+        yield from waiting
+
+    def _imported(self, name: str) -> Iterator[tuple[str, bool]]:
+        """Yield the files of the tree that one of its files imports: see `_files`."""
+        if not name.endswith(".py"):  # IR has no imports
+            return
+        here = PurePosixPath(name).parent
+        for words, level in self._reader.words(self._root / name, self._kernel if name == self._main else ""):
+            first = words.partition(".")[0]
+            if level:
+                base = (here, *here.parents)[level - 1] if level <= len(here.parts) + 1 else None
+                if base is not None:
+                    yield from self._reader.files(self._root, base, words)
+            # A file in no package imports its neighbours as modules of their own, as a script does.
+            elif first in (self._own, self._package) or not (self._own or self._root.name in _INSTALLED):
+                if first == self._own or first not in _others():
+                    yield from self._reader.files(self._root, PurePosixPath(), words)
+            elif first not in _others():
+                self.beside.add(first)
 
 
-def _imported(
-    root: Path, name: str, main: str, kernel: str, package: str, beside: set[str], files: _Files
-) -> Iterator[str]:
-    """Yield the files of a tree that one of its files imports: see `_reached`."""
-    if not name.endswith(".py"):  # IR has no imports
-        return
-    here = PurePosixPath(name).parent
-    own = PurePosixPath(main).parts[0] if "/" in main else ""
-    for words, level in _words(root / name, kernel):
-        first = words.partition(".")[0]
-        if level:
-            base = (here, *here.parents)[level - 1] if level <= len(here.parts) + 1 else None
-            if base is not None:
-                yield from files(base, words)
-        # A file in no package imports its neighbours as modules of their own, as a script does.
-        elif first in (own, package) or not (own or root.name in _INSTALLED):
-            if first == own or first not in _others():
-                yield from files(PurePosixPath(), words)
-        elif first not in _others():
-            beside.add(first)
-
-
-def _files(root: Path, base: PurePosixPath, words: str, main: str) -> Iterator[str]:
-    """Yield the existing files of `a.b.c` below a folder, except the packages around the kernel's file."""
-    around = PurePosixPath(main).parents
+def _files(root: Path, base: PurePosixPath, words: str) -> tuple[tuple[str, bool], ...]:
+    """Return the existing files of `a.b.c` below a folder; with True, those of packages on the way."""
     parts = words.split(".") if words else []
+    files: list[tuple[str, bool]] = []
     place = base
     for number, part in enumerate(parts, 1):
         folder, module = place / part, place / f"{part}.py"
         if (root / folder / _INIT).is_file():
-            if folder not in around:
-                yield f"{folder}/{_INIT}"
+            files.append((f"{folder}/{_INIT}", True))
             place = folder
         elif (root / module).is_file():
-            yield str(module)
-            return
+            files.append((str(module), False))
+            break
         elif (root / folder).is_dir() and number < len(parts):
             place = folder
         else:
             # A name that is no module of its package (or `*`) comes from the package's `__init__.py`.
             if (root / place / _INIT).is_file():
-                yield f"{place}/{_INIT}" if place.parts else _INIT
-            return
+                files.append((f"{place}/{_INIT}" if place.parts else _INIT, False))
+            break
+    return tuple(files)
 
 
-def _words(path: Path, kernel: str) -> Iterator[tuple[str, int]]:
-    """Yield a file's imports: dotted names, and the number of levels up; `from a import b` gives `a.b`."""
-    yield from _words_of(source.read(path), kernel.partition(".")[0])
+def _words(path: Path, kernel: str) -> tuple[tuple[str, int], ...]:
+    """Return a file's imports: dotted names, and the number of levels up; `from a import b` gives `a.b`."""
+    return _words_of(source.read(path), kernel.partition(".")[0])
 
 
-# The kernels of a list share most of their files.
+# Lists of one package share files across calls, too.
 @functools.lru_cache(maxsize=1024)
 def _words_of(text: str, kernel: str) -> tuple[tuple[str, int], ...]:
     try:
-        tree = untrusted.python_tree(text)
+        tree, facts = _parsed(text) if kernel else (untrusted.python_tree(text), None)
     # Perhaps of a newer Python. If not, the compile reports the error.
     except (SyntaxError, ValueError):
         return ()
     # The worker runs the same statements: what they import is what the copy needs. The whole file is at worst
     # a little too much.
-    try:
-        body = (kernel and needed(tree, kernel)) or tree.body
-    except RecursionError:
-        body = tree.body
+    body = (facts and needed(tree, kernel, facts)) or tree.body
     imports: list[tuple[str, int]] = []
     for node in (node for part in body for node in ast.walk(part)):
         if isinstance(node, ast.Import):
@@ -298,6 +314,16 @@ def _words_of(text: str, kernel: str) -> tuple[tuple[str, int], ...]:
             head = f"{node.module}." if node.module else ""
             imports += ((f"{head}{alias.name}", node.level) for alias in node.names)
     return tuple(dict.fromkeys(imports))
+
+
+# Kernels of one file follow each other in a list, and a file may have thirty.
+@functools.lru_cache(maxsize=4)
+def _parsed(text: str) -> tuple[ast.Module, list[StatementNames] | None]:
+    tree = untrusted.python_tree(text)
+    try:
+        return tree, statements(tree)
+    except RecursionError:
+        return tree, None
 
 
 @functools.cache

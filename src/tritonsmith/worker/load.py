@@ -388,11 +388,22 @@ def _described(request: DescribeRequest) -> DescribedRow:
     )
 
 
-def needed(tree: ast.Module, target: str) -> list[ast.stmt] | None:
-    """Return the statements of a module that bind or change a name or what it needs, in order."""
+def statements(tree: ast.Module) -> list[StatementNames]:
+    """Return the facts about each statement of a module, which `needed` takes for several names."""
+    return [StatementNames(node) for node in tree.body]
+
+
+def needed(tree: ast.Module, target: str, facts: list[StatementNames] | None = None) -> list[ast.stmt] | None:
+    """Return the statements of a module that bind or change a name or what it needs, in order.
+
+    Args:
+        tree: the module.
+        target: the name.
+        facts: `statements(tree)`, if they are known.
+    """
     # A method call changes an object in place only if a statement made it: `TABLE.update(...)` is needed, a
     # call of a function of an imported module is not.
-    facts = [_Statement(node) for node in tree.body]
+    facts = statements(tree) if facts is None else facts
     data = {name for fact in facts if fact.data for name in fact.binds}
     names: set[str] = {target}
     kept: set[int] = set()
@@ -414,7 +425,7 @@ def needed(tree: ast.Module, target: str) -> list[ast.stmt] | None:
     return [tree.body[number] for number in sorted(kept)]
 
 
-class _Statement:
+class StatementNames:
     """The names that a statement of a module binds, changes and reads."""
 
     def __init__(self, node: ast.stmt) -> None:
@@ -437,7 +448,7 @@ class _Statement:
             return
         if isinstance(node, ast.ClassDef):
             self.binds.add(node.name)
-            inside = _Statement(
+            inside = StatementNames(
                 ast.If(ast.Constant(True), [*node.body, *_expressions(node.decorator_list)], [])
             )
             self.reads |= inside.reads
@@ -457,7 +468,7 @@ class _Statement:
     def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> None:
         """Add the names of the module that a function reads, without its local names."""
         body = node.body if isinstance(node.body, list) else _expressions([node.body])
-        inside = _Statement(ast.If(ast.Constant(True), body, []))
+        inside = StatementNames(ast.If(ast.Constant(True), body, []))
         everywhere = {name for part in ast.walk(node) if isinstance(part, ast.Global) for name in part.names}
         heads = node.args
         own = {arg.arg for arg in [*heads.posonlyargs, *heads.args, *heads.kwonlyargs]}

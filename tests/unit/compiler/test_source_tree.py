@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tritonsmith.compiler import source_tree
+from tritonsmith.compiler import source, source_tree
 from tritonsmith.core.errors import FactError
 
 KERNEL = "@triton.jit\ndef k(p):\n    helper(p)\n"
@@ -100,3 +100,30 @@ def test_what_cannot_be_parsed_or_read(tmp_path: Path) -> None:
     assert names(tmp_path, "k.ttir") == ["k.ttir"]
     with pytest.raises(FactError, match="no such file"):
         source_tree.of(tmp_path / "gone.py", "k")
+
+
+def test_one_reader_reads_each_file_once_for_all_kernels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernels = "".join(f"@triton.jit\ndef k{number}(p):\n    helper(p)\n" for number in range(4))
+    plant(
+        tmp_path,
+        pack__="",
+        pack__mine="import absent\nfrom pack.near import helper\n" + kernels,
+        pack__near="from . import far\nimport other\nhelper = 1\n",
+        pack__far="",
+    )
+    texts: list[str] = []
+    read = source.read
+
+    def counted(path: Path) -> str:
+        texts.append(path.name)
+        return read(path)
+
+    monkeypatch.setattr(source, "read", counted)
+    reader = source_tree.TreeReader()
+    place = tmp_path / "pack" / "mine.py"
+    trees = {reader.of(place, f"k{number}", "pack.mine").key for number in (0, 1, 2, 3, 0)}
+    # The kernel's own file once for each kernel, as each needs other statements of it.
+    assert sorted(texts) == ["far.py", *["mine.py"] * 4, "near.py"]
+    assert trees == {source_tree.of(place, "k0", "pack.mine").key}
