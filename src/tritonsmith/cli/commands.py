@@ -333,6 +333,11 @@ MODES = {
         "Export a kernel as inline PTX, for CUDA C++ or Triton.",
         "kernel.export --as ptx matmul.py --target h100 --header --out matmul.cuh",
     ),
+    "corpus.make": Command(
+        "compare:make",
+        "Make a corpus of public kernels from packages of the registry.",
+        "compare --corpus-make --package liger-kernel",
+    ),
     "corpus.add": Command(
         "compare:add",
         "Add the kernels of a list to the corpus, with copies of their sources.",

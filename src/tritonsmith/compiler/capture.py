@@ -12,7 +12,7 @@ import os
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -78,6 +78,7 @@ class Captured:
         missing: a module that the program did not find; empty if none.
         failure: the line of the program's last traceback on standard error that names the exception,
             or else the last line there.
+        errors: its standard error.
     """
 
     recording: Recording
@@ -85,6 +86,7 @@ class Captured:
     code: int
     missing: str
     failure: str
+    errors: str = ""
 
 
 @dataclass
@@ -133,6 +135,7 @@ def prepare(
     python: Path | None,
     space: Workspace,
     stand_ins: Sequence[str] = (),
+    folders: Sequence[Path] = (),
 ) -> PreparedCapture:
     """Make the plan.
 
@@ -144,6 +147,7 @@ def prepare(
         python: replaces `python`, and its folder is put before PATH; None to use PATH as it is.
         space: the workspace.
         stand_ins: modules that the program imports and its Python may lack.
+        folders: put before PYTHONPATH.
 
     Raises:
         UsageError: there is no program, the list's path is a file of other content, or a module's
@@ -171,7 +175,7 @@ def prepare(
         name: text for variables in targets.environment(target).values() for name, text in variables.items()
     }
     command_line = command("kernel.capture", device=device)
-    step, site = user_program.watched_step(argv, python, request, work, command_line, vendor)
+    step, site = user_program.watched_step(argv, python, request, work, command_line, vendor, folders)
     before = (
         Remove((work,), space.root, phase="prepare"),
         MakeDir(work / "results", phase="prepare"),
@@ -191,23 +195,35 @@ def prepare(
     )
 
 
-def execute(prepared: PreparedCapture, space: Workspace) -> Captured:
+def execute(
+    prepared: PreparedCapture,
+    space: Workspace,
+    *,
+    feed: Callable[[bytes], object] | None = None,
+    seconds: float = 0.0,
+) -> Captured:
     """Run the program with its output on the terminal, and write the list.
 
+    Args:
+        prepared: what `prepare` returned.
+        space: the workspace.
+        feed: gets what the program writes to standard error; None to pass it on.
+        seconds: the program is killed after this time; 0 for no limit.
+
     Raises:
-        SmithError: nothing was recorded.
+        SmithError: nothing was recorded, or the program did not end in time.
     """
     space.claim()
     log = space.log(_TASK)
     space.run(prepared.before, _TASK, quiet=True, log=log)
     try:
-        code = user_program.run_step(prepared.step, space, _TASK, log)
+        code = user_program.run_step(prepared.step, space, _TASK, log, feed=feed, seconds=seconds)
         errors = untrusted.text_if_any(prepared.step.errors)
         # The last one: a program may try several imports, and survive the others.
         missing = match[-1] if code and (match := _MISSING.findall(errors)) else ""
         recording = read_records(prepared.work / "results")
         kernels = _write(prepared, recording, space, log) if recording.kernels else ()
-        return Captured(recording, tuple(kernels), code, missing, _failure(errors) if code else "")
+        return Captured(recording, tuple(kernels), code, missing, _failure(errors) if code else "", errors)
     finally:
         space.run(prepared.after, _TASK, quiet=True, log=log)
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -158,6 +159,7 @@ def watched_step(
     work: Path,
     command_line: str,
     variables: Mapping[str, str] | None = None,
+    folders: Sequence[Path] = (),
 ) -> tuple[AttachedRun, tuple[Write, ...]]:
     """Return the step that runs the program, and the files to write before it.
 
@@ -168,6 +170,7 @@ def watched_step(
         work: the scratch folder, which holds the caches of this run.
         command_line: the command that runs it, without the program, for errors.
         variables: facts about the GPU as environment variables; the user's own override them.
+        folders: put before the user's PYTHONPATH.
 
     Raises:
         UsageError: no program is given.
@@ -177,8 +180,8 @@ def watched_step(
         raise UsageError("no program is given", hints=[f"give it after the flags: {command_line}{EXAMPLE}"])
     # A flag of Python's or a script, as in `-- -m pytest`, implies `python`.
     words = [*(["python"] if argv[0].startswith("-") or argv[0].endswith(".py") else []), *argv]
-    folders = [str(python.parent)] if python else []
-    path = os.pathsep.join([*folders, os.environ.get("PATH", os.defpath)])
+    programs = [str(python.parent)] if python else []
+    path = os.pathsep.join([*programs, os.environ.get("PATH", os.defpath)])
     if python and words[0] in ("python", "python3"):
         words[0] = str(python)
     elif (resolved := process.which(words[0], path)) is None:
@@ -188,7 +191,7 @@ def watched_step(
         words[0] = resolved
     # Python imports `sitecustomize` from the first folder of its path that has one; ours runs the user's
     # afterwards.
-    paths = [str(work / "site"), *filter(None, [os.environ.get("PYTHONPATH", "")])]
+    paths = [str(work / "site"), *map(str, folders), *filter(None, [os.environ.get("PYTHONPATH", "")])]
     environ: dict[str, str | None] = {
         **dict.fromkeys(configs.load("kernels")["variables"]["unset"]),
         **{name: text for name, text in (variables or {}).items() if name not in os.environ},
@@ -206,10 +209,41 @@ def watched_step(
     )
 
 
-def run_step(step: AttachedRun, space: Workspace, task: str, log: Path) -> int:
-    """Run the program with its output on the terminal; return its exit code, as a shell would report it."""
+def run_step(
+    step: AttachedRun,
+    space: Workspace,
+    task: str,
+    log: Path,
+    *,
+    feed: Callable[[bytes], object] | None = None,
+    seconds: float = 0.0,
+) -> int:
+    """Run the program with its output on the terminal; return its exit code, as a shell would report it.
+
+    Args:
+        step: the step.
+        space: the workspace.
+        task: the task, for the log.
+        log: the log.
+        feed: gets what the program writes to standard error; None to pass it on.
+        seconds: the program is killed after this time; 0 for no limit.
+
+    Raises:
+        SmithError: the program did not end in time.
+    """
+    feed = feed or pass_on
+    end = time.monotonic() + seconds
+
+    def check() -> None:
+        if seconds and time.monotonic() > end:
+            raise SmithError(f"the program did not end within {seconds:g} s", where=step.argv[-1])
+
+    def read(data: bytes) -> None:
+        feed(data)
+        check()  # a program that prints for ever is never idle
+
     try:
-        space.run(Plan("run", (step,)), task, quiet=True, log=log, tap=Tap(pass_on, lambda: None))
+        space.run(Plan("run", (step,)), task, quiet=True, log=log, tap=Tap(read, check))
     except CommandFailedError as failure:
         # A negative code is a signal, for which shells add 128.
         return failure.code if failure.code >= 0 else 128 - failure.code

@@ -18,7 +18,7 @@ from tritonsmith.compiler import manifest, signature, source_tree, targets
 from tritonsmith.compiler.kernels import kernel_list, kernels_file
 from tritonsmith.compiler.kernels.kernel_list import ListedKernel
 from tritonsmith.compiler.manifest import folder_name
-from tritonsmith.compiler.source_tree import KernelSources
+from tritonsmith.compiler.source_tree import KernelSources, TreeReader
 from tritonsmith.core.command_line import command
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import SmithError, UsageError, did_you_mean
@@ -28,12 +28,12 @@ from tritonsmith.core.ui.tables import Grid
 
 FILE = "kernels.toml"
 SOURCES = "sources"
-_HEAD = """A corpus of kernels, which `invoke compare --corpus-add` writes and every mode of `invoke compare`
-takes. The sources are copies."""
+_HEAD = """A corpus of kernels, which `invoke compare --corpus-add` and `--corpus-make` write, and every mode
+of `invoke compare` takes. The sources are copies."""
 _PHASE = "corpus"
 _BYTECODE = "__pycache__"  # what Python adds beside modules that a compile imports
 
-_STATES = ("new", "changed", "same", "removed", "not added")
+STATES = ("new", "changed", "same", "removed", "not added")
 _WIDTH = 44  # characters of what a kernel is compiled with
 
 State = Literal["new", "same", "changed", "not added", "removed"]
@@ -137,12 +137,13 @@ def kernels_file_of(kernels: str, folder: Path | None) -> tuple[Path, str]:
     return listed
 
 
-def add(corpus: Corpus, path: Path) -> CorpusUpdate:
+def add(corpus: Corpus, path: Path, folder: Path | None = None) -> CorpusUpdate:
     """Merge a kernels file into a corpus.
 
     Args:
         corpus: the corpus.
         path: the kernels file.
+        folder: the folder that the kernels' files are relative to; that of the kernels file if None.
 
     Raises:
         SmithError: the kernels file is wrong.
@@ -150,11 +151,12 @@ def add(corpus: Corpus, path: Path) -> CorpusUpdate:
     # Each list chooses its own names, so one name may mean two kernels, and two names one.
     known = {_identity(entry): entry for entry in corpus.kernels()}
     trees: dict[str, KernelSources] = {}
+    reader = source_tree.TreeReader()
     changes = []
     entries, notes = kernels_file.read(path)
     for entry in entries:
         try:
-            kept, tree = _copied(path, entry)
+            kept, tree = _copied(folder or path.parent, entry, reader)
         except SmithError as error:  # one kernel that cannot be copied does not keep the others out
             changes.append(CorpusChange(entry.name, "not added", f"{error.what}: {error.where}"))
             continue
@@ -200,21 +202,24 @@ def empty(corpus: Corpus) -> UsageError:
     return UsageError(
         "this corpus has no kernels yet",
         where=corpus.folder,
-        hints=[f"{command('compare --corpus-add', 'captured.toml')} adds those of a list: docs/compare.md"],
+        hints=[
+            f"{command('compare --corpus-add', 'captured.toml')} adds those of a list: docs/compare.md",
+            f"{command('compare --corpus-make')} adds those of public packages",
+        ],
     )
 
 
-def _copied(path: Path, entry: ListedKernel) -> tuple[ListedKernel, KernelSources]:
+def _copied(folder: Path, entry: ListedKernel, reader: TreeReader) -> tuple[ListedKernel, KernelSources]:
     """Return the corpus' entry for an entry of a list, and its sources.
 
     Raises:
         SmithError: a file cannot be read, the kernel is not in it, or an argument is missing.
     """
-    file = Path(os.path.normpath(path.parent / entry.file))  # links stay: a package may be one
-    request = entry.request(path.parent, targets.default()) if file.suffix == ".py" else None
+    file = Path(os.path.normpath(folder / entry.file))  # links stay: a package may be one
+    request = entry.request(folder, targets.default()) if file.suffix == ".py" else None
     if request:  # patterns are for files that change, and a copy does not
         entry = replace(entry, kernel=request.kernel, signature=request.signature, arguments={})
-    tree = source_tree.of(file, entry.kernel, entry.module)
+    tree = reader.of(file, entry.kernel, entry.module)
     return replace(entry, file=f"{SOURCES}/{tree.key}/{tree.main}", sha256=tree.sha256), tree
 
 
@@ -321,7 +326,7 @@ def as_json(corpus: Corpus, kernels: Sequence[ListedKernel]) -> dict[str, Any]:
 
 def summary(changes: Sequence[CorpusChange]) -> Iterator[str]:
     """Yield a line for each state: how many kernels, and which; those that are the same are not named."""
-    for state in _STATES:
+    for state in STATES:
         names = [change.name for change in changes if change.state == state]
         if names and state != "not added":  # the error names them
             yield f"{len(names)} {state}" + (f": {', '.join(names)}" if state != "same" else "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,7 @@ from tritonsmith.cli.tasks.options import (
     OUT,
     OUT_FILE,
     PLOT,
+    PYTHON,
     SCHEDULER,
     TIMEOUT,
     TODAY,
@@ -354,6 +356,53 @@ def _print_rehearsal(
         console.warn(answer.words)
     elif not json:
         console.out().print(answer.words, markup=False)
+
+
+@task()
+def make(
+    context: Any,
+    recipe: Path | None = word("recipe (format: docs/compare.md); that of tritonsmith if omitted", None),
+    package: CommaLists = flag("only these packages of the recipe", ()),
+    record: bool = flag("run the drivers, and write what they launch beside the recipe", default=False),
+    env: str = flag("environment that runs the drivers", "torch"),
+    python: Path | None = PYTHON,
+    corpus: Path | None = CORPUS,
+    json: bool = JSON,
+) -> None:
+    """Make a corpus of public kernels from packages of the registry."""
+    from tritonsmith.compiler import user_program
+    from tritonsmith.core.envs import workspace
+    from tritonsmith.lab import corpus as corpora
+    from tritonsmith.lab import public_corpus
+
+    path = (recipe or public_corpus.shipped()).absolute()
+    read = public_corpus.read(path)
+    packages = public_corpus.choose(read, package)
+    space = workspace.default()
+    space.claim()
+    here = corpora.named(corpus)
+
+    def driver_python() -> Path:
+        return user_program.interpreter(env, python, space) or Path(sys.executable)
+
+    if record:  # once, and not once per package
+        driver_python()
+    results = []
+    with here.held("corpus.make"):
+        for result in public_corpus.make(read, path, packages, here, driver_python, space, record=record):
+            results.append(result)
+            if not json:
+                output.lines(public_corpus.lines(result))
+    if json:
+        output.json(public_corpus.as_json(here, results))
+    else:
+        console.out().print(str(here.folder), markup=False)
+    if failed := [result for result in results if result.error]:
+        why = "\n".join(f"{result.title}: {result.error}" for result in failed)
+        what = f"{len(failed)} of {len(results)} parts of the recipe are not in the corpus"
+        raise SmithError(
+            what, where=path, why=why, hints=["the others are; the same command tries these again"]
+        )
 
 
 @task()
