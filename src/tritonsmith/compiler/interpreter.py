@@ -269,8 +269,10 @@ def describe_kernel(
         lent=dict(interpreter.programs.lent),
     )
     try:
+        # As long as a compile may take, and not as `import triton` may: on a machine with many compiles at
+        # once, a rehearsal would report as a regression that this one was late.
         row = call.ask_one(
-            interpreter.python, question, DescribedRow, interpreter.space, timeout=table["jobs"]["start"]
+            interpreter.python, question, DescribedRow, interpreter.space, timeout=interpreter.timeout
         )
     except call.UnansweredError as error:
         if error.refusal:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.unit.worker.test_compile import append, place
-from tritonsmith.compiler import manifest, request, run, targets
-from tritonsmith.compiler.interpreter import Interpreter
+from tritonsmith.compiler import call, manifest, request, run, targets
+from tritonsmith.compiler.interpreter import Interpreter, describe_kernel
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, LockedError, SmithError, UsageError
@@ -61,6 +61,21 @@ def test_variables_that_hold_stages_back_or_share_a_cache_do_not_reach_the_compi
     (step,) = (one for one in run.prepare(wanted(place), where).plan.steps if isinstance(one, Run))
     gone = {name for name, value in step.env if value is None}
     assert gone == {"TRITON_INTERPRET", "TRITON_STORE_BINARY_ONLY", "TRITON_CACHE_MANAGER"}
+
+
+def test_a_kernel_is_described_within_the_time_of_a_compile(
+    place: Path, where: Interpreter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times = []
+
+    def late(*_: object, timeout: float, **__: object) -> None:
+        times.append(timeout)
+        raise call.UnansweredError("the interpreter did not respond in time")
+
+    monkeypatch.setattr(call, "ask_one", late)
+    with pytest.raises(FactError, match="cannot inspect the kernel's file"):
+        describe_kernel(wanted(place), "k", targets.parse("a100"), where)
+    assert times == [where.timeout]
 
 
 def test_a_link_to_a_folder_is_that_folder(place: Path, where: Interpreter) -> None:
