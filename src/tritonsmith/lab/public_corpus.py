@@ -440,11 +440,10 @@ def lines(result: PackageResult) -> Iterator[str]:
         names = ", ".join(result.stale[:_NAMED]) + (" ..." if len(result.stale) > _NAMED else "")
         kernels = counted(len(result.stale), "kernel")
         yield f"  the source of {kernels} changed since the capture ({names}); --record captures anew"
-    yield from (
-        f"  not added: {change.name}: {change.why}"
-        for change in result.changes
-        if change.state == "not added"
-    )
+    lost = [change for change in result.changes if change.state == "not added"]
+    yield from (f"  not added: {change.name}: {change.why}" for change in lost[:_NAMED])
+    if len(lost) > _NAMED:
+        yield f"  not added: {len(lost) - _NAMED} more; --json has them all"
     yield from (f"  not reached: {reason}" for reason in result.not_reached)
 
 
