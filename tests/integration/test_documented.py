@@ -229,7 +229,7 @@ def fill(root: Path, with_wheel: Smith) -> None:
     (root / "my_script.py").write_text(SCRIPT, encoding="utf-8")
     (root / "my.toml").write_text("", encoding="utf-8")
     (root / "log.gz").write_bytes(gzip.compress(LOG.encode()))
-    (kernels,) = documented.blocks(documented.DOCS / "compare.md", "toml")
+    kernels, *_recipes = documented.blocks(documented.DOCS / "compare.md", "toml")
     (root / "kernels.toml").write_text(kernels.replace(LARGE, SIGNATURE), encoding="utf-8")
     (sums,) = documented.blocks(documented.DOCS / "passes-check.md", "python")
     (root / "sums.py").write_text(sums, encoding="utf-8")
