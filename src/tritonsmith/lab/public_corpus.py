@@ -48,7 +48,7 @@ _DRIVER = "_driver"
 _INTERRUPTED = 128 + signal.SIGINT
 _PATIENCE = 600.0  # seconds; another run that unpacks a package of some 300 MB
 _NAMED = 6  # kernels of one message
-_HEAD = "What a driver of the public corpus launched: `compare --corpus-make --record` writes this file."
+_HEAD = "Launches of a driver of the public corpus, as captured when the corpus was recorded."
 _NOT_REACHED = "not reached: "  # what `operations.operation` prints about an operation that fails
 
 

@@ -109,6 +109,7 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
         "store.import",
         "watch",
     ],
+    "--package": ["corpus.make", "pins"],
     "--stage": ["compare", "kernel.compile", "kernel.override", "kernel.show"],
     "--target": [
         "build-triton build.explain debug-library setup-mlir",
