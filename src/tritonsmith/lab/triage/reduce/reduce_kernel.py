@@ -345,7 +345,13 @@ def _reduced(start: _Start, file: Path, began: float, on_better: OnBetter, notes
         except (SyntaxError, ValueError, RecursionError) as error:
             raise FactError("cannot parse this file as Python", where=file, why=str(error)) from error
         # Candidates are written by `ast`, without comments; so has the start of the search to be.
-        if pool.test(plain).verdict is not Verdict.BAD:
+        first = pool.test(plain)
+        # A test that gives no answer must not read as if the symptom were gone.
+        if first.verdict is Verdict.SKIP:
+            raise UndecidedError(
+                "no answer about the file without its comments", where=file, why=first.figures or None
+            )
+        if first.verdict is not Verdict.BAD:
             raise SmithError(
                 "the symptom is gone when the file stands alone, without its comments",
                 hints=["copy the functions that it imports from neighbouring files into it"],

@@ -1,0 +1,62 @@
+"""The first test of a reduction: the file as `ast` writes it, without comments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tritonsmith.core.errors import SmithError, UndecidedError
+from tritonsmith.lab.journal import Journal
+from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.triage.reduce import reduce_kernel
+from tritonsmith.lab.triage.reduce.kernel_search import KernelCandidate
+from tritonsmith.lab.triage.reduce.testers import Symptom
+
+pytestmark = pytest.mark.unit
+
+TEXT = "# why\ndef k(a):\n    pass\n"
+
+
+class Fixed:
+    """A tester with one answer."""
+
+    def __init__(self, observation: Observation) -> None:
+        self.observation = observation
+
+    def test(self, candidate: KernelCandidate) -> Observation:
+        assert "#" not in candidate.text
+        return self.observation
+
+    def close(self) -> None:
+        """Nothing is left to stop."""
+
+
+@pytest.mark.parametrize(
+    ("verdict", "error", "text"),
+    [
+        (Verdict.GOOD, SmithError, "the symptom is gone when the file stands alone"),
+        (Verdict.OTHER, SmithError, "the symptom is gone when the file stands alone"),
+        (Verdict.SKIP, UndecidedError, "no answer about the file without its comments"),
+    ],
+)
+def test_no_answer_is_not_a_symptom_that_is_gone(
+    tmp_path: Path, verdict: Verdict, error: type[SmithError], text: str
+) -> None:
+    observation = Observation(verdict, "not decided: tt.dot_scaled")
+    start = reduce_kernel._Start(
+        KernelCandidate(TEXT),
+        "k",
+        "k",
+        Symptom("3.9.0", "wrong", 3, "k.py", wrong=True),
+        None,
+        lambda _: Fixed(observation),
+        1,
+        lambda _file, _candidate: observation,
+        observation,
+        "key",
+    )
+    with pytest.raises(error, match=text) as caught:
+        reduce_kernel._reduced(start, tmp_path / "k.py", 0.0, lambda *_: None, Journal())
+    assert isinstance(caught.value, UndecidedError) == (verdict is Verdict.SKIP)
+    assert not (tmp_path / "k.py").exists()
