@@ -272,7 +272,7 @@ def _governed(notes: Journal, rules: Rules) -> Iterator[None]:
     try:
         yield
         # Only now: a search asks for its changes one after the other, and none of them is known before.
-        _check_names(rules.skip, notes.requested)
+        check_names(rules.skip, notes.requested)
     except (InterruptedRunError, LockedError, DownloadError, StepError):
         raise  # these pass: the next run goes on with what is known, after hours of tests perhaps
     except SmithError as error:
@@ -313,12 +313,12 @@ def kept(
             space.run(emptied(folder, space), task, quiet=True)
 
 
-def _check_names(skipped: Iterable[str], known: Iterable[str]) -> None:
-    """Warn of names that no change of an experiment had: they are misspelt, or the search never got there."""
+def check_names(skipped: Iterable[str], known: Iterable[str]) -> None:
+    """Warn of names that no change of an experiment has: they are misspelt, or the search never got there."""
     for name in skipped:
         if name not in (names := list(known)):
             near = next(iter(did_you_mean(name, names)), "")
-            console.warn(f"--skip {name!r}: nothing was tested under this name; {near}".rstrip("; "))
+            console.warn(f"--skip {name!r}: nothing is tested under this name; {near}".rstrip("; "))
 
 
 def status(folder: Path) -> Journal | None:

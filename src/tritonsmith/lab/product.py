@@ -237,10 +237,9 @@ def recorded(
         clear: removes the files of an earlier run, where there is nothing to go on with.
     """
     skipped = [cell.name for cell in table if {cell.name, cell.kernel} & set(rules.skip)]
-    kernels = {cell.kernel for cell in table}
-    # The names that fit nothing go along, so that the experiment warns of them at its end.
-    unknown = [name for name in rules.skip if name not in kernels and name not in skipped]
-    named = replace(rules, skip=(*skipped, *unknown))
+    # All cells are known before the first is compiled, so a misspelt name need not wait for the end.
+    experiment.check_names(rules.skip, {name for cell in table for name in (cell.kernel, cell.name)})
+    named = replace(rules, skip=tuple(skipped))
     with experiment.recorded(folder, _inputs(table, question), task, named, clear) as journals:
         yield journals
 

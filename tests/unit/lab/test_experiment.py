@@ -348,7 +348,7 @@ def test_a_name_to_skip_that_no_change_has_is_reported(begun: Begun, monkeypatch
     notes = begun.run()
     assert (notes.confirm, notes.skipped) == (2, {"a", "nothing chnged"})
     (warning,) = warnings
-    assert warning.startswith("--skip 'nothing chnged': nothing was tested under this name; did you mean ")
+    assert warning.startswith("--skip 'nothing chnged': nothing is tested under this name; did you mean ")
     with pytest.raises(UsageError, match="all others are compared with it"):
         Rules(skip=(BASELINE,))
 

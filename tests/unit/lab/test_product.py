@@ -203,7 +203,7 @@ def test_a_misspelt_name_is_told(
     cells: tuple[Cell, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run(tmp_path, cells, yes(), Rules(skip=("three",)))
-    assert "nothing was tested under this name" in capsys.readouterr().err
+    assert "nothing is tested under this name" in capsys.readouterr().err
 
 
 def test_each_cell_is_compiled_as_often_as_it_is_to_be_confirmed(
