@@ -29,6 +29,7 @@ from tritonsmith.lab.experiment import Search
 from tritonsmith.lab.model import Observation, Verdict
 
 SHORT = 12  # digits of a commit
+_FOR_THE_FIX = "{} is the newer end and is good: the search is for the fix"
 
 
 class NotReproducedError(SmithError):
@@ -162,6 +163,8 @@ class StagedSearch:
         release = nightly = None
         good, bad = self.good.label, self.bad.label
         if self._of_releases:
+            if self._mended:  # the ends may also have been swapped by mistake, and each test takes a while
+                self.note(_FOR_THE_FIX.format(good))
             release = yield from self._search_releases()
             good, bad = release.good, release.bad
             if self.releases_only or release.fix:

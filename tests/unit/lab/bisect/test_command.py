@@ -59,7 +59,10 @@ def bisect(
     good, bad = (tritons.parse_end(text, "--good") for text in (question.good, question.bad))
     one = TritonBisect(session.begin(question), tests, good, bad, jobs=jobs, tell=told.append)
     result = command.run(one, (), silent=True)
-    assert len(told) == len(tests.tested)
+    for_fix = (
+        ["3.9.0 is the newer end and is good: the search is for the fix"] if good.label > bad.label else []
+    )
+    assert told[: -len(tests.tested)] == for_fix
     return result.answer, one.session
 
 
