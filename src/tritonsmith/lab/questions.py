@@ -113,10 +113,11 @@ def failures(compiles: Sequence[Manifest]) -> Iterator[tuple[PointKey, Failure]]
     for manifest in compiles:
         for point in manifest.points:
             if point.status != "ok":
-                yield (manifest.folder.name, point.id), _failure(point)
+                yield (manifest.folder.name, point.id), failure_of(point)
 
 
-def _failure(point: Point) -> Failure:
+def failure_of(point: Point) -> Failure:
+    """Return the failure of a compile, without what differs from kernel to kernel."""
     died = _DIED.search(point.error)
     log = f"{point.log}\n{point.error}"
     failed = failure.of(log, crashed=died[1] if died else "", timeout=point.status == "timeout")

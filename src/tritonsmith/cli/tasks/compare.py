@@ -295,6 +295,7 @@ def rehearse(
     fail_on: str | None = FAIL_ON,
     out: OutFile | None = again(OUT_FILE, "in the workspace"),
     source: Path | None = flag("checkout with the source files that the list names", None, value="DIR"),
+    comment: Path | None = flag("write the verdict as Markdown for a pull request", None, value="FILE.md"),
     scheduler: str = SCHEDULER,
     jobs: int | None = JOBS,
     timeout: int | None = TIMEOUT,
@@ -314,6 +315,9 @@ def rehearse(
     file, name = corpora.kernels_file_of(kernels, corpus)
     if source and not source.is_dir():
         raise UsageError("--source is not a folder", where=source, hints=["give a checkout of Triton"])
+    # Before anything compiles: a file that cannot be written after an hour of compiling comes too late.
+    if comment:
+        report.check_comment(comment)
     # The files that a list names are relative to it, unless --source gives the checkout that has them.
     entries = listed_kernels(file, name)
     upgrade = rehearsal.prepare(entries, file, what.flags(), *sides, base=source or file.parent)
@@ -324,12 +328,14 @@ def rehearse(
         return
     place = workspace.default().root / "rehearsals" / f"{upgrade.name}.html"
     place = out.path(place.name) if out else place
-    # Before anything compiles: a page that cannot be written after an hour of compiling comes too late.
     report.check_page(place)
     options = BatchOptions(scheduler, jobs, timeout, env="", resume=True, silent=json)
     result, journal = rehearsal.execute(upgrade, limits, options, tests.rules)
     answer = check(result.comparison, limits, result.flaky)
     report.write_page(upgrade, result, limits, answer, place)
+    if comment:
+        plan = report.comment_plan(upgrade, answer, place, comment)
+        workspace.default().run(plan, "rehearse", quiet=True)
     if json:
         output.json(report.as_json(upgrade, result, limits, answer))
     try:
@@ -345,8 +351,11 @@ def _print_rehearsal(
 
     if not json:
         output.blocks(report.blocks(result, answer))
-        output.lines(map(console.typed, report.commands(upgrade, answer.findings)))
+        output.lines(map(console.typed, report.commands(upgrade, answer)))
     console.note(f"the page is {place}")
+    # Last, below the tables: of a long run, this is what is still on the screen.
+    if not json and (answer.findings or not answer.doubts):
+        output.lines(answer.summary)
     if answer.findings:
         raise SmithError(answer.words, hints=["the page and --json have all values and messages"])
     # A metric that no kernel has must not pass for a limit that holds, or CI would stay green for ever.
@@ -354,9 +363,7 @@ def _print_rehearsal(
         raise FactError(answer.words, hints=["a check of nothing does not pass: omit it from --fail-on"])
     # Not an error: points that differ from run to run are neither a regression nor a pass.
     if answer.doubts:
-        console.warn(answer.words)
-    elif not json:
-        console.out().print(answer.words, markup=False)
+        console.warn(answer.summary[0])
 
 
 @task()

@@ -33,6 +33,14 @@ _LLVM = re.compile(
 _PTX = re.compile(r"^\s*(?:@!?%?[\w.]+\s+)?([a-z]\w*(?:\.[\w:]+)*)(?=[\s;])(?!\s*[:=])", re.MULTILINE)
 _SASS = re.compile(r"^\s+(?:/\*[0-9a-f]+\*/\s+)?(?:@!?U?P\w+\s+)?([A-Z][\w.]*)(?=[\s;])", re.MULTILINE)
 _AMD = re.compile(r"^\s+([a-z]\w+)(?=\s|$)(?!:)", re.MULTILINE)
+_LAYOUT = re.compile(r"#(\w+(?:\.\w+)+)<")
+# Lines about the whole module, which a release changes in all kernels at once: attributes, the data layout.
+_OF_MODULE = re.compile(
+    r"\s*(?:module\b|target |declare |define |attributes |source_filename|!|\.version|\.target)"
+)
+_RENAMED = (
+    0.8  # likeness of two names of one operation: `amdgpu.in_thread_transpose`, `amdg.in_thread_transpose`
+)
 _OPERATIONS = {
     **dict.fromkeys(("mlir", "source", "ttir", "glir", "ttgir"), _MLIR),
     **dict.fromkeys(("llvm", "llir"), _LLVM),
@@ -65,6 +73,21 @@ class Diff:
         return not self.lines
 
 
+@dataclass(frozen=True)
+class OperationChange:
+    """The operation in which two texts of a stage differ most.
+
+    Attributes:
+        operation: its name, or the kind of a layout; empty if no operation is on the lines that differ.
+        before: how often the first text has it.
+        after: how often the second has it; as often if it only has other operands, types or attributes.
+    """
+
+    operation: str
+    before: int
+    after: int
+
+
 def of(a: str, b: str, stage: str) -> Diff:
     """Compare two texts of a stage; a stage without normal form is compared as it is."""
     first, second = normalize.form(a, stage), normalize.form(b, stage)
@@ -91,6 +114,42 @@ def operations(text: str, stage: str) -> Counter[str]:
     if pattern is _LLVM:
         return Counter(match[2] or match[3] or match[1] for match in pattern.finditer(text))
     return Counter(pattern.findall(text))
+
+
+def main_change(a: str, b: str, stage: str) -> OperationChange | None:
+    """Return the operation that differs most; None if only names, order or the lines about the module do."""
+    # The order of constants changes with the uniquing of a pass before; the code that comes out does not.
+    first, second = (
+        Counter(mask for mask in normalize.form(text, stage).masks if not _OF_MODULE.match(mask))
+        for text in (a, b)
+    )
+    lines = [*(first - second), *(second - first)]
+    if not lines:
+        return None
+    before, after = operations(a, stage), operations(b, stage)
+    changes = _changed_counts(before, after)
+    if changes:
+        # An operation that is new or gone tells more than one of hundreds that changed by as much.
+        name = min(changes, key=lambda name: (-abs(changes[name]), max(before[name], after[name]), name))
+        return OperationChange(name, before[name], after[name])
+    names: Counter[str] = Counter()
+    for line in lines:
+        names += operations(line, stage) or Counter(_LAYOUT.findall(line)[:1])
+    name = min(names, key=lambda name: (-names[name], name), default="")
+    return OperationChange(name, before[name], before[name])
+
+
+def _changed_counts(before: Counter[str], after: Counter[str]) -> dict[str, int]:
+    """Return the changes of counts, without operations that only have another name."""
+    changes = {name: after[name] - before[name] for name in before | after if after[name] != before[name]}
+    gone = [name for name in changes if not after[name]]
+    for name in [name for name in changes if not before[name]]:
+        twins = (old for old in gone if before[old] == after[name])
+        twin = next((old for old in twins if SequenceMatcher(None, old, name).ratio() >= _RENAMED), None)
+        if twin:
+            gone.remove(twin)
+            del changes[twin], changes[name]
+    return changes
 
 
 def _unified(first: Sequence[str], second: Sequence[str], common: Sequence[tuple[int, int]]) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -365,6 +366,37 @@ class Compared:
         # alone.
         texts = all(diff.same for diff in self.diffs.values())
         return self.measured and texts and not self.changes and not self.alone
+
+    @property
+    def same_binary(self) -> bool:
+        """Report whether both compiled to the same binary, byte by byte."""
+        ours, theirs = (member.point.stages for member in (self.pair.a, self.pair.b))
+        return self.measured and any(
+            name in ours and name in theirs and ours[name].sha256 == theirs[name].sha256
+            for name in show_stage.BINARY
+        )
+
+    @cached_property
+    def first_change(self) -> str:
+        """The first stage that differs when values are renamed, and its operation that changed most.
+
+        In words that are the same for every kernel that a change of the compiler hits: `ttgir: more tt.load`.
+
+        Raises:
+            FactError: a stage cannot be read.
+        """
+        members = self.pair.a, self.pair.b
+        ours, theirs = (member.point.stages for member in members)
+        for stage in TEXTS:
+            # A stage of one side alone is another pipeline (`glir`); the next one of both tells more.
+            if stage not in ours or stage not in theirs or ours[stage].sha256 == theirs[stage].sha256:
+                continue
+            texts = (show_stage.stage_text(member.manifest, member.point, stage) for member in members)
+            if change := normalize_diff.main_change(*texts, stage):
+                way = "other" if change.before == change.after else "more"
+                way = "fewer" if change.after < change.before else way
+                return f"{stage}: {way} {change.operation or 'lines'}"
+        return "no stage differs"
 
     def in_short(self, name: str) -> MetricChange:
         """Return a metric by its short name, changed or not."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from tritonsmith.compiler import tritons
@@ -20,6 +21,7 @@ from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.core.plan import Plan, digest
 from tritonsmith.core.text import counted, version_key
+from tritonsmith.core.ui.tables import clipped
 from tritonsmith.facts import checkout
 from tritonsmith.lab import metrics, product
 from tritonsmith.lab.batch import kept, run
@@ -27,7 +29,14 @@ from tritonsmith.lab.batch.kept import CompileJob
 from tritonsmith.lab.batch.run import BatchOptions
 from tritonsmith.lab.compare import matching, thresholds, two_sides
 from tritonsmith.lab.compare.matching import Compared, Comparison
-from tritonsmith.lab.compare.thresholds import COMPILES, LAUNCHES, Threshold, Violation, WorseThanBaseline
+from tritonsmith.lab.compare.thresholds import (
+    COMPILES,
+    CRASHES,
+    LAUNCHES,
+    Threshold,
+    Violation,
+    WorseThanBaseline,
+)
 from tritonsmith.lab.experiment import Rules
 from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation
@@ -302,6 +311,62 @@ class Regression:
 
 
 @dataclass(frozen=True)
+class FindingGroup:
+    """Compiles that got worse in the same way, for one target, behind the same change.
+
+    Attributes:
+        kind: the class, the worst of these compiles.
+        target: the target.
+        cause: what changed, as in `Violation.cause`.
+        findings: the worst finding of each compile.
+        also: the other findings of these compiles, by kernel and point.
+    """
+
+    kind: str
+    target: str
+    cause: str
+    findings: tuple[Violation, ...]
+    also: Mapping[tuple[str, str], tuple[Violation, ...]]
+
+    @property
+    def kernels(self) -> int:
+        """The number of its kernels."""
+        return len({row.kernel for row in self.findings})
+
+    @property
+    def witness(self) -> Violation:
+        """The finding of the smallest kernel, which is the one to look at."""
+        return min(self.findings, key=_size)
+
+    @property
+    def line(self) -> str:
+        """The group in a line, which may be cut at its end."""
+        witness = self.witness
+        # The class and the cause say what a message would say.
+        values = (
+            "" if witness.threshold is None else f" {explain(witness).removeprefix(witness.metric).strip()}"
+        )
+        where = f"{self.kind}, {self.target.rpartition(':')[0]}"
+        where += f", {self.kernels:,} kernels, smallest" if self.kernels > 1 else ""
+        return f"{where}: {witness.kernel}{values}; {self.cause}"
+
+    def numbers(self, finding: Violation) -> str:
+        """Return the numbers of all findings of a compile, or the compiler's message."""
+        more = self.also.get((finding.kernel, finding.point), ())
+        return "; ".join(dict.fromkeys(map(explain, (finding, *more))))
+
+
+def _size(finding: Violation) -> tuple[float, str, str]:
+    """Return the key that sorts findings by the size of their kernels."""
+    stages, measured = finding.compared.pair.a.point.stages, finding.compared.a
+    # The operations of the source, not the code: that of the first side may already be unrolled.
+    operations = measured.get("ttir_operations")
+    known = isinstance(operations, (int, float))
+    size = float(operations or 0) if known else float(stages["ttir"].size) if "ttir" in stages else math.inf
+    return size, finding.kernel, finding.point
+
+
+@dataclass(frozen=True)
 class Assessment:
     """The changes for the worse by the second Triton, and the doubts about them.
 
@@ -314,6 +379,8 @@ class Assessment:
         kernels: how many compile by both.
         points: how many compiles those have.
         regressions: the largest changes for the worse that break no term, the largest first.
+        same_binary: how many kernels compile to the same binaries by both, for all of their targets.
+        listed: how many kernels were compiled.
     """
 
     findings: tuple[Violation, ...]
@@ -324,6 +391,79 @@ class Assessment:
     kernels: int
     points: int
     regressions: tuple[Regression, ...] = ()
+    same_binary: int = 0
+    listed: int = 0
+
+    @cached_property
+    def groups(self) -> tuple[FindingGroup, ...]:
+        """The findings by class, target and what changed, the worst class first.
+
+        Raises:
+            FactError: a stage cannot be read.
+        """
+        by_compile: defaultdict[tuple[str, str], list[Violation]] = defaultdict(list)
+        for finding in self.findings:  # the worst first
+            by_compile[finding.kernel, finding.point].append(finding)
+        # A compile speaks once, by its worst class: more spills and a larger code have one cause.
+        groups: defaultdict[tuple[int, str, str, str], list[Violation]] = defaultdict(list)
+        for worst, *_ in by_compile.values():
+            groups[worst.rank, worst.kind, worst.target, worst.cause].append(worst)
+        listed = [
+            (
+                rank,
+                FindingGroup(
+                    kind,
+                    target,
+                    cause,
+                    tuple(rows),
+                    {(row.kernel, row.point): tuple(by_compile[row.kernel, row.point][1:]) for row in rows},
+                ),
+            )
+            for (rank, kind, target, cause), rows in groups.items()
+        ]
+        # Groups of as many kernels stay in the order of their findings, the largest growth first.
+        listed.sort(key=lambda item: (item[0], -item[1].kernels))
+        return tuple(group for _, group in listed)
+
+    @property
+    def headline(self) -> str:
+        """The number of findings, or what keeps their absence from being sure."""
+        if not self.findings and self.doubts:
+            return f"not sure: {self.doubts}"
+        if not self.findings:
+            looked = f"{counted(self.points, 'compile')} of {counted(self.kernels, 'kernel')}"
+            return f"no finding by these terms in {looked}"
+        kernels = len({finding.kernel for finding in self.findings})
+        lead = f"{counted(len(self.findings), 'finding')} of {counted(len(self.groups), 'kind')}"
+        return f"{lead} in {kernels:,} of {self.listed:,} kernels"
+
+    @property
+    def binaries(self) -> str:
+        """The number of kernels whose binaries are the same, in words."""
+        return f"{self.same_binary:,} of {counted(self.kernels, 'kernel')} have the same binary"
+
+    @property
+    def summary(self) -> tuple[str, ...]:
+        """The verdict in a few lines for the screen; one line if nothing got worse.
+
+        Raises:
+            FactError: a stage cannot be read.
+        """
+        table = configs.load("rehearse")["summary"]
+        if not self.findings:
+            return (clipped(f"{self.headline}; {self.binaries}", table["width"]),)
+        last = f"{self.binaries}; not sure: {self.doubts}" if self.doubts else self.binaries
+        shown = self.groups[: table["lines"] - 2]
+        # The line about those that are left out takes the place of one.
+        if len(shown) < len(self.groups):
+            shown = shown[:-1]
+        rest = self.groups[len(shown) :]
+        lines = [self.headline]
+        lines += [group.line for group in shown]
+        if rest:
+            kernels = len({row.kernel for group in rest for row in group.findings})
+            lines.append(f"and {counted(len(rest), 'kind')} more in {counted(kernels, 'kernel')}")
+        return tuple(clipped(" ".join(line.split()), table["width"]) for line in (*lines, last))
 
     @property
     def doubts(self) -> str:
@@ -344,12 +484,11 @@ class Assessment:
         parts += [f"not sure: {self.doubts}"] if self.doubts else []
         if parts:
             return "; ".join(parts)
-        looked = f"{counted(self.points, 'compile')} of {counted(self.kernels, 'kernel')}"
-        lead = f"no finding by these terms in {looked}"
         if not self.regressions:
-            return lead
+            return self.headline
         worst = self.regressions[0]
-        return f"{lead}; the largest change for the worse: {worst.change}, {worst.kernel} {worst.point}"
+        lead = f"{self.headline}; the largest change for the worse"
+        return f"{lead}: {worst.change}, {worst.kernel} {worst.point}"
 
 
 def parse_limits(fail_on: str | None) -> tuple[Threshold, ...]:
@@ -409,13 +548,19 @@ def check(
         len({row.pair.kernel for row in judgement.measured}),
         len(judgement.measured),
         _regressions(judgement.measured, judgement.findings),
+        len(
+            {row.pair.kernel for row in judgement.measured}
+            - {row.pair.kernel for row in comparison.compared if not row.same_binary}
+        ),
+        len({row.pair.kernel for row in comparison.compared}),
     )
 
 
 def explain(finding: Violation) -> str:
     """Return the numbers of a finding, or the compiler's message."""
     point = finding.compared.pair.b.point
-    if finding.finding == COMPILES and point.status == "failed":  # the usual status says nothing
+    # The class tells the status of a crash, and the usual one says nothing.
+    if finding.finding == CRASHES or (finding.finding == COMPILES and point.status == "failed"):
         return point.gist
     if finding.threshold is None:
         return finding.message

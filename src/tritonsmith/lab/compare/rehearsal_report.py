@@ -1,25 +1,31 @@
-"""A rehearsal on the screen, as JSON, and as an HTML page without a script (`rehearsal.html`)."""
+"""A rehearsal on the screen, as JSON, as Markdown, and as an HTML page without a script (rehearsal.html)."""
 
 from __future__ import annotations
 
+import html
+import re
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from rich.text import Text
 
 from tritonsmith.compiler.resources.measure import Value
+from tritonsmith.compiler.tritons import Triton
+from tritonsmith.core import configs, redact
 from tritonsmith.core.errors import UsageError
+from tritonsmith.core.plan import Plan, Write
 from tritonsmith.core.text import counted
-from tritonsmith.core.ui import tables
+from tritonsmith.core.ui import console, tables
 from tritonsmith.core.ui.tables import Grid
-from tritonsmith.lab import metrics
+from tritonsmith.lab import failure, metrics
 from tritonsmith.lab import report as pages
 from tritonsmith.lab.compare.matching import Compared, MetricChange
 from tritonsmith.lab.compare.rehearsal import (
     Assessment,
+    FindingGroup,
     RehearsalResult,
     UpgradeRehearsal,
     culprit_command,
@@ -27,10 +33,11 @@ from tritonsmith.lab.compare.rehearsal import (
     explain,
     spelled,
 )
-from tritonsmith.lab.compare.thresholds import Threshold, Violation
+from tritonsmith.lab.compare.thresholds import Threshold
 
 _TEMPLATE = Path(__file__).with_name("rehearsal.html")
-_SUFFIX = ".html"
+_SUFFIX, _MARKDOWN = ".html", ".md"
+_TICKS = re.compile("`+")
 _MORE = ("occupancy", "tensor core", "matrix core")  # columns after those of the summary
 
 _WIDTH = 80  # characters of a line that is folded
@@ -65,11 +72,14 @@ def blocks(result: RehearsalResult, assessment: Assessment) -> Iterator[Text | G
             yield _folded(f"{lead}: {', '.join(names)}")
 
 
-def commands(rehearsal: UpgradeRehearsal, findings: Sequence[Violation]) -> Iterator[str]:
-    """Yield, for each kernel with findings, the command that searches for the culprit."""
-    # The dict is filled backwards, so that it keeps the first finding of a kernel, which is its worst.
-    first = {(finding.kernel, finding.target): finding for finding in reversed(findings)}
-    for finding in [row for row in findings if first[row.kernel, row.target] is row][:_FEW]:
+def commands(rehearsal: UpgradeRehearsal, assessment: Assessment) -> Iterator[str]:
+    """Yield, for each kind of finding, the command that searches for the culprit with the smallest kernel."""
+    # One kernel may be the smallest of several kinds: its worst is the one to begin with.
+    witnesses = {
+        (group.witness.kernel, group.witness.target): group.witness for group in reversed(assessment.groups)
+    }
+    worst = [group.witness for group in assessment.groups if group.witness in witnesses.values()]
+    for finding in worst[:_FEW]:
         command = culprit_command(finding, rehearsal.file, rehearsal.a, rehearsal.b)
         yield f"{finding.kernel}: {command}"
 
@@ -88,6 +98,9 @@ def as_json(
         "verdict": assessment.words,
         "sure": not assessment.doubts,
         "limits": [{"term": row.term.text, "finding": row.finding} for row in limits],
+        "summary": list(assessment.summary),
+        "same_binary": {"kernels": assessment.same_binary, "of": assessment.kernels},
+        "groups": [_group_json(rehearsal, group) for group in assessment.groups],
         "findings": [
             {
                 "finding": row.finding,
@@ -115,6 +128,22 @@ def as_json(
         "kept": result.kept,
         "kernels": [_pair_json(pair) for pair in result.comparison.compared],
         "notes": list(result.comparison.notes),
+    }
+
+
+def _group_json(rehearsal: UpgradeRehearsal, group: FindingGroup) -> dict[str, Any]:
+    witness = group.witness
+    return {
+        "finding": group.kind,
+        "target": group.target,
+        "cause": group.cause,
+        "kernels": group.kernels,
+        "witness": {"kernel": witness.kernel, "point": witness.point, "why": group.numbers(witness)},
+        "search": culprit_command(witness, rehearsal.file, rehearsal.a, rehearsal.b),
+        "differences": differences_command(witness),
+        "compiles": [
+            {"kernel": row.kernel, "point": row.point, "why": group.numbers(row)} for row in group.findings
+        ],
     }
 
 
@@ -247,3 +276,134 @@ def _number(pair: Compared, name: str) -> NumberCell | None:
 
 def _spelled(value: Value) -> str:
     return "?" if value is None else spelled(value)
+
+
+def check_comment(path: Path) -> None:
+    """Check that the Markdown can be written to this file, before anything is compiled.
+
+    Raises:
+        UsageError: it is a folder, is in none, or is not the name of a Markdown file.
+    """
+    # As for the page: without a suffix of its own, `--comment kernels.toml` would overwrite the user's list.
+    if path.suffix.lower() != _MARKDOWN or path.is_dir():
+        raise UsageError("--comment needs the suffix .md", where=path, hints=["--comment verdict.md"])
+    if not path.parent.is_dir():
+        raise UsageError("--comment: the folder does not exist", where=path.parent)
+
+
+def comment_plan(rehearsal: UpgradeRehearsal, assessment: Assessment, page: Path, path: Path) -> Plan:
+    """Return the step that writes the verdict as Markdown.
+
+    Raises:
+        FactError: a stage cannot be read.
+    """
+    step = Write(path, comment(rehearsal, assessment, page), phase="comment")
+    return Plan("write the verdict", (step,))
+
+
+def comment(rehearsal: UpgradeRehearsal, assessment: Assessment, page: Path) -> str:
+    """Return the verdict for a pull request: a few lines, and all groups of findings folded below them.
+
+    Names and messages are the text of strangers: they stand in code only, in which neither Markdown nor HTML,
+    mentions or numbers of issues mean anything.
+
+    Args:
+        rehearsal: the rehearsal.
+        assessment: of its result.
+        page: the page that has everything.
+
+    Raises:
+        FactError: a stage cannot be read.
+    """
+    most, groups = configs.load("rehearse")["comment"]["most"], assessment.groups
+    head = f"### Triton {_code(_public(rehearsal.a).label)} to {_code(_public(rehearsal.b).label)}: "
+    lines = [head + assessment.headline, ""]
+    lines += [
+        f"- {_kind(group)}, {_code(group.target)}: {counted(group.kernels, 'kernel')}, {_code(group.cause)}"
+        for group in groups[: configs.load("rehearse")["summary"]["lines"]]
+    ]
+    text = "\n".join([*lines, *([""] if groups else []), f"{_verdict_ending(assessment)}\n"])
+    where = f"kinds of findings are left out here; the page {_code(page.name)} has all.\n"
+    for number, group in enumerate(groups):
+        block = _folded_group(rehearsal, group)
+        left = f"\n{len(groups) - number} of {len(groups)} {where}"
+        # A whole group or nothing: half a `<details>` would fold what follows it.
+        if len(text) + len(block) + len(left) > most:
+            return text + left
+        text += block
+    return text
+
+
+def _verdict_ending(assessment: Assessment) -> str:
+    # The doubts have names of metrics only, which are our own: see `terms.parse`.
+    doubts = f" Not sure: {assessment.doubts}." if assessment.findings and assessment.doubts else ""
+    return f"{assessment.binaries}.{doubts} No kernel was run."
+
+
+def _kind(group: FindingGroup) -> str:
+    """Return the class; a term of the user's may have any text: `ptx contains @@`."""
+    return group.kind if group.kind == group.witness.finding else _code(group.kind)
+
+
+def _folded_group(rehearsal: UpgradeRehearsal, group: FindingGroup) -> str:
+    most, witness = configs.load("rehearse")["comment"]["group"], group.witness
+    # The list is named without its folder, and a Triton without its path: both are of one machine.
+    search = culprit_command(witness, Path(rehearsal.file.name), _public(rehearsal.a), _public(rehearsal.b))
+    title = f"<code>{_escaped(group.kind)}</code>, <code>{_escaped(group.target)}</code>"
+    lines = [
+        f"\n<details><summary>{title}: {counted(group.kernels, 'kernel')}</summary>\n",
+        f"{_code(group.cause)}. The smallest kernel: {_code(witness.kernel)}",
+        "",
+        *_fenced(console.typed(search)),
+        "",
+    ]
+    size = sum(len(line) + 1 for line in lines)
+    rows = sorted(group.findings, key=lambda row: row is not witness)
+    for number, row in enumerate(rows):
+        line = f"- {_code(row.kernel)} {_code(row.point)}: {_code(group.numbers(row))}"
+        size += len(line) + 1
+        if number and size > most:
+            lines.append(f"- and {counted(len(rows) - number, 'compile')} more")
+            break
+        lines.append(line)
+    return "\n".join([*lines, "", "</details>", ""])
+
+
+def _public(triton: Triton) -> Triton:
+    """Return a Triton whose label tells no path of this machine."""
+    if "/" not in triton.label:
+        return triton
+    path = Path(triton.label)
+    # Every interpreter is called `python`; the folder of its environment tells which.
+    name = path.parent.parent.name if path.parent.name == "bin" else path.stem
+    return replace(triton, label=name or path.name)
+
+
+def _plain(text: str) -> str:
+    """Return a foreign text in one short line, without secrets, folders and control characters."""
+    shown = redact.printable(redact.hidden(failure.anonymous(text)))
+    return tables.clipped(" ".join(shown.split()), configs.load("rehearse")["comment"]["text"])
+
+
+def _code(text: str) -> str:
+    """Return a foreign text as a code span of Markdown."""
+    plain = _plain(text)
+    # A span ends at as many backticks as it began with, and CommonMark has no escapes inside of it (6.1).
+    ticks = "`" * (max(map(len, _TICKS.findall(plain)), default=0) + 1)
+    # A blank on both sides is no part of it, and keeps a backtick of the text apart from these.
+    blank = " " if plain.startswith("`") or plain.endswith("`") or not plain else ""
+    return f"{ticks}{blank}{plain}{blank}{ticks}"
+
+
+def _escaped(text: str) -> str:
+    """Return a foreign text for a line of HTML; Markdown means nothing there until the next blank line."""
+    return html.escape(_plain(text))
+
+
+def _fenced(text: str) -> list[str]:
+    """Return the lines of a fenced block with a command, which is whole or not there at all."""
+    shown = redact.printable(redact.hidden(text))
+    if len(shown) > configs.load("rehearse")["comment"]["group"]:
+        return []
+    fence = "`" * max(3, max(map(len, _TICKS.findall(shown)), default=0) + 1)
+    return [f"{fence}sh", *shown.splitlines(), fence]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from tritonsmith.compiler.manifest import Manifest
 from tritonsmith.compiler.resources.measure import Value
 from tritonsmith.core import configs
 from tritonsmith.core.errors import FactError
-from tritonsmith.lab import metrics, product, terms
+from tritonsmith.lab import failure, metrics, product, questions, terms
 from tritonsmith.lab.batch.kept import FolderMetrics
 from tritonsmith.lab.compare import matching
 from tritonsmith.lab.compare.matching import Compared, Comparison
@@ -18,7 +19,10 @@ from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.product import Cell
 from tritonsmith.lab.terms import Term, TermReading
 
+CRASHES = "crashes the compiler"
 COMPILES, LAUNCHES = "does not compile any more", "cannot be launched any more"
+# In the order of their ranks. Nothing here runs a kernel; the last place is for a check of its results.
+LOST = (CRASHES, COMPILES, LAUNCHES, "computes something else")
 _BROKEN = "breaks a limit"
 _FLAG = "--fail-on"
 WORDS = {
@@ -28,6 +32,7 @@ WORDS = {
     Verdict.SKIP: "not tested",
 }
 _NOT_READ = TermReading(applies=False)
+_NUMBER = re.compile(r"\d+")
 
 
 @dataclass(frozen=True)
@@ -97,6 +102,28 @@ class Violation:
     def b(self) -> Value:
         """The value of the second side."""
         return self.reading.b
+
+    @property
+    def kind(self) -> str:
+        """The class of the finding in words; a term of the user's is its own class."""
+        return f"breaks {self.limit}" if self.finding == _BROKEN else self.finding
+
+    @property
+    def cause(self) -> str:
+        """What changed, in words that are the same for every kernel that it hits.
+
+        Raises:
+            FactError: a stage cannot be read.
+        """
+        point = self.compared.pair.b.point
+        if self.compared.lost:
+            failed = str(questions.failure_of(point))
+            place = failure.pass_of(f"{point.log}\n{point.error}")
+            return f"{failed}, in {place}" if place else failed
+        # Kernels need more than they may have by different amounts.
+        if self.finding == LAUNCHES:
+            return " ".join(_NUMBER.sub("", self.message).split())
+        return self.compared.first_change
 
     @property
     def growth(self) -> float:
@@ -172,13 +199,14 @@ def judge(compared: Compared, thresholds: Sequence[Threshold]) -> Iterator[Viola
     """Yield what is worse on the second side of one pair, and the values that are unknown."""
     # Without a compile or a launch there is nothing to compare: that is worse by any terms.
     if compared.lost:
-        yield Violation(compared, COMPILES, rank=0)
+        finding = CRASHES if compared.pair.b.point.status == "crashed" else COMPILES
+        yield Violation(compared, finding, LOST.index(finding))
     elif compared.stuck:
-        yield Violation(compared, LAUNCHES, rank=1)
+        yield Violation(compared, LAUNCHES, LOST.index(LAUNCHES))
     if not compared.measured:
         return
-    # Ranks 0 and 1 are the compile and the launch: no metric weighs as much as a kernel that is lost.
-    for rank, threshold in enumerate(thresholds, 2):
+    # No metric weighs as much as a kernel that is lost.
+    for rank, threshold in enumerate(thresholds, len(LOST)):
         reading = terms.look(threshold.term, compared)
         if reading.broken or reading.unknown:
             yield Violation(compared, threshold.finding, rank, threshold, reading)
