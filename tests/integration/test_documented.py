@@ -92,6 +92,9 @@ INSTEAD = {  # what is too large, or not of this machine
     "compare --corpus ci/corpus --from 3.6.0 --to 3.9.0 --out rehearsal.html": (
         "compare captured.toml --from 3.6.0 --to 3.9.0"
     ),
+    "compare --corpus ci/corpus --from 3.8.0 --to 3.9.0 --comment verdict.md": (
+        "compare captured.toml --from 3.8.0 --to 3.9.0 --comment verdict.md"
+    ),
 }
 DRY = (  # these would build, install or delete
     "build-triton",

@@ -78,7 +78,7 @@ class OperationChange:
     """The operation in which two texts of a stage differ most.
 
     Attributes:
-        operation: its name, or the kind of a layout; empty if no operation is on the lines that differ.
+        operation: its name, or the kind of a layout; empty if only the order or the operands differ.
         before: how often the first text has it.
         after: how often the second has it; as often if it only has other operands, types or attributes.
     """
@@ -117,26 +117,28 @@ def operations(text: str, stage: str) -> Counter[str]:
 
 
 def main_change(a: str, b: str, stage: str) -> OperationChange | None:
-    """Return the operation that differs most; None if only names, order or the lines about the module do."""
-    # The order of constants changes with the uniquing of a pass before; the code that comes out does not.
-    first, second = (
-        Counter(mask for mask in normalize.form(text, stage).masks if not _OF_MODULE.match(mask))
-        for text in (a, b)
-    )
-    lines = [*(first - second), *(second - first)]
-    if not lines:
+    """Return the operation that differs most; None if only names, places of constants or the module do."""
+    first, second = normalize.form(a, stage), normalize.form(b, stage)
+    if _of_functions(first.lines()) == _of_functions(second.lines()):
         return None
     before, after = operations(a, stage), operations(b, stage)
-    changes = _changed_counts(before, after)
-    if changes:
+    if changes := _changed_counts(before, after):
         # An operation that is new or gone tells more than one of hundreds that changed by as much.
         name = min(changes, key=lambda name: (-abs(changes[name]), max(before[name], after[name]), name))
         return OperationChange(name, before[name], after[name])
+    masks, others = (Counter(_of_functions(form.masks)) for form in (first, second))
     names: Counter[str] = Counter()
-    for line in lines:
-        names += operations(line, stage) or Counter(_LAYOUT.findall(line)[:1])
+    for line in (*(masks - others), *(others - masks)):
+        written = line.replace(MARK, "%0")  # as a value is written, which an operation's pattern looks for
+        names += operations(written, stage) or Counter(_LAYOUT.findall(line)[:1])
     name = min(names, key=lambda name: (-names[name], name), default="")
     return OperationChange(name, before[name], before[name])
+
+
+def _of_functions(lines: Iterable[str]) -> list[str]:
+    """Return the lines in which a change of the code shows."""
+    # Where a constant stands follows from the uniquing of the pass before, and nothing follows from it.
+    return [line for line in lines if not _OF_MODULE.match(line) and "= arith.constant " not in line]
 
 
 def _changed_counts(before: Counter[str], after: Counter[str]) -> dict[str, int]:

@@ -391,11 +391,13 @@ class Compared:
             # A stage of one side alone is another pipeline (`glir`); the next one of both tells more.
             if stage not in ours or stage not in theirs or ours[stage].sha256 == theirs[stage].sha256:
                 continue
-            texts = (show_stage.stage_text(member.manifest, member.point, stage) for member in members)
-            if change := normalize_diff.main_change(*texts, stage):
+            before, after = (
+                show_stage.stage_text(member.manifest, member.point, stage) for member in members
+            )
+            if change := normalize_diff.main_change(before, after, stage):
                 way = "other" if change.before == change.after else "more"
                 way = "fewer" if change.after < change.before else way
-                return f"{stage}: {way} {change.operation or 'lines'}"
+                return f"{stage}: {way} {change.operation or 'operands or order'}"
         return "no stage differs"
 
     def in_short(self, name: str) -> MetricChange:

@@ -440,7 +440,8 @@ class Assessment:
     @property
     def binaries(self) -> str:
         """The number of kernels whose binaries are the same, in words."""
-        return f"{self.same_binary:,} of {counted(self.kernels, 'kernel')} have the same binary"
+        verb = "has" if self.same_binary == 1 else "have"
+        return f"{self.same_binary:,} of {self.kernels:,} kernels {verb} the same binary"
 
     @property
     def summary(self) -> tuple[str, ...]:

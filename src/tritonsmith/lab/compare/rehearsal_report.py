@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -318,10 +318,11 @@ def comment(rehearsal: UpgradeRehearsal, assessment: Assessment, page: Path) -> 
     most, groups = configs.load("rehearse")["comment"]["most"], assessment.groups
     head = f"### Triton {_code(_public(rehearsal.a).label)} to {_code(_public(rehearsal.b).label)}: "
     lines = [head + assessment.headline, ""]
-    lines += [
-        f"- {_kind(group)}, {_code(group.target)}: {counted(group.kernels, 'kernel')}, {_code(group.cause)}"
-        for group in groups[: configs.load("rehearse")["summary"]["lines"]]
-    ]
+    for group in groups[: configs.load("rehearse")["summary"]["lines"]]:
+        values = "" if group.witness.threshold is None else f" {_code(explain(group.witness))}"
+        witness = f"smallest {_code(group.witness.kernel)}{values}"
+        where = f"{_kind(group, _code)}, {_code(group.target)}: {counted(group.kernels, 'kernel')}"
+        lines.append(f"- {where}, {_code(group.cause)}; {witness}")
     text = "\n".join([*lines, *([""] if groups else []), f"{_verdict_ending(assessment)}\n"])
     where = f"kinds of findings are left out here; the page {_code(page.name)} has all.\n"
     for number, group in enumerate(groups):
@@ -340,16 +341,11 @@ def _verdict_ending(assessment: Assessment) -> str:
     return f"{assessment.binaries}.{doubts} No kernel was run."
 
 
-def _kind(group: FindingGroup) -> str:
-    """Return the class; a term of the user's may have any text: `ptx contains @@`."""
-    return group.kind if group.kind == group.witness.finding else _code(group.kind)
-
-
 def _folded_group(rehearsal: UpgradeRehearsal, group: FindingGroup) -> str:
     most, witness = configs.load("rehearse")["comment"]["group"], group.witness
     # The list is named without its folder, and a Triton without its path: both are of one machine.
     search = culprit_command(witness, Path(rehearsal.file.name), _public(rehearsal.a), _public(rehearsal.b))
-    title = f"<code>{_escaped(group.kind)}</code>, <code>{_escaped(group.target)}</code>"
+    title = f"{_kind(group, _html)}, {_html(group.target)}"
     lines = [
         f"\n<details><summary>{title}: {counted(group.kernels, 'kernel')}</summary>\n",
         f"{_code(group.cause)}. The smallest kernel: {_code(witness.kernel)}",
@@ -395,9 +391,14 @@ def _code(text: str) -> str:
     return f"{ticks}{blank}{plain}{blank}{ticks}"
 
 
-def _escaped(text: str) -> str:
-    """Return a foreign text for a line of HTML; Markdown means nothing there until the next blank line."""
-    return html.escape(_plain(text))
+def _html(text: str) -> str:
+    """Return a foreign text as code for a line of HTML; until the next blank line, there is no Markdown."""
+    return f"<code>{html.escape(_plain(text))}</code>"
+
+
+def _kind(group: FindingGroup, code: Callable[[str], str]) -> str:
+    """Return the class, as code if it is a term of the user's, which may have any text: `ptx contains @@`."""
+    return group.kind if group.kind == group.witness.finding else code(group.kind)
 
 
 def _fenced(text: str) -> list[str]:

@@ -110,14 +110,16 @@ class Violation:
 
     @property
     def cause(self) -> str:
-        """What changed, in words that are the same for every kernel that it hits.
+        """The change behind it, in words that are the same for every kernel that it hits.
 
         Raises:
             FactError: a stage cannot be read.
         """
         point = self.compared.pair.b.point
         if self.compared.lost:
-            failed = str(questions.failure_of(point))
+            known = questions.failure_of(point)
+            # A process that dies without a word has only its status.
+            failed = str(known) if known.text or known.kind != "failure" else self.message
             place = failure.pass_of(f"{point.log}\n{point.error}")
             return f"{failed}, in {place}" if place else failed
         # Kernels need more than they may have by different amounts.
