@@ -467,6 +467,14 @@ def spill_in_loop(compiled: CompiledPoint) -> Iterator[LintFinding]:
     yield LintFinding(known_rules()["spill-in-loop"], what, tuple(shown))
 
 
+def bytes_spilled_in_loops(compiled: CompiledPoint) -> int | None:
+    """Return the bytes per thread that spills in loops store and load; None if the code does not tell."""
+    try:
+        return sum(size for _, size, _ in (_sass_spills if compiled.nvidia else _amd_spills)(compiled))
+    except NotCheckedError:
+        return None
+
+
 def _sass_spills(compiled: CompiledPoint) -> Iterator[tuple[StageLine, int, bool]]:
     # Without a stack there are no spills; the SASS need not be read.
     if not (compiled.row.values.get("stack_bytes") or 0):

@@ -10,9 +10,11 @@ from typing import Literal
 
 from tritonsmith.compiler import signature
 from tritonsmith.compiler.manifest import Manifest, Point
-from tritonsmith.compiler.resources.measure import CAN_LAUNCH, LAUNCH, Value
+from tritonsmith.compiler.resources.measure import CAN_LAUNCH, LAUNCH, ResourceRow, Value
 from tritonsmith.core.errors import FactError
 from tritonsmith.inspect import show as show_stage
+from tritonsmith.inspect.lint.finding import CompiledPoint
+from tritonsmith.inspect.lint.rules import bytes_spilled_in_loops
 from tritonsmith.ir.normalize import diff as normalize_diff
 from tritonsmith.ir.normalize.diff import Diff
 from tritonsmith.lab import metrics
@@ -375,6 +377,25 @@ class Compared:
             name in ours and name in theirs and ours[name].sha256 == theirs[name].sha256
             for name in show_stage.BINARY
         )
+
+    @cached_property
+    def loop_spills(self) -> tuple[int | None, int | None]:
+        """The bytes per thread that spills in loops move, of each side; None if the code does not tell.
+
+        Raises:
+            FactError: a stage cannot be read.
+        """
+        a, b = (
+            bytes_spilled_in_loops(
+                CompiledPoint(
+                    member.manifest,
+                    member.point,
+                    ResourceRow(self.pair.kernel, member.point.id, member.point.target, values=values),
+                )
+            )
+            for member, values in ((self.pair.a, self.a), (self.pair.b, self.b))
+        )
+        return a, b
 
     @cached_property
     def first_change(self) -> str:

@@ -405,7 +405,7 @@ class Assessment:
         for finding in self.findings:  # the worst first
             by_compile[finding.kernel, finding.point].append(finding)
         # A compile speaks once, by its worst class: more spills and a larger code have one cause.
-        groups: defaultdict[tuple[int, str, str, str], list[Violation]] = defaultdict(list)
+        groups: defaultdict[tuple[float, str, str, str], list[Violation]] = defaultdict(list)
         for worst, *_ in by_compile.values():
             groups[worst.rank, worst.kind, worst.target, worst.cause].append(worst)
         listed = [
@@ -526,10 +526,10 @@ def check(
     # The usual terms are for both vendors, so no kernel has all of their metrics: only terms of `--fail-on`
     # are required.
     unchecked = (threshold.term.metric for threshold in judgement.unchecked if threshold.required)
-    findings = [row for row in judgement.findings if (row.kernel, row.target) not in flaky]
+    sure = [row for row in judgement.findings if (row.kernel, row.target) not in flaky]
     unknown = [(row.kernel, row.point, row.metric) for row in judgement.unknown]
     unknown += [
-        (row.kernel, row.point, row.metric or _FLAKY) for row in judgement.findings if row not in findings
+        (row.kernel, row.point, row.metric or _FLAKY) for row in judgement.findings if row not in sure
     ]
     # The first compile, which the comparison shows, may be the one without a finding.
     doubtful = {(kernel, point) for kernel, point, _ in unknown}
@@ -541,7 +541,11 @@ def check(
     ]
     return Assessment(
         # Growth from zero is infinite, and so comes first among the findings of its kind.
-        tuple(sorted(findings, key=lambda row: (row.rank, -row.growth, row.kernel, row.point))),
+        tuple(
+            sorted(
+                (row.ranked for row in sure), key=lambda row: (row.rank, -row.growth, row.kernel, row.point)
+            )
+        ),
         neither,
         tuple(dict.fromkeys(unknown)),
         tuple((row.pair.kernel, row.pair.point) for row in judgement.fixed),

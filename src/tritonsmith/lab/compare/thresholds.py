@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tritonsmith.compiler.manifest import Manifest
@@ -43,11 +43,13 @@ class Threshold:
         term: the term.
         finding: in words: `spills more`.
         required: some kernel must have the metric: a check of nothing does not pass.
+        loop: in words, where the values of loops are worse; empty if these are not looked at.
     """
 
     term: Term
     finding: str = _BROKEN
     required: bool = True
+    loop: str = ""
 
 
 @dataclass(frozen=True)
@@ -57,14 +59,14 @@ class Violation:
     Attributes:
         compared: the pair.
         finding: in words.
-        rank: its place in the order of kinds, the worst is 0.
+        rank: its place in the order of kinds, the worst is 0; a half before that of its threshold in a loop.
         threshold: the threshold; None where the compile or the launch itself fails.
         reading: of its term.
     """
 
     compared: Compared
     finding: str
-    rank: int
+    rank: float
     threshold: Threshold | None = None
     reading: TermReading = _NOT_READ
 
@@ -102,6 +104,20 @@ class Violation:
     def b(self) -> Value:
         """The value of the second side."""
         return self.reading.b
+
+    @property
+    def ranked(self) -> Violation:
+        """The finding in the class of loops, if it is about spills and a loop has more of them.
+
+        Raises:
+            FactError: a stage cannot be read.
+        """
+        if self.threshold is None or not self.threshold.loop:
+            return self
+        before, after = self.compared.loop_spills
+        if before is None or after is None or after <= before:
+            return self
+        return replace(self, finding=self.threshold.loop, rank=self.rank - 0.5)
 
     @property
     def kind(self) -> str:
@@ -192,7 +208,9 @@ def usual() -> tuple[Threshold, ...]:
     rows = configs.load("rehearse")["limit"]
     return tuple(
         # One list serves both vendors, and no kernel has the metrics of both.
-        Threshold(terms.parse([row["term"]], _FLAG)[0], row["finding"], required=False)
+        Threshold(
+            terms.parse([row["term"]], _FLAG)[0], row["finding"], required=False, loop=row.get("loop", "")
+        )
         for row in rows
     )
 

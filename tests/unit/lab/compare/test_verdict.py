@@ -85,6 +85,31 @@ def test_all_classes_have_a_place_in_the_order() -> None:
     assert {row.term.metric for row in thresholds.usual()} <= set(metrics.known_names())
 
 
+LOOP = """\
+.L_x_1:
+        /*0000*/                   LDL R1, [R2] ;
+        /*0010*/              @!P0 BRA `(.L_x_1) ;
+        /*0020*/                   EXIT ;
+"""
+
+
+def test_spills_in_a_loop_are_a_class_before_other_spills(tmp_path: Path) -> None:
+    place = '\t//## File "/k.py", line 3\n'
+    inside = {"ttir": TTIR, "ptx": f'.file 1 "/k.py"\n.loc 1 3 1\n{"ret;"}\n', "sass": place + LOOP}
+    outside = {**inside, "sass": place + LOOP.replace("LDL R1, [R2]", "MOV R1, R2")}
+    spills = {**SPILLS, "stack_bytes": 8}
+    made = verdict(
+        one("many", NVIDIA, {**NVIDIA, "spill_store_bytes": 800}),
+        compiled(tmp_path, "loop", outside, inside, spills),
+        compiled(tmp_path, "straight", outside, outside, spills),
+    )
+    assert [(row.kernel, row.finding) for row in made.findings] == [
+        ("loop", "spills more in a loop"),
+        ("many", "spills more"),
+        ("straight", "spills more"),
+    ]
+
+
 def test_one_change_that_hits_many_kernels_is_one_group(tmp_path: Path) -> None:
     large = f"{TTIR}{TTIR.replace('@k', '@other')}"
     made = verdict(
