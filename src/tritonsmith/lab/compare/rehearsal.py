@@ -13,7 +13,6 @@ from tritonsmith.compiler import tritons
 from tritonsmith.compiler.kernels.kernel_list import ListedKernel
 from tritonsmith.compiler.manifest import folder_name
 from tritonsmith.compiler.request import CompileRequest
-from tritonsmith.compiler.resources.measure import Value
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core import configs
 from tritonsmith.core.command_line import command
@@ -30,12 +29,12 @@ from tritonsmith.lab.batch.run import BatchOptions
 from tritonsmith.lab.compare import matching, thresholds, two_sides
 from tritonsmith.lab.compare.matching import Compared, Comparison
 from tritonsmith.lab.compare.thresholds import (
-    COMPILES,
-    CRASHES,
     LAUNCHES,
+    FindingGroup,
     Threshold,
     Violation,
     WorseThanBaseline,
+    spelled,
 )
 from tritonsmith.lab.experiment import Rules
 from tritonsmith.lab.journal import Journal
@@ -311,62 +310,6 @@ class Regression:
 
 
 @dataclass(frozen=True)
-class FindingGroup:
-    """Compiles that got worse in the same way, for one target, behind the same change.
-
-    Attributes:
-        kind: the class, the worst of these compiles.
-        target: the target.
-        cause: what changed, as in `Violation.cause`.
-        findings: the worst finding of each compile.
-        also: the other findings of these compiles, by kernel and point.
-    """
-
-    kind: str
-    target: str
-    cause: str
-    findings: tuple[Violation, ...]
-    also: Mapping[tuple[str, str], tuple[Violation, ...]]
-
-    @property
-    def kernels(self) -> int:
-        """The number of its kernels."""
-        return len({row.kernel for row in self.findings})
-
-    @property
-    def witness(self) -> Violation:
-        """The finding of the smallest kernel, which is the one to look at."""
-        return min(self.findings, key=_size)
-
-    @property
-    def line(self) -> str:
-        """The group in a line, which may be cut at its end."""
-        witness = self.witness
-        # The class and the cause say what a message would say.
-        values = (
-            "" if witness.threshold is None else f" {explain(witness).removeprefix(witness.metric).strip()}"
-        )
-        where = f"{self.kind}, {self.target.rpartition(':')[0]}"
-        where += f", {self.kernels:,} kernels, smallest" if self.kernels > 1 else ""
-        return f"{where}: {witness.kernel}{values}; {self.cause}"
-
-    def numbers(self, finding: Violation) -> str:
-        """Return the numbers of all findings of a compile, or the compiler's message."""
-        more = self.also.get((finding.kernel, finding.point), ())
-        return "; ".join(dict.fromkeys(map(explain, (finding, *more))))
-
-
-def _size(finding: Violation) -> tuple[float, str, str]:
-    """Return the key that sorts findings by the size of their kernels."""
-    stages, measured = finding.compared.pair.a.point.stages, finding.compared.a
-    # The operations of the source, not the code: that of the first side may already be unrolled.
-    operations = measured.get("ttir_operations")
-    known = isinstance(operations, (int, float))
-    size = float(operations or 0) if known else float(stages["ttir"].size) if "ttir" in stages else math.inf
-    return size, finding.kernel, finding.point
-
-
-@dataclass(frozen=True)
 class Assessment:
     """The changes for the worse by the second Triton, and the doubts about them.
 
@@ -460,7 +403,7 @@ class Assessment:
             shown = shown[:-1]
         rest = self.groups[len(shown) :]
         lines = [self.headline]
-        lines += [group.line for group in shown]
+        lines += [group.line(table["width"]) for group in shown]
         if rest:
             kernels = len({row.kernel for group in rest for row in group.findings})
             lines.append(f"and {counted(len(rest), 'kind')} more in {counted(kernels, 'kernel')}")
@@ -561,22 +504,6 @@ def check(
     )
 
 
-def explain(finding: Violation) -> str:
-    """Return the numbers of a finding, or the compiler's message."""
-    point = finding.compared.pair.b.point
-    # The class tells the status of a crash, and the usual one says nothing.
-    if finding.finding == CRASHES or (finding.finding == COMPILES and point.status == "failed"):
-        return point.gist
-    if finding.threshold is None:
-        return finding.message
-    if finding.b is None:
-        return finding.reading.figures  # of a text, which has no values
-    values = f"{finding.metric} {spelled(finding.a)} -> {spelled(finding.b)}"
-    if not (finding.growth and math.isfinite(finding.growth)):  # from 0
-        return values
-    return f"{values} ({metrics.growth(float(finding.a or 0), float(finding.b or 0)):+.0f} %)"
-
-
 def culprit_command(finding: Violation, file: Path, a: Triton, b: Triton) -> str:
     """Return the command that finds the commit, or the release where `bisect` has no question for it.
 
@@ -611,11 +538,6 @@ def between(a: Triton, b: Triton) -> tuple[str, ...]:
     inside = [version for version in every if low < version_key(version) < high]
     # A rehearsal of a downgrade goes from the newer release to the older one.
     return tuple(inside if low == version_key(a.version) else reversed(inside))
-
-
-def spelled(value: Value) -> str:
-    """Return a value as text."""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _regressions(measured: Sequence[Compared], findings: Sequence[Violation]) -> tuple[Regression, ...]:

@@ -25,19 +25,17 @@ from tritonsmith.lab import report as pages
 from tritonsmith.lab.compare.matching import Compared, MetricChange
 from tritonsmith.lab.compare.rehearsal import (
     Assessment,
-    FindingGroup,
     RehearsalResult,
     UpgradeRehearsal,
     culprit_command,
     differences_command,
-    explain,
-    spelled,
 )
-from tritonsmith.lab.compare.thresholds import Threshold
+from tritonsmith.lab.compare.thresholds import FindingGroup, Threshold, explain, spelled
 
 _TEMPLATE = Path(__file__).with_name("rehearsal.html")
 _SUFFIX, _MARKDOWN = ".html", ".md"
 _TICKS = re.compile("`+")
+_UNTOLD = ("bin", "venv", ".venv")
 _MORE = ("occupancy", "tensor core", "matrix core")  # columns after those of the summary
 
 _WIDTH = 80  # characters of a line that is folded
@@ -370,8 +368,9 @@ def _public(triton: Triton) -> Triton:
     if "/" not in triton.label:
         return triton
     path = Path(triton.label)
-    # Every interpreter is called `python`; the folder of its environment tells which.
-    name = path.parent.parent.name if path.parent.name == "bin" else path.stem
+    # Every interpreter is called `python`, and many environments `venv`: the folder above tells which.
+    folders = (folder.name for folder in path.parents if folder.name not in _UNTOLD)
+    name = next(folders, "") if path.parent.name == "bin" else path.stem
     return replace(triton, label=name or path.name)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +12,7 @@ from tritonsmith.compiler.manifest import Manifest
 from tritonsmith.compiler.resources.measure import Value
 from tritonsmith.core import configs
 from tritonsmith.core.errors import FactError
+from tritonsmith.core.ui.tables import clipped
 from tritonsmith.lab import failure, metrics, product, questions, terms
 from tritonsmith.lab.batch.kept import FolderMetrics
 from tritonsmith.lab.compare import matching
@@ -23,6 +25,7 @@ CRASHES = "crashes the compiler"
 COMPILES, LAUNCHES = "does not compile any more", "cannot be launched any more"
 # In the order of their ranks. Nothing here runs a kernel; the last place is for a check of its results.
 LOST = (CRASHES, COMPILES, LAUNCHES, "computes something else")
+_SHORTEST = 20  # characters of a kernel's name in a line
 _BROKEN = "breaks a limit"
 _FLAG = "--fail-on"
 WORDS = {
@@ -162,6 +165,83 @@ class Violation:
     def folders(self) -> tuple[Path, Path]:
         """The output folders of both sides."""
         return self.compared.pair.a.manifest.folder, self.compared.pair.b.manifest.folder
+
+
+@dataclass(frozen=True)
+class FindingGroup:
+    """Compiles that got worse in the same way, for one target, behind the same change.
+
+    Attributes:
+        kind: the class, the worst of these compiles.
+        target: the target.
+        cause: what changed, as in `Violation.cause`.
+        findings: the worst finding of each compile.
+        also: the other findings of these compiles, by kernel and point.
+    """
+
+    kind: str
+    target: str
+    cause: str
+    findings: tuple[Violation, ...]
+    also: Mapping[tuple[str, str], tuple[Violation, ...]]
+
+    @property
+    def kernels(self) -> int:
+        """The number of its kernels."""
+        return len({row.kernel for row in self.findings})
+
+    @property
+    def witness(self) -> Violation:
+        """The finding of the smallest kernel, which is the one to look at."""
+        return min(self.findings, key=_size)
+
+    def line(self, width: int) -> str:
+        """Return the group in a line of so many characters."""
+        witness = self.witness
+        # The class and the cause say what a message would say.
+        values = "" if witness.threshold is None else explain(witness).removeprefix(witness.metric)
+        where = f"{self.kind}, {self.target.rpartition(':')[0]}"
+        where += f", {self.kernels:,} kernels, smallest" if self.kernels > 1 else ""
+        # The name is cut first: the commands above have all of it, and the cause is in this line only.
+        room = width - len(f"{where}: {values}; {self.cause}")
+        name = clipped(" ".join(witness.kernel.split()), max(_SHORTEST, room))
+        return clipped(" ".join(f"{where}: {name}{values}; {self.cause}".split()), width)
+
+    def numbers(self, finding: Violation) -> str:
+        """Return the numbers of all findings of a compile, or the compiler's message."""
+        more = self.also.get((finding.kernel, finding.point), ())
+        return "; ".join(dict.fromkeys(map(explain, (finding, *more))))
+
+
+def _size(finding: Violation) -> tuple[float, str, str]:
+    """Return the key that sorts findings by the size of their kernels."""
+    stages, measured = finding.compared.pair.a.point.stages, finding.compared.a
+    # The operations of the source, not the code: that of the first side may already be unrolled.
+    operations = measured.get("ttir_operations")
+    known = isinstance(operations, (int, float))
+    size = float(operations or 0) if known else float(stages["ttir"].size) if "ttir" in stages else math.inf
+    return size, finding.kernel, finding.point
+
+
+def explain(finding: Violation) -> str:
+    """Return the numbers of a finding, or the compiler's message."""
+    point = finding.compared.pair.b.point
+    # The class tells the status of a crash, and the usual one says nothing.
+    if finding.finding == CRASHES or (finding.finding == COMPILES and point.status == "failed"):
+        return point.gist
+    if finding.threshold is None:
+        return finding.message
+    if finding.b is None:
+        return finding.reading.figures  # of a text, which has no values
+    values = f"{finding.metric} {spelled(finding.a)} -> {spelled(finding.b)}"
+    if not (finding.growth and math.isfinite(finding.growth)):  # from 0
+        return values
+    return f"{values} ({metrics.growth(float(finding.a or 0), float(finding.b or 0)):+.0f} %)"
+
+
+def spelled(value: Value) -> str:
+    """Return a value as text."""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 @dataclass(frozen=True)

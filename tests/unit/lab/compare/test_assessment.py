@@ -12,7 +12,7 @@ from tests.unit.lab.compare.test_thresholds import AMD, NVIDIA, pair
 from tritonsmith.compiler.manifest import Status
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import FactError, UsageError
-from tritonsmith.lab.compare import rehearsal
+from tritonsmith.lab.compare import rehearsal, thresholds
 from tritonsmith.lab.compare.matching import Compared, Comparison
 from tritonsmith.lab.compare.rehearsal import Assessment
 from tritonsmith.lab.compare.thresholds import COMPILES, LAUNCHES
@@ -85,7 +85,7 @@ def test_the_worst_is_first() -> None:
         other("dies", "ok", "timeout"),
         SAME,
     )
-    assert [(found.kernel, found.finding, rehearsal.explain(found)) for found in made.findings] == [
+    assert [(found.kernel, found.finding, thresholds.explain(found)) for found in made.findings] == [
         ("broken", COMPILES, "error: no"),
         ("dies", COMPILES, "timeout: error: no"),
         ("stuck", LAUNCHES, "too much shared memory"),

@@ -27,7 +27,7 @@ from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core import configs
 from tritonsmith.core.plan import Write
 from tritonsmith.lab import metrics
-from tritonsmith.lab.compare import rehearsal, rehearsal_report, thresholds
+from tritonsmith.lab.compare import rehearsal_report, thresholds
 from tritonsmith.lab.compare.matching import Compared, Pair, PairMember
 from tritonsmith.lab.compare.rehearsal import Assessment, UpgradeRehearsal
 from tritonsmith.lab.metrics import Measured
@@ -67,7 +67,7 @@ def test_a_crash_is_worse_than_a_kernel_that_does_not_compile() -> None:
         other("refused", "ok", "failed"), other("slow", "ok", "timeout"), crashed("dies"), SAME,
         one("stuck", {**NVIDIA, "launch": "yes"}, {**NVIDIA, "launch": "no: shared 262144 > 232448 B"}),
     )  # fmt: skip
-    assert [(row.kernel, row.finding, rehearsal.explain(row)) for row in made.findings] == [
+    assert [(row.kernel, row.finding, thresholds.explain(row)) for row in made.findings] == [
         ("dies", thresholds.CRASHES, "the compiler died: SIGSEGV"),
         ("refused", thresholds.COMPILES, "error: no"),
         ("slow", thresholds.COMPILES, "timeout: error: no"),
@@ -226,6 +226,12 @@ def word(number: int) -> str:
     return "".join(chr(97 + int(digit)) for digit in str(number)) * 20
 
 
+def test_a_long_name_makes_room_for_the_cause() -> None:
+    (line,) = (row for row in many(1).summary if "a_kernel" in row)
+    assert len(line) == 100
+    assert line.endswith("…; error: no aaaaaaaaaaaaaaaaaaaa")
+
+
 @pytest.mark.parametrize("count", [1, 7, 8, 9, 1000])
 def test_the_screen_has_ten_short_lines_at_most(count: int) -> None:
     lines = many(count).summary
@@ -328,7 +334,8 @@ def test_a_group_of_many_kernels_leaves_room_for_others() -> None:
 
 
 def test_a_triton_of_this_machine_has_no_path_in_a_comment() -> None:
-    a = Triton("/home/me/old/bin/python", python="/home/me/old/bin/python")
+    python = "/home/me/old/.venv/bin/python"
+    a = Triton(python, python=python)
     b = Triton("envs/mine.toml", env="/home/me/envs/mine.toml")
     text = rehearsal_report.comment(replace(UPGRADE, a=a, b=b), many(2), PAGE)
     check(text)
