@@ -30,7 +30,7 @@ from tritonsmith.lab.compare.rehearsal import (
     culprit_command,
     differences_command,
 )
-from tritonsmith.lab.compare.thresholds import FindingGroup, Threshold, explain, spelled
+from tritonsmith.lab.compare.thresholds import FindingGroup, Threshold, Violation, explain, spelled
 
 _TEMPLATE = Path(__file__).with_name("rehearsal.html")
 _SUFFIX, _MARKDOWN = ".html", ".md"
@@ -72,12 +72,11 @@ def blocks(result: RehearsalResult, assessment: Assessment) -> Iterator[Text | G
 
 def commands(rehearsal: UpgradeRehearsal, assessment: Assessment) -> Iterator[str]:
     """Yield, for each kind of finding, the command that searches for the culprit with the smallest kernel."""
-    # One kernel may be the smallest of several kinds: its worst is the one to begin with.
-    witnesses = {
-        (group.witness.kernel, group.witness.target): group.witness for group in reversed(assessment.groups)
-    }
-    worst = [group.witness for group in assessment.groups if group.witness in witnesses.values()]
-    for finding in worst[:_FEW]:
+    # One kernel may be the smallest of several kinds: its worst, which comes first, is the one to begin with.
+    witnesses: dict[tuple[str, str], Violation] = {}
+    for witness in (group.witness for group in assessment.groups):
+        witnesses.setdefault((witness.kernel, witness.target), witness)
+    for finding in list(witnesses.values())[:_FEW]:
         command = culprit_command(finding, rehearsal.file, rehearsal.a, rehearsal.b)
         yield f"{finding.kernel}: {command}"
 
