@@ -76,9 +76,9 @@ _KNOWN = {
     "build/suites/results.py": _RESULT,
     "cli/tasks/passes_replay.py": _RESULT,
     "lab/edits/python_source.py": _GENERATED,
+    "lab/report.py": _PACKAGE,
     "lab/triage/reduce/testers.py": _GENERATED,
     "lab/triage/reduce/kernel_search.py": _GENERATED,
-    "core/ui/html_page.py": _PACKAGE,
     "core/ui/console.py": "a line of the user's own recording, after its mark",
 }
 

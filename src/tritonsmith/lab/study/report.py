@@ -14,9 +14,10 @@ from tritonsmith.compiler.resources.measure import CAN_LAUNCH, COLUMNS, LAUNCH, 
 from tritonsmith.core import untrusted
 from tritonsmith.core.errors import SmithError, UsageError
 from tritonsmith.core.plan import files
-from tritonsmith.core.ui import html_page, tables
+from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
 from tritonsmith.inspect.resources import save_figure
+from tritonsmith.lab import report as pages
 from tritonsmith.lab.study.study import SKIPPED, StudyCell, order
 
 if TYPE_CHECKING:
@@ -244,7 +245,7 @@ def write_page(cells: Sequence[StudyCell], folder: Path) -> Path:
         SmithError: it cannot be written.
     """
     names = versions(cells)
-    page = html_page.render(
+    page = pages.render(
         _TEMPLATE,
         f"Kernels, Triton {names[0]} to {names[-1]}" if len(names) > 1 else f"Kernels, Triton {names[0]}",
         mark=_MARK,
