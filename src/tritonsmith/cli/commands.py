@@ -184,6 +184,11 @@ GROUPS = {
             "Compile kernels with two Tritons or option sets, and compare.",
             "compare 3.6.0 3.9.0 matmul.py --target h100 --fail-on 'registers>+5%,spills>0'",
         ),
+        "farm": Command(
+            "compare:farm",
+            "Report what a change of Triton makes worse in a corpus of kernels.",
+            "farm captured.toml --base main --head HEAD",
+        ),
         "bisect": Command(
             "bisect:run",
             "Find the Triton release or commit that broke a kernel or command.",

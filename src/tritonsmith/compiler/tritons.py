@@ -58,11 +58,29 @@ _LINES = 8  # of pip's output in an error
 
 
 @dataclass(frozen=True)
+class CommitSource:
+    """The sources of a Triton that is built from a commit.
+
+    Attributes:
+        clone: the repository that has the commit.
+        env: environment whose settings the build has, by name or file.
+        version: the version that its package has: `3.6.0`.
+        content: a key of everything that its compiles depend on, which commits may share.
+    """
+
+    clone: Path
+    env: str
+    version: str
+    content: str
+
+
+@dataclass(frozen=True)
 class Triton:
     """A Triton and what it compiles for.
 
-    Of `env`, `version`, `python`, `commit` and `folder` at most one is set, but for a nightly, which has a
-    commit and the interpreter of the environment that its wheel is installed into.
+    Of `env`, `version`, `python`, `commit` and `folder` at most one is set, but for two: a nightly has a
+    commit and the interpreter of the environment that its wheel is installed into, and a commit with `source`
+    has the interpreter that its build makes, which need not exist yet.
 
     Attributes:
         label: the text that it was parsed from.
@@ -75,6 +93,7 @@ class Triton:
         ptxas: a ptxas other than the one of its Triton, in full: `13.0.88`.
         commit: of Triton, 40 hex digits, or as many as the name of a nightly has.
         url: of a nightly's wheel, with the checksum if its index has it.
+        source: of a commit that is built to compile kernels; None for anything else.
     """
 
     label: str
@@ -87,10 +106,15 @@ class Triton:
     ptxas: str = ""
     commit: str = ""
     url: str = ""
+    source: CommitSource | None = None
 
     @property
     def triton(self) -> str:
         """The version of its Triton, as far as files tell; empty if they do not."""
+        # Of a commit by its files: the same before it is built as after, and without the hash that a build
+        # adds, by which a list's `versions` would judge.
+        if self.source:
+            return self.source.version
         return self.version or (installed(Path(self.python)) if self.python else "")
 
 

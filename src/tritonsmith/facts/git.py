@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -37,13 +38,16 @@ _FETCHES = re.compile(
 )
 
 
-def look(root: Path, *arguments: str, files: bool = False) -> CommandOutput | None:
-    """Run a read-only git command.
+def look(
+    root: Path, *arguments: str, files: bool = False, change: Mapping[str, str] | None = None
+) -> CommandOutput | None:
+    """Run a git command that changes neither work tree, index nor refs.
 
     Args:
         root: top folder of the repository.
         arguments: the command and its arguments.
         files: whether the command compares contents of files, for which git would start filters.
+        change: of the environment: names to values.
 
     Returns:
         Its result; None if git is missing or takes too long.
@@ -59,7 +63,7 @@ def look(root: Path, *arguments: str, files: bool = False) -> CommandOutput | No
     options = [word for setting in settings for word in ("-c", setting)]
     # `status` would otherwise refresh the index, and take its lock from a commit that the user is making.
     argv = ("git", "--no-optional-locks", "--no-pager", "-C", str(root), *options, *arguments)
-    return query(argv, change=_ELSEWHERE | _OFFLINE, timeout=_PATIENCE)
+    return query(argv, change={**_ELSEWHERE, **_OFFLINE, **(change or {})}, timeout=_PATIENCE)
 
 
 def environ(root: Path) -> dict[str, str]:

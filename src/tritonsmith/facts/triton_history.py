@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -135,6 +135,18 @@ def branch_point(clone: Path, branch: str, main: str) -> str:
     """
     with git_history.opened(clone) as repository:
         return _merge_base(repository, _commit(repository, clone, branch), _commit(repository, clone, main))
+
+
+def imported(clone: Path, commit: str, folders: Sequence[str]) -> str:
+    """Return a digest of the files of a commit that Python may import from some folders: 32 hex digits.
+
+    Raises:
+        FactError: git cannot list them.
+    """
+    # Git passes over a folder that the commit lacks. Blobs are compared by name, so none is read.
+    listed = _output(clone, "ls-tree", "-r", "-z", "--full-tree", commit, "--", *folders).split("\0")
+    rows = sorted(row for row in listed if row and not _ASIDE.search(row.partition("\t")[2]))
+    return hashlib.blake2b("\0".join(rows).encode(), digest_size=_WIDTH).hexdigest()
 
 
 def _commit(repository: Repo, clone: Path, name: str) -> str:

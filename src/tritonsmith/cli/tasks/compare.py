@@ -1,4 +1,4 @@
-"""`compare` and its modes: two sides, a study of many Tritons, a rehearsal of an upgrade, and the corpus."""
+"""`compare` and its modes, and `farm`: two sides, many Tritons, an upgrade, a change of Triton, a corpus."""
 
 from __future__ import annotations
 
@@ -38,18 +38,26 @@ from tritonsmith.cli.tasks.options import (
     WHEEL_ENV,
 )
 from tritonsmith.cli.tasks.task import task
-from tritonsmith.core.errors import FactError, SmithError, UsageError
+from tritonsmith.core.errors import FactError, SmithError, UndecidedError, UsageError
 from tritonsmith.core.ui import console
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tritonsmith.compiler.kernels.kernel_list import ListedKernel
+    from tritonsmith.lab.batch.run import BatchOptions
+    from tritonsmith.lab.bisect.sides import Sides
     from tritonsmith.lab.compare.matching import Comparison
     from tritonsmith.lab.compare.rehearsal import Assessment, RehearsalResult, UpgradeRehearsal
     from tritonsmith.lab.compare.thresholds import Threshold
     from tritonsmith.lab.corpus import Corpus, CorpusUpdate
     from tritonsmith.lab.study.study import StudyCell
+
+_OF_CORPUS = word("kernels file, or FILE:NAME; the corpus if omitted", "")
+_BASE = flag("Triton to compare with: commit, 3.9.0, dev", "", value="TRITON")
+_HEAD = flag("Triton to judge, in the same form as --base", "", value="TRITON")
+_CLONE = flag("clone that has the commits", None, value="CLONE")
+_COMMENT = flag("write the verdict as Markdown for a pull request", None, value="FILE.md")
 
 
 @task(tables=True, name="compare")
@@ -288,14 +296,14 @@ def rehearse(
     context: Any,
     what: CompileOptions,
     tests: ExperimentOptions,
-    kernels: str = word("kernels file, or FILE:NAME; the corpus if omitted", ""),
+    kernels: str = _OF_CORPUS,
     corpus: Path | None = CORPUS,
     from_: str = TODAY,
     to: str = TOMORROW,
     fail_on: str | None = FAIL_ON,
     out: OutFile | None = again(OUT_FILE, "in the workspace"),
     source: Path | None = flag("checkout with the source files that the list names", None, value="DIR"),
-    comment: Path | None = flag("write the verdict as Markdown for a pull request", None, value="FILE.md"),
+    comment: Path | None = _COMMENT,
     scheduler: str = SCHEDULER,
     jobs: int | None = JOBS,
     timeout: int | None = TIMEOUT,
@@ -303,21 +311,15 @@ def rehearse(
     dry_run: bool = DRY_RUN,
 ) -> None:
     """Compile a corpus with two Tritons and report regressions."""
-    from tritonsmith.core.envs import workspace
     from tritonsmith.lab import corpus as corpora
     from tritonsmith.lab.batch.run import BatchOptions
     from tritonsmith.lab.compare import rehearsal, thresholds
-    from tritonsmith.lab.compare import rehearsal_report as report
-    from tritonsmith.lab.compare.rehearsal import check, parse_limits
 
-    limits = parse_limits(fail_on)
+    limits = rehearsal.parse_limits(fail_on)
     sides = rehearsal.parse_side(from_, "--from"), rehearsal.parse_side(to, "--to")
     file, name = corpora.kernels_file_of(kernels, corpus)
     if source and not source.is_dir():
         raise UsageError("--source is not a folder", where=source, hints=["give a checkout of Triton"])
-    # Before anything compiles: a file that cannot be written after an hour of compiling comes too late.
-    if comment:
-        report.check_comment(comment)
     # The files that a list names are relative to it, unless --source gives the checkout that has them.
     entries = listed_kernels(file, name)
     upgrade = rehearsal.prepare(entries, file, what.flags(), *sides, base=source or file.parent)
@@ -326,33 +328,139 @@ def rehearse(
     if dry_run:
         output.plan(upgrade.plan())
         return
-    place = workspace.default().root / "rehearsals" / f"{upgrade.name}.html"
-    place = out.path(place.name) if out else place
-    report.check_page(place)
+    places = _places(upgrade, out, comment)
     options = BatchOptions(scheduler, jobs, timeout, env="", resume=True, silent=json)
-    result, journal = rehearsal.execute(upgrade, limits, options, tests.rules)
-    answer = check(result.comparison, limits, result.flaky)
-    report.write_page(upgrade, result, limits, answer, place)
-    if comment:
-        plan = report.comment_plan(upgrade, answer, place, comment)
-        workspace.default().run(plan, "rehearse", quiet=True)
-    if json:
-        output.json(report.as_json(upgrade, result, limits, answer))
-    try:
-        _print_rehearsal(upgrade, result, answer, place, json=json)
-    finally:  # a finding is an error, and has a page all the same
-        tests.write_page(journal, "rehearse", [journal.answer], thresholds.WORDS)
+    _execute_rehearsal("rehearse", upgrade, limits, places, options, tests)
 
 
-def _print_rehearsal(
-    upgrade: UpgradeRehearsal, result: RehearsalResult, answer: Assessment, place: Path, *, json: bool
+@task(tables=True)
+def farm(
+    context: Any,
+    what: CompileOptions,
+    tests: ExperimentOptions,
+    kernels: str = _OF_CORPUS,
+    corpus: Path | None = CORPUS,
+    base: str = again(_BASE, "where it left main"),
+    head: str = again(_HEAD, "the working tree"),
+    source: Path | None = again(_CLONE, "the checkout around this folder"),
+    env: str = ENV,
+    fail_on: str | None = FAIL_ON,
+    out: OutFile | None = again(OUT_FILE, "in the workspace"),
+    comment: Path | None = _COMMENT,
+    scheduler: str = SCHEDULER,
+    jobs: int | None = JOBS,
+    timeout: int | None = TIMEOUT,
+    json: bool = JSON,
+    dry_run: bool = DRY_RUN,
 ) -> None:
+    """Report what a change of Triton makes worse in a corpus of kernels."""
+    from tritonsmith.lab import corpus as corpora
+    from tritonsmith.lab.batch import kept
+    from tritonsmith.lab.batch.run import BatchOptions
+    from tritonsmith.lab.bisect import sides as use_case
+    from tritonsmith.lab.compare import rehearsal, thresholds
+
+    limits = rehearsal.parse_limits(fail_on)
+    file, name = corpora.kernels_file_of(kernels, corpus)
+    entries = listed_kernels(file, name)
+    sides = use_case.resolve(base, head, source, env)
+    output.notes(sides.notes)
+    if sides.are_same:
+        _print_same(sides, comment, json=json)
+        return
+    base_side, head_side = sides.base, sides.head
+    upgrade = rehearsal.prepare(entries, file, what.flags(), base_side.triton, head_side.triton)
+    if tests.show_status(upgrade.folder, thresholds.WORDS, json=json, key=upgrade.key(limits)):
+        return
+    # A side whose results are all kept is not needed, but `--confirm` compiles everything again.
+    confirms = tests.rules.confirm > 1
+    missing = [
+        side
+        # The head first: it is the one that may not build, and nobody waits for the base to learn that.
+        for side, needed in ((head_side, upgrade.jobs_of_b), (base_side, upgrade.jobs_of_a))
+        if confirms or not kept.are_complete(needed)
+    ]
+    if dry_run:
+        output.plan(upgrade.plan(), about=[line for side in missing for line in side.plan])
+        return
+    places = _places(upgrade, out, comment)
+    for side in missing:
+        side.make()
+    options = BatchOptions(scheduler, jobs, timeout, env="", resume=True, silent=json)
+    _execute_rehearsal("farm", upgrade, limits, places, options, tests)
+
+
+def _print_same(sides: Sides, comment: Path | None, *, json: bool) -> None:
+    from tritonsmith.core.envs import workspace
+    from tritonsmith.lab.bisect import sides as use_case
     from tritonsmith.lab.compare import rehearsal_report as report
 
-    if not json:
+    base, head = sides.base.triton, sides.head.triton
+    if comment:  # CI posts it, whatever the verdict
+        report.check_comment(comment)
+        workspace.default().claim()
+        workspace.default().run(report.same_plan(base, head, use_case.SAME, comment), "farm", quiet=True)
+    if json:
+        content = {"schema": 1, "from": base.label, "to": head.label, "verdict": use_case.SAME, "sure": True}
+        output.json({**content, "findings": [], "groups": [], "compiled": 0, "kept": 0})
+    else:
+        console.out().print(f"{base.label} -> {head.label}: {use_case.SAME}", markup=False)
+
+
+def _places(upgrade: UpgradeRehearsal, out: OutFile | None, comment: Path | None) -> tuple[Path, Path | None]:
+    """Return the page and the Markdown of a rehearsal, both of which can be written."""
+    from tritonsmith.core.envs import workspace
+    from tritonsmith.lab.compare import rehearsal_report as report
+
+    page = workspace.default().root / "rehearsals" / f"{upgrade.name}.html"
+    page = out.path(page.name) if out else page
+    # Before anything compiles: a file that cannot be written after an hour of compiling comes too late.
+    report.check_page(page)
+    if comment:
+        report.check_comment(comment)
+    return page, comment
+
+
+def _execute_rehearsal(
+    task_name: str,
+    upgrade: UpgradeRehearsal,
+    limits: tuple[Threshold, ...],
+    places: tuple[Path, Path | None],
+    options: BatchOptions,
+    tests: ExperimentOptions,
+) -> None:
+    from tritonsmith.core.envs import workspace
+    from tritonsmith.lab.compare import rehearsal, thresholds
+    from tritonsmith.lab.compare import rehearsal_report as report
+
+    page, comment = places
+    result, journal = rehearsal.execute(upgrade, limits, options, tests.rules)
+    answer = rehearsal.check(result.comparison, limits, result.flaky)
+    report.write_page(upgrade, result, limits, answer, page)
+    if comment:
+        plan = report.comment_plan(upgrade, answer, page, comment)
+        workspace.default().run(plan, task_name, quiet=True)
+    # The progress is silent for the same reason: nothing but JSON is printed.
+    if json := options.silent:
+        output.json(report.as_json(upgrade, result, limits, answer))
+    elif task_name == "rehearse":
         output.blocks(report.blocks(result, answer))
         output.lines(map(console.typed, report.commands(upgrade, answer)))
-    console.note(f"the page is {place}")
+    console.note(f"the page is {page}")
+    try:
+        _print_verdict(answer, json=json, strict=task_name == "farm")
+    finally:  # a finding is an error, and has a page all the same
+        tests.write_page(journal, task_name, [journal.answer], thresholds.WORDS)
+
+
+def _print_verdict(answer: Assessment, *, json: bool, strict: bool) -> None:
+    """Print the verdict, and raise the error that its exit code is of.
+
+    Raises:
+        SmithError: there are findings.
+        FactError: a term was applied to nothing.
+        UndecidedError: a value is not known, where that is asked for (`strict`).
+    """
     # Last, below the tables: of a long run, this is what is still on the screen.
     if not json and (answer.findings or not answer.doubts):
         output.lines(answer.summary)
@@ -361,6 +469,9 @@ def _print_rehearsal(
     # A metric that no kernel has must not pass for a limit that holds, or CI would stay green for ever.
     if answer.unchecked:
         raise FactError(answer.words, hints=["a check of nothing does not pass: omit it from --fail-on"])
+    # What neither compiles got no worse. But where a value is not known, that cannot be said.
+    if strict and answer.unknown:
+        raise UndecidedError(answer.headline, hints=["the page and --json name the values"])
     # Not an error: points that differ from run to run are neither a regression nor a pass.
     if answer.doubts:
         console.warn(answer.summary[0])

@@ -3,7 +3,8 @@
 A result is an output folder with its manifest. A folder that a user named (`compare --triton A,B --out DIR`)
 counts where its manifest names the same command and the same content of the kernel's file and its imports.
 A keyed folder of the workspace (`kernels/releases/3.6.0/KEY`) counts whatever path the file has: KEY is a
-digest of the content of all files and of everything else that is asked for, except the targets.
+digest of the content of all files and of everything else that is asked for, except the targets. Commits have
+such folders, too (`kernels/commits/CONTENT/KEY`), which all commits that compile alike share.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from tritonsmith.facts import variables
 from tritonsmith.lab import metrics
 from tritonsmith.lab.metrics import Measured
 
-RELEASES, OTHERS = "releases", "rehearsed"
+RELEASES, COMMITS, OTHERS = "releases", "commits", "rehearsed"
 METRICS = "metrics.json"
 
 _PROGRAM = "tritonsmith kernel.compile"
@@ -75,7 +76,7 @@ def keyed(request: CompileRequest, triton: Triton, module: str = "") -> CompileJ
 
     Args:
         request: of one kernel.
-        triton: a release, an environment or an interpreter.
+        triton: a release, a commit, an environment or an interpreter.
         module: the import name of the kernel's file; empty if it is no module of a package.
 
     Raises:
@@ -94,11 +95,15 @@ def keyed(request: CompileRequest, triton: Triton, module: str = "") -> CompileJ
 def folder_of(triton: Triton) -> Path:
     """Return the folder with all keyed results of a Triton.
 
-    A release has one; so has an environment or an interpreter, whose compiles are repeated each time.
+    A release has one, and so have all commits of one content. An environment or an interpreter has one, too,
+    but its compiles are repeated each time.
     """
     root = workspace.default().root / "kernels"
+    other = f"-ptxas-{triton.ptxas}" if triton.ptxas else ""
+    # Not by the commit: one that changes tests or documents finds all results of its parent.
+    if triton.source:
+        return root / COMMITS / f"{triton.source.content}{other}"
     if triton.version:
-        other = f"-ptxas-{triton.ptxas}" if triton.ptxas else ""
         return root / RELEASES / f"{triton.version}{other}"
     name = _FOREIGN.sub("_", Path(triton.env or triton.python).name)
     # Most interpreters are called `python`: the digest tells their folders apart.
@@ -167,17 +172,16 @@ def find(job: CompileJob, env: str, trees: SourceTrees) -> Manifest | None:
     table = variables.table()
     # A variable that had an influence, then or now, is no part of the key.
     steered = any(row.cache == "invalidates" and name in os.environ for name, row in table.items())
-    # A Triton that somebody builds changes while its version stays: so neither an environment (whose version
-    # `triton` does not tell) nor a checkout is trusted.
-    python = job.triton.python
-    if steered or not job.triton.triton or (python and tritons.is_checkout(Path(python))):
+    if steered or not _trusted(job):
         return None
     try:
         old = manifests.read(job.out)
         content = source_tree.sum_of(job.request.file)
     except (FactError, OSError):
         return None
-    if (old.file_sha256, old.triton) != (content, job.triton.triton) or not _same_request(old, job, env):
+    # A commit's results may be those of another one, whose version may be spelled otherwise: its key decides.
+    triton = old.triton if job.triton.source else job.triton.triton
+    if (old.file_sha256, old.triton) != (content, triton) or not _same_request(old, job, env):
         return None
     if not _same_sources(old, job, trees):
         return None
@@ -186,6 +190,29 @@ def find(job: CompileJob, env: str, trees: SourceTrees) -> Manifest | None:
     usable = {str(target) for target in job.request.targets} - lacking
     points = tuple(point for point in old.points if point.target in usable)
     return replace(old, points=points) if points else None
+
+
+def _trusted(job: CompileJob) -> bool:
+    """Report whether the Triton of a job compiles today what it compiled before."""
+    # A commit's package is a checkout, but its content is in the name of the folder.
+    if job.triton.source:
+        return job.keyed
+    # A Triton that somebody builds changes while its version stays: so neither an environment (whose version
+    # `triton` does not tell) nor a checkout is trusted.
+    python = job.triton.python
+    return bool(job.triton.triton) and not (python and tritons.is_checkout(Path(python)))
+
+
+def are_complete(jobs: Iterable[CompileJob], env: str = "") -> bool:
+    """Report whether the results of all jobs are there, so that their Tritons are not needed.
+
+    Args:
+        jobs: as `batch.run.compiled` takes them.
+        env: of a Triton that names none.
+    """
+    trees: SourceTrees = {}
+    every = (replace(job, request=tritons.applied(job.request, job.triton)) for job in jobs)
+    return all(rest(job, find(job, env, trees)) is None for job in every)
 
 
 def rest(job: CompileJob, old: Manifest | None) -> CompileJob | None:
@@ -317,7 +344,7 @@ class KeptResults:
 
 def results(space: Workspace) -> tuple[KeptResults, ...]:
     """List the keyed results of a workspace, Triton by Triton."""
-    parents = (space.root / "kernels" / name for name in (RELEASES, OTHERS))
+    parents = (space.root / "kernels" / name for name in (RELEASES, COMMITS, OTHERS))
     folders = [folder for parent in parents for folder in sorted(parent.glob("*")) if folder.is_dir()]
     return tuple(_survey(folder) for folder in folders)
 

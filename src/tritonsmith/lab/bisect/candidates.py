@@ -28,7 +28,7 @@ from tritonsmith.core.envs.workspace import EnvDir, Workspace
 from tritonsmith.core.errors import FactError, PreflightError, StepError
 from tritonsmith.core.plan import Link, MakeDir, Move, Plan, Remove, Run, Step, Write, digest, locks, stamped
 from tritonsmith.facts import checkout as checkouts
-from tritonsmith.facts import git, llvm_tree
+from tritonsmith.facts import git, llvm_tree, triton_history
 from tritonsmith.facts.checkout import LIT_SITE
 from tritonsmith.facts.triton_history import TritonCommit
 from tritonsmith.lab.bisect import history
@@ -305,6 +305,22 @@ class CommitBuilds:
         # alone: it shares its libraries with the commits around it.
         return self.space.root / "bisect" / "libraries" / digest(commit.native, commit.pin, *how)
 
+    def content(self, commit: TritonCommit) -> str:
+        """Return a key of everything that compiles depend on, which commits that compile alike share.
+
+        Raises:
+            FactError: git cannot list the commit's files.
+        """
+        # The LLVM, the settings and NVIDIA's toolchain, whose versions are native files, are in the first.
+        python = triton_history.imported(self.clone, commit.commit, self._python_folders)
+        return digest(self.libraries(commit).name, python)
+
+    def interpreter(self, commit: TritonCommit) -> Path:
+        """Return the interpreter of a commit, which `make` makes."""
+        flavor = "-lit" if self.programs else "-pytest" if self.tests else ""
+        folder = self.env(commit.pin).path / "commits" / f"{commit.commit[:_SHORT]}{flavor}"
+        return folder / "bin" / "python"
+
     def built(self, commit: TritonCommit) -> dict[str, Any] | None:
         """Return the receipt of a commit's libraries, with `seconds` by phase and `links`; see `Builds`."""
         # Links may lead to a package that was removed meanwhile, or into a clone that is gone.
@@ -416,8 +432,8 @@ class CommitBuilds:
     def _assemble(self, commit: TritonCommit, running: Session) -> Path:
         """Give a commit an interpreter, which imports its Python files and libraries, and return its path."""
         receipt = self.built(commit) or {}
-        flavor = "-lit" if self.programs else "-pytest" if self.tests else ""
-        folder = running.env.path / "commits" / f"{commit.commit[:_SHORT]}{flavor}"
+        python = self.interpreter(commit)
+        folder = python.parents[1]
         files, base = folder / "source", venv.base_interpreter(self.settings.python.interpreter)
         site = folder / "lib" / f"python{base.minor}" / "site-packages"
         about = site / f"triton-{receipt['version']}+git{commit.commit[:8]}.dist-info"
@@ -456,7 +472,6 @@ class CommitBuilds:
             Write(about / "entry_points.txt", f"{points}\n", phase=PHASE),
             *self._lit(running.env, files, receipt.get("site", "")),
         )
-        python = folder / "bin" / "python"
         running.run_unseen(stamped(steps, folder.with_suffix(".done"), python))
         return python
 
@@ -476,9 +491,15 @@ class CommitBuilds:
 
     def _python_paths(self, commit: TritonCommit) -> tuple[str, ...]:
         """Return the folders of a commit with what Python imports, and its tests."""
-        backends = () if self.programs else self.settings.triton.backends
-        backend_folders = [f"third_party/{name}/{part}" for name in backends for part in _LINKED]
-        return self._there(commit, *([] if self.programs else [_PACKAGE]), *backend_folders, *self.tests)
+        return self._there(commit, *self._python_folders, *self.tests)
+
+    @property
+    def _python_folders(self) -> tuple[str, ...]:
+        """The folders that Python imports from, of which a commit may lack some."""
+        if self.programs:
+            return ()
+        backends = self.settings.triton.backends
+        return (_PACKAGE, *(f"third_party/{name}/{part}" for name in backends for part in _LINKED))
 
     def _links(self, commit: TritonCommit, paths: tuple[str, ...]) -> Iterator[tuple[str, str]]:
         """Yield the links of upstream's editable install: their path and what they lead to, in the commit."""

@@ -97,6 +97,16 @@ class UpgradeRehearsal:
         return tuple({job.out: job for job in every}.values())
 
     @property
+    def jobs_of_a(self) -> tuple[CompileJob, ...]:
+        """All compiles by the first Triton."""
+        return tuple(kernel.a for kernel in self.kernels)
+
+    @property
+    def jobs_of_b(self) -> tuple[CompileJob, ...]:
+        """All compiles by the second."""
+        return tuple(kernel.b for kernel in self.kernels)
+
+    @property
     def cells(self) -> tuple[Cell, ...]:
         """The compiles target by target, each by the second Triton with its baseline by the first."""
         return tuple(
@@ -145,7 +155,7 @@ class RehearsalResult:
 
 
 def parse_side(text: str, flag: str) -> Triton:
-    """Parse a Triton: a version, an environment or an interpreter.
+    """Parse a Triton: a version, an environment or an interpreter, and perhaps another ptxas.
 
     Raises:
         UsageError: it is none of these, or has targets or options.
@@ -514,12 +524,23 @@ def culprit_command(finding: Violation, file: Path, a: Triton, b: Triton) -> str
         b: the second.
     """
     kernel = f"{file}:{finding.kernel}"
-    if a.version and b.version and finding.finding != LAUNCHES:
+    good, bad = (side.commit if side.source else side.version and side.label for side in (a, b))
+    if good and bad and finding.finding != LAUNCHES:
+        source = a.source or b.source
         return command(
-            "bisect", good=a.label, bad=b.label, kernel=kernel, when=finding.limit, target=finding.target
+            "bisect",
+            good=good,
+            bad=bad,
+            source=source and source.clone,
+            env=source and source.env,
+            kernel=kernel,
+            when=finding.limit,
+            target=finding.target,
         )
-    # `bisect` has no question about launches, and needs releases at both ends: so compare what lies between.
-    tritons_between = ",".join((a.label, *between(a, b), b.label))
+    # `bisect` has no question about launches, and needs a release or a commit at both ends: so compare what
+    # lies between. The label of a commit is for people, and its interpreter exists, as it has compiled.
+    ends = [side.python if side.source else side.label for side in (a, b)]
+    tritons_between = ",".join((ends[0], *between(a, b), ends[1]))
     return command("compare", kernel, triton=tritons_between, target=finding.target)
 
 

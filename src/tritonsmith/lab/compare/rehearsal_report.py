@@ -298,6 +298,16 @@ def comment_plan(rehearsal: UpgradeRehearsal, assessment: Assessment, page: Path
     return Plan("write the verdict", (step,))
 
 
+def same_plan(base: Triton, head: Triton, words: str, path: Path) -> Plan:
+    """Return the step that writes the verdict on two Tritons of which nothing needs to be compiled."""
+    step = Write(path, f"{_title(base, head)}{words}\n", phase="comment")
+    return Plan("write the verdict", (step,))
+
+
+def _title(base: Triton, head: Triton) -> str:
+    return f"### Triton {_code(_public(base).label)} to {_code(_public(head).label)}: "
+
+
 def comment(rehearsal: UpgradeRehearsal, assessment: Assessment, page: Path) -> str:
     """Return the verdict for a pull request: a few lines, and all groups of findings folded below them.
 
@@ -313,8 +323,7 @@ def comment(rehearsal: UpgradeRehearsal, assessment: Assessment, page: Path) -> 
         FactError: a stage cannot be read.
     """
     most, groups = configs.load("rehearse")["comment"]["most"], assessment.groups
-    head = f"### Triton {_code(_public(rehearsal.a).label)} to {_code(_public(rehearsal.b).label)}: "
-    lines = [head + assessment.headline, ""]
+    lines = [_title(rehearsal.a, rehearsal.b) + assessment.headline, ""]
     for group in groups[: configs.load("rehearse")["summary"]["lines"]]:
         values = "" if group.witness.threshold is None else f" {_code(explain(group.witness))}"
         witness = f"smallest {_code(group.witness.kernel)}{values}"

@@ -649,6 +649,7 @@ SAMPLES: dict[str, Callable[[World], Iterable[Grid]]] = {
     "passes.replay": _replay,
     "pins": _run("pins"),
     "purge-wheels": _purge,
+    "farm": _rehearse,
     "rehearse": _rehearse,
     "setup-mlir": _phases,
     "store.gc": _store_gc,

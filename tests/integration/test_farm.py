@@ -1,0 +1,262 @@
+"""A farm over real commits of mini-Triton: what is built, compiled, kept and said."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.harness import (
+    LLVM,
+    Smith,
+    capture,
+    commit,
+    git,
+    plant,
+    ready,
+    require_llvm,
+    wait_for,
+)
+from tritonsmith.core.envs import settings
+from tritonsmith.core.envs.workspace import Workspace
+from tritonsmith.lab.bisect.candidates import CommitBuilds
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("farm")]
+
+KERNELS = """
+import triton
+
+
+@triton.jit
+def fine(x):
+    return
+
+
+@triton.jit
+def is_refused(x):
+    return
+"""
+LIST = "".join(
+    f'[[kernel]]\nfile = "kernels.py"\nkernel = "{name}"\nsignature = "*fp32"\ntargets = ["gfx942"]\n'
+    for name in ("fine", "is_refused")
+)
+AMD, MAIN, INIT = "third_party/amd/amd.c", "python/src/main.c", "python/triton/__init__.py"
+TEST = "test/twice.mlir"
+RULE = 'strcmp(name, "is_too_long") == 0'
+REFUSES = 'strcmp(name, "is_too_long") == 0 || strcmp(name, "is_refused") == 0'
+
+
+@dataclass(frozen=True)
+class Farm:
+    """A clone with a commit of every kind, and the tool beside it.
+
+    Attributes:
+        smith: in the folder of the kernels.
+        clone: the user's.
+        hashes: what was changed to the commit; all but `base` have that as their parent.
+        env: the settings of its builds.
+    """
+
+    smith: Smith
+    clone: Path
+    hashes: dict[str, str]
+    env: Path
+
+    @property
+    def libraries(self) -> int:
+        """How many native trees were built."""
+        return len([*(self.smith.home / "bisect" / "libraries").glob("*/built.json")])
+
+    @property
+    def words(self) -> tuple[str | Path, ...]:
+        return ("farm", self.smith.root / "kernels.toml", "--source", self.clone, "--env", self.env)
+
+    def told(self, *more: str, code: int = 0) -> dict[str, Any]:
+        """What the farm says as JSON."""
+        content: dict[str, Any] = json.loads(self.smith(*self.words, *more, "--json", code=code).out)
+        return content
+
+
+@pytest.fixture(scope="module")
+def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Farm]:
+    require_llvm()
+    root = tmp_path_factory.mktemp("farm")
+    clone = plant("mini_triton", root / "my clone")
+    hashes = {"base": git(clone, "rev-parse", "HEAD").strip()}
+
+    def change(what: str, file: str, old: str, new: str) -> None:
+        git(clone, "checkout", "--quiet", "-b", what, hashes["base"])
+        path = clone / file
+        text = path.read_text(encoding="utf-8")
+        assert old in text
+        path.write_text(text.replace(old, new, 1) if old else text + new, encoding="utf-8")
+        hashes[what] = commit(clone, what).strip()
+
+    change("tests", TEST, "", "// more\n")
+    change("python", INIT, "tt.func @", "tt.func  @")
+    change("native", MAIN, RULE, REFUSES)
+    change("broken", AMD, "", "not C\n")
+    git(clone, "checkout", "--quiet", "main")
+    (root / "kernels.py").write_text(KERNELS, encoding="utf-8")
+    (root / "kernels.toml").write_text(LIST, encoding="utf-8")
+    env = root / "mine.toml"
+    env.write_text(f'[llvm]\ndir = "{LLVM}"\n[triton]\nbackends = ["amd"]\n', encoding="utf-8")
+    smith = Smith(root, cwd=root)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in smith.environ.items():
+            patch.setenv(name, value)
+        builds = CommitBuilds(clone, settings.load(str(env), only_shown=True), Workspace(smith.home))
+        ready(replace(smith, cwd=clone), tmp_path_factory, builds.env("").name)
+    return Farm(smith, clone, hashes, env)
+
+
+def test_a_commit_that_changes_tests_alone_is_the_same_compiler(farm: Farm) -> None:
+    built = farm.libraries
+    done = farm.smith(*farm.words, "--base", "main", "--head", "tests")
+    short = {name: value[:12] for name, value in farm.hashes.items()}
+    assert done.out == f"main {short['base']} -> tests {short['tests']}: the same compiler\n"
+    told = farm.told("--head", "tests")
+    assert (told["verdict"], told["sure"], told["findings"]) == ("the same compiler", True, [])
+    assert farm.libraries == built
+
+
+def test_a_change_in_python_shares_the_libraries(farm: Farm) -> None:
+    dry = farm.smith(*farm.words, "--head", "python", "--dry-run").out
+    assert dry.count("to be built first") == 2
+    assert dry.count("tritonsmith kernel.compile") == 4
+    assert farm.libraries == 0
+    told = farm.told("--head", "python")
+    assert (told["from"], told["to"]) == (
+        f"main {farm.hashes['base'][:12]}",
+        f"python {farm.hashes['python'][:12]}",
+    )
+    assert (told["compiled"], told["kept"], told["findings"]) == (4, 0, [])
+    assert farm.libraries == 1
+    again = farm.told("--head", "python")
+    assert (again["compiled"], again["kept"]) == (0, 4)
+
+
+def test_a_change_in_c_is_found(farm: Farm) -> None:
+    told = farm.told("--head", "native", code=1)
+    (finding,) = told["findings"]
+    assert (finding["finding"], finding["kernel"]) == ("does not compile any more", "is_refused")
+    assert f"--source '{farm.clone}'" in finding["search"]
+    assert f"--good {farm.hashes['base']} --bad {farm.hashes['native']}" in finding["search"]
+    status = farm.smith(*farm.words, "--head", "native", "--status").out
+    assert "finished: 1 finding" in status
+    assert "is_refused native" in status
+
+
+def test_results_are_those_of_a_commits_content(farm: Farm) -> None:
+    """A commit on top of another one that changes its tests alone is not even built."""
+    farm.told("--head", "python")
+    git(farm.clone, "checkout", "--quiet", "--detach", farm.hashes["python"])
+    (farm.clone / TEST).write_text("// other\n", encoding="utf-8")
+    later = commit(farm.clone, "its tests").strip()
+    git(farm.clone, "checkout", "--quiet", "main")
+    told = farm.told("--head", later)
+    assert (told["to"], told["compiled"], told["kept"]) == (later[:12], 0, 4)
+    assert not [*farm.smith.home.glob(f"envs/*/commits/{later[:12]}")]
+
+
+def test_a_head_that_does_not_build_is_an_error(farm: Farm) -> None:
+    error = farm.smith(*farm.words, "--head", "broken", code=1).error
+    assert error.startswith(f"error: broken {farm.hashes['broken'][:12]} cannot be built: ")
+    assert "amd.c" in error
+    # Whatever was compiled before, a side that is missing is no verdict, and the next run says the same.
+    assert farm.smith(*farm.words, "--head", "broken", "--json", code=1).out == ""
+
+
+def test_the_working_tree_is_the_head_and_stays_as_it_is(farm: Farm) -> None:
+    clone = farm.clone
+    farm.told("--head", "native", code=1)
+    (clone / MAIN).write_text((clone / MAIN).read_text().replace(RULE, REFUSES))
+    (clone / "new file.c").write_text("int new;\n")
+    try:
+        before = state(clone)
+        done = farm.smith("farm", farm.smith.root / "kernels.toml", *farm.words[2:], code=1)
+        assert state(clone) == before
+        label = f"HEAD {farm.hashes['base'][:12]} + changes"
+        assert f"1 untracked file is not in {label}: new file.c" in done.err
+        assert f"main {farm.hashes['base'][:12]} -> {label}: " in done.out
+        # What was changed is what `native` has, whose results are there.
+        assert "0 compiled now, 4 kept" in done.out
+        assert "does not compile" in done.out
+    finally:
+        git(clone, "checkout", "--quiet", "--force", "main")
+        (clone / "new file.c").unlink()
+
+
+def state(clone: Path) -> dict[str, tuple[int, int]]:
+    """Size and time of every file of a clone but for objects, the index and refs of git among them."""
+    return {
+        str(path): (path.stat().st_size, path.stat().st_mtime_ns)
+        for path in clone.rglob("*")
+        if path.is_file() and "objects" not in path.parts
+    }
+
+
+def test_a_release_and_a_commit(farm: Farm) -> None:
+    dry = farm.smith(*farm.words, "--base", "3.6.0", "--head", "python", "--dry-run", code=None)
+    assert "triton==3.6.0" in dry.out
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT], ids=["SIGKILL", "SIGINT"])
+def test_what_was_stopped_in_a_build_goes_on(farm: Farm, tmp_path: Path, how: signal.Signals) -> None:
+    git(farm.clone, "checkout", "--quiet", "--detach", farm.hashes["base"])
+    path = farm.clone / MAIN
+    path.write_text(path.read_text(encoding="utf-8") + f"// {how.name}\n", encoding="utf-8")
+    head = commit(farm.clone, how.name).strip()
+    git(farm.clone, "checkout", "--quiet", "main")
+    slow, marker = tmp_path / "ccache", tmp_path / "slow"
+    which = capture("which", "ccache").strip()
+    once = f'case "$*" in *main.c*) mkdir "{marker}" 2>/dev/null && sleep 300;; esac'
+    slow.write_text(f'#!/bin/sh\n{once}\nexec {which} "$@"\n', encoding="utf-8")
+    slow.chmod(0o755)
+    more = {**farm.smith.more, "PATH": f"{tmp_path}:{farm.smith.environ['PATH']}"}
+    smith = replace(farm.smith, more=more)
+    built = farm.libraries
+    with smith.running(*farm.words, "--head", head, "--json") as process:
+        wait_for(marker.is_dir, process)
+        process.send_signal(how)
+        process.communicate(timeout=60)
+    assert process.returncode == (-how if how is signal.SIGKILL else 130)
+    assert farm.libraries == built
+    told = json.loads(smith(*farm.words, "--head", head, "--json").out)
+    assert (told["compiled"] + told["kept"], told["findings"]) == (4, [])
+    assert farm.libraries == built + 1
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (("--base", "no-such-branch"), "--base: 'no-such-branch' is neither"),
+        (("--head", "gfx942"), "--head cannot be 'gfx942'"),
+        (("--head", "wheel"), "--base is missing, as --head is no commit"),
+        (("--head", "tests,wheel"), "--head names two Tritons: tests and wheel"),
+        (("--head", "commit 0123456"), "--head: no commit 0123456"),
+        (("--fail-on", "nonsense"), "nonsense"),
+    ],
+)
+def test_wrong_flags(farm: Farm, words: tuple[str, ...], what: str) -> None:
+    assert what in farm.smith(*farm.words, *words, code=2).error
+
+
+def test_a_folder_that_is_no_clone_of_triton(farm: Farm, tmp_path: Path) -> None:
+    command = ("farm", farm.smith.root / "kernels.toml", "--env", farm.env)
+    error = farm.smith(*command, code=2).error
+    assert "needs a clone of Triton" in error
+    assert "--source is not a folder" in farm.smith(*command, "--source", tmp_path / "no", code=2).error
+    assert "not a git repository" in farm.smith(*command, "--source", tmp_path, "--head", "x", code=1).error
+    git(tmp_path, "init", "--quiet", "--initial-branch=main")
+    error = farm.smith(*command, "--source", tmp_path, code=1).error
+    assert "error: " in error
+    (tmp_path / "file").write_text("")
+    commit(tmp_path, "first")
+    error = farm.smith(*command, "--source", tmp_path, code=1).error
+    assert "this is no commit of Triton: it has no python/triton/__init__.py" in error
