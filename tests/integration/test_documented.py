@@ -151,6 +151,7 @@ NOT_RUN = {  # why, by how a command begins
     "pins --installed": "test_pins.py has environments with a PyTorch",
     "pins --live": "it asks GitHub; test_pins.py has a small PyTorch",
     "pins --triton": "a clone of Triton; test_pins.py has a small one",
+    "farm": "a build of Triton; test_farm.py has a small one",
     "pins --nightlies": "an index; tests/unit/cli/tasks/test_pins_nightlies.py has a page",
     "pins --picks": "a clone with its release branches; unit/doctor/pins/test_picks.py has a small one",
     "setup-mlir --env asan": "a build under a sanitizer; test_build.py has one",

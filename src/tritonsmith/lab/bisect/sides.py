@@ -283,7 +283,8 @@ def _commit_of_changes(clone: Path, head: GitHead, index: Path) -> str:
         # In a copy of the index, which knows what was only added so far.
         files.copy(index, scratch / "index")
         own = {**dates, **names, "GIT_INDEX_FILE": str(scratch / "index")}
-        _git(clone, "add", "--update", change=own, compares=True)
+        # Submodules are passed over: to see whether one changed, git would run by the settings of that one.
+        _git(clone, "-c", "diff.ignoreSubmodules=all", "add", "--update", change=own, compares=True)
         tree = _git(clone, "write-tree", change=own)
         if tree == _git(clone, "rev-parse", f"{head.commit}^{{tree}}"):
             return head.commit

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.lab.compare.making import point
 from tests.unit.lab.compare.test_thresholds import AMD, NVIDIA, pair
 from tritonsmith.compiler.manifest import Status
-from tritonsmith.compiler.tritons import Triton
+from tritonsmith.compiler.tritons import CommitSource, Triton
 from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.lab.compare import rehearsal, thresholds
 from tritonsmith.lab.compare.matching import Compared, Comparison
@@ -157,3 +157,15 @@ def test_each_finding_has_the_commands_that_go_on() -> None:
         "invoke", "compare", "/c/kernels.toml:k", "--triton", "3.7.0,debug", "--target", "cuda:90:32",
     ]  # fmt: skip
     assert rehearsal.differences_command(found) == "invoke compare /out /out --diff"
+
+
+def test_a_finding_between_commits_goes_on_in_their_clone() -> None:
+    (found,) = verdict(other("k", "ok", "failed")).findings
+    source = CommitSource(Path("/my clone"), "dev", "3.6.0", "key")
+    base, head = (Triton(f"main {c}", python=f"/{c}", commit=c * 40, source=source) for c in "ab")
+    assert shlex.split(rehearsal.culprit_command(found, Path("/c/kernels.toml"), base, head)) == [
+        "invoke", "bisect", "--good", "a" * 40, "--bad", "b" * 40, "--source", "/my clone", "--env", "dev",
+        "--kernel", "/c/kernels.toml:k", "--target", "cuda:90:32",
+    ]  # fmt: skip
+    own = Triton("debug", env="debug")
+    assert "--triton debug,/b " in rehearsal.culprit_command(found, Path("/c/kernels.toml"), own, head)

@@ -17,6 +17,7 @@ from tritonsmith.cli.tasks.compare import rehearse
 from tritonsmith.compiler import targets, tritons
 from tritonsmith.compiler.kernels import kernel_list
 from tritonsmith.compiler.request import CompileRequest
+from tritonsmith.compiler.tritons import CommitSource, Triton
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, LockedError, UsageError
 from tritonsmith.lab.batch import kept
@@ -348,3 +349,30 @@ def test_wrong_words(more: dict[str, str], said: str) -> None:
 def test_a_page_needs_its_suffix(listed: Path) -> None:
     with pytest.raises(Exit, match="needs the suffix"):
         rehearse(Context(), kernels=str(listed), from_="3.6.0", to="3.9.0", out="page.toml")
+
+
+def test_commits_of_one_content_share_their_results(
+    listed: Path, pythons: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """Of a commit that changes tests alone, not even the interpreter is needed."""
+    flags = CompileRequest(Path(), "", "", targets.parse_all(["h100"]))
+
+    def side(label: str, python: Path, content: str, version: str = "3.4.0") -> Triton:
+        source = CommitSource(tmp_path, "dev", version, content)
+        return Triton(label, python=str(python), commit=label * 40, source=source)
+
+    def prepared(*sides: Triton) -> UpgradeRehearsal:
+        return rehearsal.prepare(kernel_list.read(listed), listed, flags, *sides)
+
+    old, new = side("a", pythons[0], "one"), side("b", pythons[1], "two")
+    before = prepared(old, new)
+    assert not kept.are_complete(before.jobs_of_a)
+    assert (run(before).compiled, before.skipped) == (4, ())  # by their files, they are a Triton for `old`
+    there, done = tmp_path / "not built", counts(pythons)
+    after = prepared(side("c", there, "one"), side("d", there, "two"))
+    assert kept.are_complete((*after.jobs_of_a, *after.jobs_of_b))
+    assert (run(after).kept, counts(pythons)) == (4, done)
+    other = prepared(side("c", there, "one"), side("d", there, "three"))
+    assert kept.are_complete(other.jobs_of_a)
+    assert not kept.are_complete(other.jobs_of_b)
+    assert "old" in prepared(old, side("e", there, "four", "3.6.0")).skipped
