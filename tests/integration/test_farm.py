@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -83,7 +82,7 @@ class Farm:
 
 
 @pytest.fixture(scope="module")
-def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Farm]:
+def farm(tmp_path_factory: pytest.TempPathFactory) -> Farm:
     require_llvm()
     root = tmp_path_factory.mktemp("farm")
     clone = plant("mini_triton", root / "my clone")

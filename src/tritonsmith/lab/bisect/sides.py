@@ -285,7 +285,8 @@ def _commit_of_changes(clone: Path, head: GitHead, index: Path) -> str:
         own = {**dates, **names, "GIT_INDEX_FILE": str(scratch / "index")}
         # Submodules are passed over: to see whether one changed, git would run by the settings of that one.
         _git(clone, "-c", "diff.ignoreSubmodules=all", "add", "--update", change=own, compares=True)
-        tree = _git(clone, "write-tree", change=own)
+        # It compares, too: a file that was written in the second of the index is read once more.
+        tree = _git(clone, "write-tree", change=own, compares=True)
         if tree == _git(clone, "rev-parse", f"{head.commit}^{{tree}}"):
             return head.commit
         return _git(clone, "commit-tree", tree, "-p", head.commit, "-m", "Uncommitted changes", change=own)
