@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from tritonsmith.lab.batch.run import BatchOptions
     from tritonsmith.lab.bisect.sides import Sides
     from tritonsmith.lab.compare.matching import Comparison
-    from tritonsmith.lab.compare.rehearsal import Assessment, RehearsalResult, UpgradeRehearsal
+    from tritonsmith.lab.compare.rehearsal import Assessment, UpgradeRehearsal
     from tritonsmith.lab.compare.thresholds import Threshold
     from tritonsmith.lab.corpus import Corpus, CorpusUpdate
     from tritonsmith.lab.study.study import StudyCell
@@ -446,6 +446,8 @@ def _execute_rehearsal(
     elif task_name == "rehearse":
         output.blocks(report.blocks(result, answer))
         output.lines(map(console.typed, report.commands(upgrade, answer)))
+    else:  # the tables of thousands of kernels are on the page
+        console.note(report.overview(result, answer))
     console.note(f"the page is {page}")
     try:
         _print_verdict(answer, json=json, strict=task_name == "farm")

@@ -43,13 +43,18 @@ _OF_MESSAGE = 160  # characters of a compiler's message
 _FEW = 12  # findings whose commands are shown
 
 
-def blocks(result: RehearsalResult, assessment: Assessment) -> Iterator[Text | Grid]:
-    """Yield what was compiled, the findings, and what remains unknown."""
-    yield Text(
+def overview(result: RehearsalResult, assessment: Assessment) -> str:
+    """Return in a line what was compiled."""
+    return (
         f"{result.comparison.a} -> {result.comparison.b}: {counted(assessment.kernels, 'kernel')} by both, "
         f"{counted(assessment.points, 'compile')} each; per kernel and Triton: "
         f"{result.compiled} compiled now, {result.kept} kept"
     )
+
+
+def blocks(result: RehearsalResult, assessment: Assessment) -> Iterator[Text | Grid]:
+    """Yield what was compiled, the findings, and what remains unknown."""
+    yield Text(overview(result, assessment))
     if assessment.findings:
         rows = [[row.kernel, row.target, row.finding, _short(explain(row))] for row in assessment.findings]
         yield tables.plain("findings, the worst first", ["kernel", "target", "finding", "what"], rows)
