@@ -125,7 +125,7 @@ def test_what_fails_costs_itself_only(smith: Smith, tmp_path: Path) -> None:
     make = ("compare", "--corpus-make", "recipe.toml", "--corpus", "corpus", "--record", "--env", "wheel")
     done = smith(*make, code=1)
     assert "norms (norms_driver.py) 1.0 (MIT): 4 new" in done.out
-    assert "2 of 3 parts of the recipe are not in the corpus" in done.error
+    assert "2 of 3 drivers added no kernels to the corpus" in done.error
     assert "norms (crash_driver.py): the driver ended with exit code 134" in done.error
     assert "ghost: " in done.error
     assert (tmp_path / "captured" / "crash.toml").read_text() == "kept"

@@ -9,6 +9,7 @@ The sources of kernels come from the packages when the corpus is made, so no for
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 from collections import Counter, defaultdict
@@ -49,6 +50,8 @@ _INTERRUPTED = 128 + signal.SIGINT
 _PATIENCE = 600.0  # seconds; another run that unpacks a package of some 300 MB
 _NAMED = 6  # kernels of one message
 _HEAD = "Launches of a driver of the public corpus, as captured when the corpus was recorded."
+_SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
+_ARCHIVE = ".tar.gz"
 _NOT_REACHED = "not reached: "  # what `operations.operation` prints about an operation that fails
 
 
@@ -158,11 +161,32 @@ def read(path: Path) -> Recipe:
         raise ConfigError("cannot read this recipe", where=path, why=error.strerror) from error
     except (ValueError, AttributeError) as error:
         raise ConfigError("this is not a recipe of a corpus", where=path, why=str(error)) from error
+    if recipe.most < 1 or recipe.seconds < 1:
+        raise ConfigError("`most` and `seconds` of a recipe are at least 1", where=path)
     for package in recipe.package:
+        if why := _contradiction(package):
+            raise ConfigError(f"{package.name} of this recipe cannot be right", where=path, why=why)
         for driver in package.drivers:
             if not (path.parent / driver).is_file():
                 raise ConfigError(f"a driver of {package.name} is missing", where=path.parent / driver)
     return recipe
+
+
+def _contradiction(package: PublicPackage) -> str:
+    """Return the reason why a package cannot be as the recipe says; empty if nothing is known against it."""
+    for value in package.sha256:
+        if not _SHA256.fullmatch(value):
+            return f"sha256: a SHA-256 has 64 hex digits, and {value!r} is none"
+    # An archive is found by its URL, so a version that was changed alone would name the sources of another.
+    archive = package.source.rpartition("/")[2].removesuffix(_ARCHIVE)
+    if package.source and _canonical(archive) != _canonical(f"{package.name}-{package.version}"):
+        return f"source: {archive}{_ARCHIVE} is not the archive of {package.name} {package.version}"
+    return ""
+
+
+def _canonical(name: str) -> str:
+    """Return a name as PEP 503 compares it: archives have `mamba_ssm`, the registry has `mamba-ssm`."""
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def choose(recipe: Recipe, names: Sequence[str]) -> tuple[PublicPackage, ...]:
@@ -406,7 +430,7 @@ class SourceArchive:
     def steps(self, space: Workspace, python: Path) -> tuple[Step, ...]:  # noqa: ARG002 - as for wheels
         """Return the steps that unpack it, unless it is there."""
         dest, (sha256,) = self.folder(space), self.package.sha256
-        archive = dest.with_name(f"{dest.name}.tar.gz")
+        archive = dest.with_name(f"{dest.name}{_ARCHIVE}")
         phase = f"unpack {self.package.name}"
         if dest.is_dir():
             return ()

@@ -19,6 +19,7 @@ from tritonsmith.lab import public_corpus
 from tritonsmith.lab.corpus import Corpus, CorpusChange
 from tritonsmith.lab.public_corpus import PackageResult, PublicPackage, SourceArchive, UnpackedRequirements
 
+ONE, TWO = "1" * 64, "2" * 64
 RECIPE = """
 device = "h100"
 python = "3.11"
@@ -29,7 +30,7 @@ most = 2
 name = "norms"
 version = "1.2"
 license = "MIT"
-sha256 = ["12", "34"]
+sha256 = ["ONE", "TWO"]
 drivers = ["norms_driver.py", "more_driver.py"]
 needs = ["einops==0.8.1"]
 stand-ins = ["norms_cuda"]
@@ -38,10 +39,10 @@ stand-ins = ["norms_cuda"]
 name = "other"
 version = "3"
 license = "Apache-2.0"
-sha256 = ["56"]
+sha256 = ["TWO"]
 drivers = ["norms_driver.py"]
 source = "https://example.org/other-3.tar.gz"
-"""
+""".replace("ONE", ONE).replace("TWO", TWO)
 
 
 @pytest.fixture
@@ -56,7 +57,7 @@ def test_a_recipe_is_read_and_its_packages_are_chosen_by_name(recipe: Path) -> N
     read = public_corpus.read(recipe)
     norms, other = read.package
     assert (read.device, read.most, norms.stand_ins, norms.generated) == ("h100", 2, ("norms_cuda",), False)
-    assert norms.requirement == "norms==1.2 --hash=sha256:12 --hash=sha256:34"
+    assert norms.requirement == f"norms==1.2 --hash=sha256:{ONE} --hash=sha256:{TWO}"
     assert public_corpus.choose(read, ()) == read.package
     assert public_corpus.choose(read, ["other", "other"]) == (other,)
     with pytest.raises(UsageError, match="the recipe has no package 'norm'") as caught:
@@ -72,6 +73,14 @@ def test_a_recipe_is_read_and_its_packages_are_chosen_by_name(recipe: Path) -> N
         ('version = "1.2"', "version = 1.2", "this is not a recipe of a corpus", "version cannot be 1.2"),
         ("[[package]]", "[package]", "this is not a recipe of a corpus", ""),
         ('"more_driver.py"', '"no.py"', "a driver of norms is missing", ""),
+        ("most = 2", "most = 0", "`most` and `seconds` of a recipe are at least 1", ""),
+        (ONE, "d2a8...", "norms of this recipe cannot be right", "'d2a8...' is none"),
+        (
+            'version = "3"',
+            'version = "4"',
+            "other of this recipe",
+            "other-3.tar.gz is not the archive of other 4",
+        ),
     ],
 )
 def test_a_wrong_recipe_is_refused(recipe: Path, old: str, new: str, what: str, why: str) -> None:
@@ -136,11 +145,11 @@ def test_what_is_told_of_a_package(recipe: Path) -> None:
 def test_a_source_archive_is_unpacked_and_not_built(recipe: Path) -> None:
     space = workspace.default()
     other = public_corpus.read(recipe).package[1]
-    archive = SourceArchive(replace(other, sha256=("56",)))
+    archive = SourceArchive(other)
     download, extract = archive.steps(space, Path("/python"))
     assert isinstance(download, Download)
     assert isinstance(extract, Extract)
-    assert (download.url, download.sha256) == ("https://example.org/other-3.tar.gz", "56")
+    assert (download.url, download.sha256) == ("https://example.org/other-3.tar.gz", TWO)
     assert (extract.archive, extract.dest) == (download.dest, archive.folder(space))
 
 

@@ -39,6 +39,7 @@ from tritonsmith.cli.tasks.options import (
 )
 from tritonsmith.cli.tasks.task import task
 from tritonsmith.core.errors import FactError, SmithError, UndecidedError, UsageError
+from tritonsmith.core.text import counted
 from tritonsmith.core.ui import console
 
 if TYPE_CHECKING:
@@ -520,10 +521,10 @@ def make(
         console.out().print(str(here.folder), markup=False)
     if failed := [result for result in results if result.error]:
         why = "\n".join(f"{result.title}: {result.error}" for result in failed)
-        what = f"{len(failed)} of {len(results)} parts of the recipe are not in the corpus"
-        raise SmithError(
-            what, where=path, why=why, hints=["the others are; the same command tries these again"]
-        )
+        hints = ["the same command tries these again"]
+        hints += ["the others are in the corpus"] if len(failed) < len(results) else []
+        what = f"{len(failed)} of {counted(len(results), 'driver')} added no kernels to the corpus"
+        raise SmithError(what, where=path, why=why, hints=hints)
 
 
 @task()

@@ -267,9 +267,12 @@ def _pair(option: Option, switches: tuple[bool, bool]) -> bool | None:
     return True if yes else False if no else None
 
 
-def _each(texts: Iterable[str] | None) -> Iterator[str]:
+def _each(option: Option, texts: Iterable[str] | None) -> Iterator[str]:
     for text in texts or ():
-        yield from split(text)
+        # Perhaps a variable of CI that is not set; taken for "not given", it would mean everything.
+        if not (words := split(text)):
+            raise UsageError(f"{option.flag} is empty", hints=["omit it, or name something"])
+        yield from words
 
 
 def _path(_: Option, text: str) -> Path | None:
@@ -288,7 +291,7 @@ _READERS: dict[str, Callable[[Option, Any], Any]] = {
     "Path | None": _path,
     "OutFile | None": lambda _, text: OutFile(text) if text else None,
     "CommaList": lambda _, text: split(text),
-    "CommaLists": lambda _, texts: tuple(_each(texts)),
+    "CommaLists": lambda option, texts: tuple(_each(option, texts)),
     "tuple[str, ...]": lambda _, texts: tuple(texts or ()),
 }
 
