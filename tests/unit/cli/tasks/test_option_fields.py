@@ -185,6 +185,13 @@ def _read(**given: object) -> dict[str, Any]:
     return bind(options_of(body), {"text": "t", **given})
 
 
+@pytest.mark.parametrize("texts", [[""], ["a", " "], [","]])
+def test_an_empty_list_is_not_the_same_as_none(texts: list[str]) -> None:
+    """A variable of CI that is not set would otherwise mean everything."""
+    with pytest.raises(UsageError, match="--both is empty"):
+        _read(both=texts)
+
+
 def test_what_is_not_given() -> None:
     assert _read() == {
         "text": "t",
