@@ -125,3 +125,11 @@ def test_the_example_lists_the_tutorials() -> None:
     entries = kernel_list.read(configs.data_dir("configs").parent / "examples" / "tutorials.toml")
     assert len(entries) == 17
     assert {entry.file[17:19] for entry in entries} == {f"0{number}" for number in range(1, 10)}
+
+
+def test_the_list_of_public_regressions_has_a_file_for_each_kernel_and_an_entry_for_each_file() -> None:
+    folder = Path(__file__).parents[4] / "benchmarks" / "regressions"
+    entries = kernel_list.read(folder / "regressions.toml")
+    requests = [entry.request(folder, ()) for entry in entries]
+    assert {request.file for request in requests} == set(folder.glob("*.py"))
+    assert all(request.targets and request.signature for request in requests)
