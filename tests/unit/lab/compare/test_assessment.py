@@ -101,7 +101,7 @@ def test_the_worst_is_first() -> None:
 
 @pytest.mark.parametrize(
     "changes",
-    [{"code_bytes": 1500}, {"occupancy_percent": 37.5}, {"instructions tensor core": 4}],
+    [{"code_bytes": 1500}, {"occupancy_percent": 40.0}, {"instructions tensor core": 4}],
 )
 def test_what_the_usual_limits_allow(changes: Measured) -> None:
     assert not verdict(one("k", NVIDIA, {**NVIDIA, **changes})).findings
