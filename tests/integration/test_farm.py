@@ -246,6 +246,8 @@ def test_what_was_stopped_in_a_build_goes_on(farm: Farm, tmp_path: Path, how: si
         (("--head", "tests,wheel"), "--head names two Tritons: tests and wheel"),
         (("--head", "commit 0123456"), "--head: no commit 0123456"),
         (("--fail-on", "nonsense"), "nonsense"),
+        (("--head", ""), "--head is empty"),
+        (("--base", " "), "--base is empty"),
     ],
 )
 def test_wrong_flags(farm: Farm, words: tuple[str, ...], what: str) -> None:

@@ -33,6 +33,10 @@ _MIB = 1 << 20
 _PATIENCE = 120.0  # seconds for one binary
 
 
+class UnavailableError(FactError):
+    """Report that there is no answer about a kernel now, on this machine; another time there may be one."""
+
+
 @dataclass(frozen=True)
 class Disassembler:
     """A way to turn one binary stage into text.
@@ -161,7 +165,7 @@ def choose_interpreter(
             ]
     if not (path.is_file() and os.access(path, os.X_OK)):
         hints += [f"or use one that is there: --env {name}" for name in installed_tritons.environments(space)]
-        raise FactError("no Python interpreter with Triton yet", where=path, hints=hints)
+        raise UnavailableError("no Python interpreter with Triton yet", where=path, hints=hints)
     here = machine.read()
     # Each job is a process with LLVM in it: on a small machine memory ends before the cores do.
     fitting = max(1, min(here.cores, here.memory // (table["memory"] * _MIB)))
@@ -277,7 +281,7 @@ def describe_kernel(
     except call.UnansweredError as error:
         if error.refusal:
             raise _error(error.refusal, request, interpreter.python) from error
-        raise FactError(
+        raise UnavailableError(
             "cannot inspect the kernel's file",
             where=request.file,
             why=error.why,

@@ -55,9 +55,14 @@ if TYPE_CHECKING:
     from tritonsmith.lab.study.study import StudyCell
 
 _OF_CORPUS = word("kernels file, or FILE:NAME; the corpus if omitted", "")
-_BASE = flag("Triton to compare with: commit, 3.9.0, dev", "", value="TRITON")
-_HEAD = flag("Triton to judge, in the same form as --base", "", value="TRITON")
+_BASE = flag("Triton to compare with: commit, 3.9.0, dev", None, value="TRITON")
+_HEAD = flag("Triton to judge, in the same form as --base", None, value="TRITON")
 _CLONE = flag("clone that has the commits", None, value="CLONE")
+# Keys of a farm's JSON that have nothing to list where nothing is compiled.
+_EMPTY = (
+    *("limits", "groups", "findings", "regressions", "neither", "unknown", "fixed", "skipped", "assumed"),
+    "kernels",
+)
 _COMMENT = flag("write the verdict as Markdown for a pull request", None, value="FILE.md")
 
 
@@ -341,8 +346,8 @@ def farm(
     tests: ExperimentOptions,
     kernels: str = _OF_CORPUS,
     corpus: Path | None = CORPUS,
-    base: str = again(_BASE, "where it left main"),
-    head: str = again(_HEAD, "the working tree"),
+    base: str | None = again(_BASE, "where it left main"),
+    head: str | None = again(_HEAD, "the working tree"),
     source: Path | None = again(_CLONE, "the checkout around this folder"),
     env: str = ENV,
     fail_on: str | None = FAIL_ON,
@@ -364,10 +369,14 @@ def farm(
     limits = rehearsal.parse_limits(fail_on)
     file, name = corpora.kernels_file_of(kernels, corpus)
     entries = listed_kernels(file, name)
-    sides = use_case.resolve(base, head, source, env)
+    # Perhaps a variable of CI that is not set: the default would be another commit than what was meant.
+    for flag_, text in (("--base", base), ("--head", head)):
+        if text is not None and not text.strip():
+            raise UsageError(f"{flag_} is empty", hints=["omit it for its default, or name a commit"])
+    sides = use_case.resolve(base or "", head or "", source, env)
     output.notes(sides.notes)
     if sides.are_same:
-        _print_same(sides, comment, json=json)
+        _print_same(sides, None if dry_run else comment, json=json)
         return
     base_side, head_side = sides.base, sides.head
     upgrade = rehearsal.prepare(entries, file, what.flags(), base_side.triton, head_side.triton)
@@ -400,10 +409,12 @@ def _print_same(sides: Sides, comment: Path | None, *, json: bool) -> None:
     if comment:  # CI posts it, whatever the verdict
         report.check_comment(comment)
         workspace.default().claim()
-        workspace.default().run(report.same_plan(base, head, use_case.SAME, comment), "farm", quiet=True)
+        workspace.default().run(report.words_plan(base, head, use_case.SAME, comment), "farm", quiet=True)
     if json:
         content = {"schema": 1, "from": base.label, "to": head.label, "verdict": use_case.SAME, "sure": True}
-        output.json({**content, "findings": [], "groups": [], "compiled": 0, "kept": 0})
+        content |= {"summary": [use_case.SAME], "compiled": 0, "kept": 0}
+        content |= {"same_binary": {"kernels": 0, "of": 0}}
+        output.json({**content, "notes": list(sides.notes), **{key: [] for key in _EMPTY}})
     else:
         console.out().print(f"{base.label} -> {head.label}: {use_case.SAME}", markup=False)
 
@@ -419,6 +430,11 @@ def _places(upgrade: UpgradeRehearsal, out: OutFile | None, comment: Path | None
     report.check_page(page)
     if comment:
         report.check_comment(comment)
+        # CI posts the file also where the run fails: that of an earlier run would be a wrong verdict.
+        words = "no verdict: the run failed, or has not ended"
+        plan = report.words_plan(upgrade.a, upgrade.b, words, comment)
+        workspace.default().claim()
+        workspace.default().run(plan, "comment", quiet=True)
     return page, comment
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import zstandard
 
 from tritonsmith.compiler import run, source_tree, tritons
-from tritonsmith.compiler.interpreter import Interpreter
+from tritonsmith.compiler.interpreter import Interpreter, UnavailableError
 from tritonsmith.compiler.manifest import FILE, Manifest, Point, Status
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.tritons import Triton, applied
@@ -247,8 +247,9 @@ def _refusal(unit: _Unit, error: SmithError, env: str) -> Manifest:
     """Return a refusal or a death as one point for each target that nothing came of."""
     job, request = unit.job, unit.request
     # Without the file's checksum it is tried again. Unless the kernel itself was refused, and the job's key
-    # says that nothing has changed since.
-    final = job.keyed and isinstance(error, (FactError, UsageError))
+    # says that nothing has changed since. A busy machine, or one without the interpreter, refuses no kernel.
+    final = isinstance(error, (FactError, UsageError)) and not isinstance(error, UnavailableError)
+    final = final and job.keyed
     content = source_tree.sum_of(request.file) if final else ""
     status: Status = "crashed" if isinstance(error, DiedError) else "failed"
     message = "\n".join(filter(None, (error.what, error.why)))

@@ -42,6 +42,7 @@ from tritonsmith.lab.model import Observation
 from tritonsmith.lab.product import Cell, CompiledKernels
 
 TASK = "rehearse"
+_LATE = "its compile by the first Triton, which took too long"  # in the place of a metric, too
 _FLAKY = "the outcome of its compile"  # in the place of a metric
 _SHOWN = 8  # messages of kernels that compile by neither Triton, in an error
 
@@ -484,6 +485,12 @@ def check(
     unknown += [
         (row.kernel, row.point, row.metric or _FLAKY) for row in judgement.findings if row not in sure
     ]
+    # A compile that took too long tells nothing about the kernel: the machine may have been busy.
+    unknown += [
+        (row.pair.kernel, row.pair.point, _LATE)
+        for row in (*judgement.neither, *judgement.fixed)
+        if row.pair.a.point.status == "timeout"
+    ]
     # The first compile, which the comparison shows, may be the one without a finding.
     doubtful = {(kernel, point) for kernel, point, _ in unknown}
     pairs = [(row.pair.kernel, row.pair.b.point.target, row.pair.point) for row in comparison.compared]
@@ -524,7 +531,11 @@ def culprit_command(finding: Violation, file: Path, a: Triton, b: Triton) -> str
         b: the second.
     """
     kernel = f"{file}:{finding.kernel}"
-    good, bad = (side.commit if side.source else side.version and side.label for side in (a, b))
+    # A commit by another ptxas has no spelling in `bisect`.
+    good, bad = (
+        (side.commit if not side.ptxas else "") if side.source else side.version and side.label
+        for side in (a, b)
+    )
     if good and bad and finding.finding != LAUNCHES:
         source = a.source or b.source
         return command(

@@ -49,6 +49,7 @@ def overview(result: RehearsalResult, assessment: Assessment) -> str:
         f"{result.comparison.a} -> {result.comparison.b}: {counted(assessment.kernels, 'kernel')} by both, "
         f"{counted(assessment.points, 'compile')} each; per kernel and Triton: "
         f"{result.compiled} compiled now, {result.kept} kept"
+        + (f"; {counted(len(result.skipped), 'kernel')} not for both" if result.skipped else "")
     )
 
 
@@ -303,8 +304,8 @@ def comment_plan(rehearsal: UpgradeRehearsal, assessment: Assessment, page: Path
     return Plan("write the verdict", (step,))
 
 
-def same_plan(base: Triton, head: Triton, words: str, path: Path) -> Plan:
-    """Return the step that writes the verdict on two Tritons of which nothing needs to be compiled."""
+def words_plan(base: Triton, head: Triton, words: str, path: Path) -> Plan:
+    """Return the step that writes a verdict without findings: a few words."""
     step = Write(path, f"{_title(base, head)}{words}\n", phase="comment")
     return Plan("write the verdict", (step,))
 
@@ -334,7 +335,7 @@ def comment(rehearsal: UpgradeRehearsal, assessment: Assessment, page: Path) -> 
         witness = f"smallest {_code(group.witness.kernel)}{values}"
         where = f"{_kind(group, _code)}, {_code(group.target)}: {counted(group.kernels, 'kernel')}"
         lines.append(f"- {where}, {_code(group.cause)}; {witness}")
-    text = "\n".join([*lines, *([""] if groups else []), f"{_verdict_ending(assessment)}\n"])
+    text = "\n".join([*lines, *([""] if groups else []), f"{_verdict_ending(rehearsal, assessment)}\n"])
     where = f"kinds of findings are left out here; the page {_code(page.name)} has all.\n"
     for number, group in enumerate(groups):
         block = _folded_group(rehearsal, group)
@@ -346,10 +347,15 @@ def comment(rehearsal: UpgradeRehearsal, assessment: Assessment, page: Path) -> 
     return text
 
 
-def _verdict_ending(assessment: Assessment) -> str:
+def _verdict_ending(rehearsal: UpgradeRehearsal, assessment: Assessment) -> str:
     # The doubts have names of metrics only, which are our own: see `terms.parse`.
     doubts = f" Not sure: {assessment.doubts}." if assessment.findings and assessment.doubts else ""
-    return f"{assessment.binaries}.{doubts} No kernel was run."
+    # Most of a list may be left out by its versions, and "no finding" would hide that.
+    left = len(rehearsal.skipped)
+    left_out = (
+        f" {counted(left, 'kernel')} of the list {'is' if left == 1 else 'are'} not for both." if left else ""
+    )
+    return f"{assessment.binaries}.{left_out}{doubts} No kernel was run."
 
 
 def _folded_group(rehearsal: UpgradeRehearsal, group: FindingGroup) -> str:
@@ -378,6 +384,9 @@ def _folded_group(rehearsal: UpgradeRehearsal, group: FindingGroup) -> str:
 
 def _public(triton: Triton) -> Triton:
     """Return a Triton whose label tells no path of this machine."""
+    if triton.source:  # the label is a branch's, and may have a slash of its own
+        source = replace(triton.source, clone=Path("CLONE"), env=Path(triton.source.env).stem)
+        return replace(triton, python=triton.label, source=source)
     if "/" not in triton.label:
         return triton
     path = Path(triton.label)

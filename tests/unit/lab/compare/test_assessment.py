@@ -107,6 +107,26 @@ def test_what_the_usual_limits_allow(changes: Measured) -> None:
     assert not verdict(one("k", NVIDIA, {**NVIDIA, **changes})).findings
 
 
+@pytest.mark.parametrize("after", [37.5, 100 * 15 / 40])
+def test_a_quarter_less_occupancy_is_a_finding(after: float) -> None:
+    made = verdict(one("k", NVIDIA, {**NVIDIA, "occupancy_percent": after}))
+    assert [row.finding for row in made.findings] == ["occupies less"]
+
+
+def test_a_quarter_is_one_however_floats_are_rounded() -> None:
+    before, after = ({**NVIDIA, "occupancy_percent": 100 * warps / 48} for warps in (20, 15))
+    assert [row.finding for row in verdict(one("k", before, after)).findings] == ["occupies less"]
+
+
+@pytest.mark.parametrize("after", ["ok", "failed"])
+def test_a_baseline_that_took_too_long_decides_nothing(after: Status) -> None:
+    made = verdict(SAME, other("late", "timeout", after))
+    assert not made.findings
+    assert [(kernel, metric) for kernel, _, metric in made.unknown] == [
+        ("late", "its compile by the first Triton, which took too long")
+    ]
+
+
 def test_terms_of_the_user_take_the_place_of_the_usual() -> None:
     worse = one("k", NVIDIA, {**NVIDIA, "code_bytes": 5000, "registers_per_thread": 101})
     (found,) = verdict(worse, fail_on="registers>+0").findings

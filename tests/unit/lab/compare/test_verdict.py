@@ -23,7 +23,7 @@ from tests.unit.lab.compare.test_assessment import SAME, one, other, verdict
 from tests.unit.lab.compare.test_thresholds import NVIDIA, pair
 from tritonsmith.cli.tasks.compare import rehearse
 from tritonsmith.compiler.manifest import Status
-from tritonsmith.compiler.tritons import Triton
+from tritonsmith.compiler.tritons import CommitSource, Triton
 from tritonsmith.core import configs
 from tritonsmith.core.plan import Write
 from tritonsmith.lab import metrics
@@ -436,3 +436,12 @@ def test_the_task_ends_with_the_verdict(tmp_path: Path, capsys: pytest.CaptureFi
     assert told["same_binary"] == {"kernels": 0, "of": 2}
     (line,) = told["summary"]
     assert line.startswith("no finding by these terms in 2 compiles of 2 kernels; ")
+
+
+def test_a_commit_is_named_by_its_label_and_no_path_of_this_machine() -> None:
+    source = CommitSource(Path("/home/me/triton"), "/home/me/mine.toml", "3.6.0", "key")
+    branch = Triton("origin/release/3.6.x 1a2b3c4d5e6f", python="/w/python", commit="1" * 40, source=source)
+    public = rehearsal_report._public(branch)
+    assert public.label == branch.label
+    assert "/home/me" not in str(public)
+    assert "/w/python" not in str(public)
