@@ -130,6 +130,7 @@ NOT_RUN = {  # why, by how a command begins
     "debug-library": "test_debug_library.py has an LLVM that is small enough",
     "kernel.capture": "programs with torch; test_kernel_capture.py has one without",
     "compare --corpus-make": "wheels of seventeen packages; test_public_corpus.py makes small ones",
+    "compare benchmarks/regressions/regressions.toml": "wheels of releases; its table has what they gave",
     "compare examples/tutorials.toml": "ten releases of Triton and a clone of its sources",
     "reduce attention.py": "a kernel that fails, and hundreds of compiles; test_kernel_reduce.py has both",
     "reduce attention.py:_attn_bwd": "as above",

@@ -318,9 +318,7 @@ class CommitBuilds:
     def interpreter(self, commit: TritonCommit) -> Path:
         """Return the interpreter of a commit, which `make` makes."""
         flavor = "-lit" if self.programs else "-pytest" if self.tests else ""
-        # By the libraries, too: an experiment with other settings must not exchange those of one that runs.
-        name = f"{commit.commit[:_SHORT]}-{self.libraries(commit).name[:8]}{flavor}"
-        folder = self.env(commit.pin).path / "commits" / name
+        folder = self.env(commit.pin).path / "commits" / f"{commit.commit[:_SHORT]}{flavor}"
         return folder / "bin" / "python"
 
     def built(self, commit: TritonCommit) -> dict[str, Any] | None:
