@@ -20,13 +20,12 @@ from tritonsmith.check.gpu import AssumedError
 from tritonsmith.check.in_flight import FreedError, Order
 from tritonsmith.check.inputs import Argument
 from tritonsmith.check.interpreter import TritonInterpreter, parameters
-from tritonsmith.check.kernel import TritonKernel, parsed
 from tritonsmith.check.limited import DumpCheckRequest, LimitedChecks, WarmChecks, no_memory
 from tritonsmith.check.llvm.machine import LoweredKernel, lowered
 from tritonsmith.check.memory import Contents
 from tritonsmith.check.module import UnsupportedIrError, behaviour, name_of, without_locations
 from tritonsmith.check.program import EndlessError
-from tritonsmith.check.runs import ChangedRun, CheckInputs, ReferenceRuns
+from tritonsmith.check.runs import ChangedRun, CheckInputs, ReferenceRuns, TritonKernel, parsed
 from tritonsmith.check.when_wrong import require_single
 from tritonsmith.compiler import call
 from tritonsmith.compiler.dump import index as indexes

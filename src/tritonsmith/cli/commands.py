@@ -338,6 +338,16 @@ MODES = {
         "Export a kernel as inline PTX, for CUDA C++ or Triton.",
         "kernel.export --as ptx matmul.py --target h100 --header --out matmul.cuh",
     ),
+    "farm.export": Command(
+        "cache:export",
+        "Pack the kept results of releases and commits into one file.",
+        "farm --export s3://bucket/farm/",
+    ),
+    "farm.import": Command(
+        "cache:import_",
+        "Take over results that another machine packed.",
+        "farm --import results.db",
+    ),
     "corpus.make": Command(
         "compare:make",
         "Make a corpus of public kernels from packages of the registry.",

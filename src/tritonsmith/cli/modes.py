@@ -85,6 +85,8 @@ MODES = (
     Mode("layout", "kernel.show --layout LAYOUT", "--layout"),
     Mode("kernel.inline-ptx", "kernel.export --as ptx FILE[:KERNEL]", "--as ptx"),
     Mode("kernel.export", "kernel.export --as c FILE[:KERNEL]", "--as c"),
+    Mode("farm.export", "farm --export DEST", "--export"),
+    Mode("farm.import", "farm --import SOURCE", "--import"),
     Mode("corpus.make", "compare --corpus-make [RECIPE.toml]", "--corpus-make"),
     Mode("corpus.add", "compare --corpus-add FILE.toml", "--corpus-add"),
     Mode("corpus.list", "compare --corpus-list", "--corpus-list"),

@@ -200,6 +200,17 @@ def read(folder: Path) -> Manifest:
         ) from error
     except (OSError, ValueError) as error:
         raise FactError("cannot read this manifest", where=path, why=str(error)) from error
+    return parse(content, folder)
+
+
+def parse(content: object, folder: Path) -> Manifest:
+    """Return the manifest that a `manifest.json` of a folder holds.
+
+    Raises:
+        FactError: it is not one of this version.
+    """
+    path = folder / FILE
+    hints = ["`invoke kernel.compile --out DIR` writes one"]
     if not isinstance(content, dict) or not content.keys() >= _OURS:
         what = f"the {FILE} in this folder was not written by kernel.compile"
         raise FactError(what, where=path, hints=hints)

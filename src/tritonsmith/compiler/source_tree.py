@@ -12,7 +12,7 @@ import hashlib
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -25,6 +25,11 @@ from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, SmithError
 from tritonsmith.core.plan import Plan, Write, digest
 from tritonsmith.worker.load import StatementNames, needed, statements
+
+# A dotted name, and the number of levels up: `from ..a import b` gives `a.b` and 2.
+Import = tuple[str, int]
+# Gets a function that returns the digest of a file's content, the file and the kernel.
+ImportReader = Callable[[Callable[[Path], str], Path, str], tuple[Import, ...]]
 
 _INIT = "__init__.py"
 # Files. A larger tree is not a kernel with its helpers, but a monorepo that one import reaches into.
@@ -80,13 +85,17 @@ class TreeReader:
     """Finds the files of many kernels, and reads each file once: nobody may change them meanwhile.
 
     The kernels of a list share most of their files, and a large package has thousands.
+
+    Args:
+        imports: returns what a file imports for a kernel, see `imports_of`; it may take the digest of a
+            file's content from the function that it gets.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, imports: ImportReader | None = None) -> None:
         self.of = functools.cache(self._of)
         self._sum = functools.cache(sum_of)
         # By path, as the texts of a large package are long keys.
-        self.words = functools.cache(_words)
+        self.words = functools.cache(functools.partial(imports or _imports_by_text, self._sum))
         self.files = functools.cache(_files)
 
     def _of(self, file: Path, kernel: str, module: str = "") -> KernelSources:
@@ -290,14 +299,15 @@ def _files(root: Path, base: PurePosixPath, words: str) -> tuple[tuple[str, bool
     return tuple(files)
 
 
-def _words(path: Path, kernel: str) -> tuple[tuple[str, int], ...]:
-    """Return a file's imports: dotted names, and the number of levels up; `from a import b` gives `a.b`."""
-    return _words_of(source.read(path), kernel.partition(".")[0])
+def _imports_by_text(_: object, path: Path, kernel: str) -> tuple[Import, ...]:
+    return imports_of(source.read(path), kernel)
 
 
 # Lists of one package share files across calls, too.
 @functools.lru_cache(maxsize=1024)
-def _words_of(text: str, kernel: str) -> tuple[tuple[str, int], ...]:
+def imports_of(text: str, kernel: str) -> tuple[Import, ...]:
+    """Return what a file imports; for a kernel, what the statements that it needs import."""
+    kernel = kernel.partition(".")[0]
     try:
         tree, facts = _parsed(text) if kernel else (untrusted.python_tree(text), None)
     # Perhaps of a newer Python. If not, the compile reports the error.
@@ -306,7 +316,7 @@ def _words_of(text: str, kernel: str) -> tuple[tuple[str, int], ...]:
     # The worker runs the same statements: what they import is what the copy needs. The whole file is at worst
     # a little too much.
     body = (facts and needed(tree, kernel, facts)) or tree.body
-    imports: list[tuple[str, int]] = []
+    imports: list[Import] = []
     for node in (node for part in body for node in ast.walk(part)):
         if isinstance(node, ast.Import):
             imports += ((alias.name, 0) for alias in node.names)

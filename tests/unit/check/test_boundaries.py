@@ -13,7 +13,7 @@ from tests.unit.check.texts import LOOP, checked
 from tritonsmith.check.answer import answer_lines, as_json
 from tritonsmith.check.boundaries import BoundaryFinder
 from tritonsmith.check.evaluate import EvaluatedProgram
-from tritonsmith.check.kernel import parsed
+from tritonsmith.check.runs import parsed
 
 pytestmark = pytest.mark.unit
 

@@ -12,11 +12,10 @@ import pytest
 from tests.unit.check.texts import ADD, LOOP, LOWERED, checked, indexed
 from tritonsmith.check.answer import answer_lines, as_json, verdict
 from tritonsmith.check.check import before_llvm, count_until, inputs_of
-from tritonsmith.check.kernel import TritonKernel
 from tritonsmith.check.llvm.machine import LoweredKernel
 from tritonsmith.check.memory import Contents
 from tritonsmith.check.module import behaviour
-from tritonsmith.check.runs import ReferenceRuns, RunComparison
+from tritonsmith.check.runs import ReferenceRuns, RunComparison, TritonKernel
 from tritonsmith.core import configs
 from tritonsmith.core.errors import UndecidedError
 

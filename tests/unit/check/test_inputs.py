@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.check.texts import ADD, checked
 from tritonsmith.check.inputs import arguments
-from tritonsmith.check.kernel import parsed
+from tritonsmith.check.runs import parsed
 
 pytestmark = pytest.mark.unit
 

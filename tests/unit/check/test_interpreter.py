@@ -16,9 +16,8 @@ from tests.unit.check.texts import ADD
 from tritonsmith.check.answer import Difference
 from tritonsmith.check.check import inputs_of
 from tritonsmith.check.interpreter import TritonInterpreter, excuse, missing_operations
-from tritonsmith.check.kernel import parsed
 from tritonsmith.check.memory import Contents
-from tritonsmith.check.runs import ReferenceRuns
+from tritonsmith.check.runs import ReferenceRuns, parsed
 from tritonsmith.compiler import targets
 from tritonsmith.compiler.interpreter import Interpreter
 from tritonsmith.compiler.request import CompilePoint, CompileRequest

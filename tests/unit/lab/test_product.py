@@ -176,7 +176,7 @@ def test_a_run_that_was_stopped_has_no_observation_of_an_edited_import(
 def test_an_observation_of_another_version_of_the_file_is_not_taken(tmp_path: Path, python: Path) -> None:
     def of(remark: str) -> tuple[Cell, ...]:
         request = CompileRequest(compiler.kernel(tmp_path, "one", remark), "one", "*fp32,64", BOTH)
-        return tuple(product.cells("one", "3.4.0", kept.keyed(request, tritons.parse(str(python)))))
+        return tuple(product.cells("one", "3.4.0", kept.KeyedJobs().job(request, tritons.parse(str(python)))))
 
     run(tmp_path, of("first"), yes())
     with pytest.raises(InterruptedRunError):

@@ -97,11 +97,11 @@ def prepare_export(entry: StoreEntry, dest: str, space: Workspace, machine: Mach
     )
     plan = Plan(f"export {entry.name}", (MakeDir(archive.parent, phase=PHASE_PACK), pack))
     if is_url(target):
-        plan += _upload(archive, target, space)
+        plan += upload(archive, target, space)
     return StoreExport(plan, redact.hidden(target), len(items), tuple(_notes(manifest)))
 
 
-def _upload(archive: Path, url: str, space: Workspace) -> Plan:
+def upload(archive: Path, url: str, space: Workspace) -> Plan:
     """Return the plan that uploads an archive and its checksum."""
     return Plan(
         "upload",
@@ -268,10 +268,16 @@ class StoreImport:
     there: bool
 
 
-def locate(place: str, space: Workspace, sha256: str = "") -> ImportSource:
+def locate(
+    place: str, space: Workspace, sha256: str = "", made_by: str = "store.export NAME DEST"
+) -> ImportSource:
     """Find an archive and its checksum, by default in the file beside it, and plan to fetch it.
 
-    `place` is a path, `file://`, `http(s)://`, or a URL of an object store.
+    Args:
+        place: a path, `file://`, `http(s)://`, or a URL of an object store.
+        space: the workspace, for downloads.
+        sha256: the checksum; empty to read the file beside the archive.
+        made_by: the command that makes such an archive, for messages.
 
     Raises:
         DownloadError: the archive or its checksum does not exist.
@@ -280,7 +286,7 @@ def locate(place: str, space: Workspace, sha256: str = "") -> ImportSource:
         raise DownloadError(
             "no such archive",
             where=local(place),
-            hints=["`invoke store.export NAME DEST` creates one, on the machine that has the entry"],
+            hints=[f"`invoke {made_by}` creates one, on the machine that has what it packs"],
         )
     expected = sha256.lower() or checksum(place)
     if not is_url(place):

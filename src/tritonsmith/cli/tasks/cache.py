@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from invoke.context import Context
 
 from tritonsmith.cli.tasks import output
 from tritonsmith.cli.tasks.option_fields import flag, word
-from tritonsmith.cli.tasks.options import DRY_RUN, JSON, YES, EntryOptions
+from tritonsmith.cli.tasks.options import DRY_RUN, JSON, SHA256, YES, EntryOptions
 from tritonsmith.cli.tasks.task import task
 from tritonsmith.core.command_line import command
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import SmithError, UsageError
-from tritonsmith.core.text import byte_size, entry_count
+from tritonsmith.core.text import byte_size, counted, entry_count
 from tritonsmith.core.ui import console, tables
 from tritonsmith.doctor.caches import clear, list_
 from tritonsmith.facts import installed_tritons, triton_cache
@@ -154,14 +155,55 @@ def clear_cache(
         )
 
 
+@task()
+def export(
+    context: Context,
+    dest: str = word("file (.db), folder, or bucket (s3://BUCKET/PATH/)"),
+    dry_run: bool = DRY_RUN,
+) -> None:
+    """Pack the kept results of releases and commits into one file."""
+    space = workspace.default()
+    plan = kept.export(dest, space)
+    if dry_run:
+        output.plan(plan)
+        return
+    space.run(plan, "farm-export")
+    rows = [row for row in kept.results(space) if row.folder.parent.name != kept.OTHERS]
+    kernels = sum(row.kernels for row in rows)
+    console.out().print(
+        f"{counted(kernels, 'kernel')} of {counted(len(rows), 'Triton')} packed", markup=False
+    )
+
+
+@task(name="import")
+def import_(
+    context: Context,
+    source: str = word("file of farm --export: path, http(s):// or s3:// (.db)"),
+    sha256: str = SHA256,
+    dry_run: bool = DRY_RUN,
+) -> None:
+    """Take over results that another machine packed."""
+    from tritonsmith.build.store import transfer
+
+    space = workspace.default()
+    archive = transfer.locate(source, space, sha256, "farm --export DEST")
+    if dry_run:
+        output.plan(archive.plan)
+        console.note("results that are not here are then copied into the workspace")
+        return
+    space.claim()
+    space.run(archive.plan, "farm-import")
+    new, total = kept.database().merge(archive.archive)
+    console.out().print(f"{new:,} of {total:,} results are new here", markup=False)
+
+
 def _clear_rehearsed(*, yes: bool, dry_run: bool) -> None:
     space = workspace.default()
     rows = kept.results(space)
-    held = kept.held([row.folder for row in rows], space, "clear-cache")
     size = sum(row.bytes for row in rows)
-    _clear_kept(
-        kept.removal(rows, space), size, held, lambda: _print_rehearsed(rows), yes=yes, dry_run=dry_run
-    )
+    # No lock: an experiment that runs compiles again what it misses.
+    held = nullcontext()
+    _clear_kept(kept.removal(space), size, held, lambda: _print_rehearsed(rows), yes=yes, dry_run=dry_run)
 
 
 def _clear_bisected(*, yes: bool, dry_run: bool) -> None:

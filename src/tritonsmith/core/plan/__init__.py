@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         Patch,
         Remove,
         RemoveWritten,
+        RunSql,
         Write,
     )
     from tritonsmith.core.plan.steps.ninja import NINJA_STATUS, BuildObjects, BuildUsed, OutdateForeignOutput
@@ -37,6 +38,7 @@ __all__ = [
     "Remove",
     "RemoveWritten",
     "Run",
+    "RunSql",
     "Stamp",
     "Step",
     "Uninstall",

@@ -151,6 +151,12 @@ def copy(source: Path, dest: Path) -> None:
     shutil.copyfile(source, dest)
 
 
+def rename_if_any(source: Path, dest: Path) -> None:
+    """Rename a file that the tool wrote, if it exists."""
+    with suppress(FileNotFoundError):
+        source.rename(dest)
+
+
 def remove(paths: Iterable[Path], folders: Iterable[Path] = ()) -> None:
     """Remove files that the tool wrote, if they exist; then folders, which must be empty."""
     for path in paths:

@@ -1,40 +1,50 @@
 """The memory of all experiments that compile many kernels: a result that is there is not compiled again.
 
-A result is an output folder with its manifest. A folder that a user named (`compare --triton A,B --out DIR`)
-counts where its manifest names the same command and the same content of the kernel's file and its imports.
-A keyed folder of the workspace (`kernels/releases/3.6.0/KEY`) counts whatever path the file has: KEY is a
-digest of the content of all files and of everything else that is asked for, except the targets. Commits have
-such folders, too (`kernels/commits/CONTENT/KEY`), which all commits that compile alike share.
+A result is a manifest with its files. A folder that a user named (`compare --triton A,B --out DIR`) counts
+where its manifest names the same command and the same content of the kernel's file and its imports. All
+others are in the database of the workspace (store.py), by what compiles (`releases/3.6.0`) and by a key:
+a digest of the content of all files and of everything else that is asked for, except the target. Commits
+that compile alike share their results (`commits/CONTENT`).
+
+A result of the database has a folder, too (`kernels/releases/3.6.0/KEY`), but its files are there only where
+somebody wants to see them: see `restore`.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tritonsmith.compiler import call, interpreter, signature, source_tree, targets, tritons
+from tritonsmith.build.store import transfer
+from tritonsmith.compiler import call, interpreter, signature, source, source_tree, targets, tritons
 from tritonsmith.compiler import manifest as manifests
 from tritonsmith.compiler.manifest import Manifest, Point
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.resources import measure
-from tritonsmith.compiler.source_tree import KernelSources
+from tritonsmith.compiler.source_tree import Import, KernelSources, TreeReader
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core import configs, untrusted
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, SmithError, UsageError
-from tritonsmith.core.plan import Plan, Remove, digest, files, locks
+from tritonsmith.core.plan import Copy, MakeDir, Plan, Remove, RunSql, Step, Write, digest, files
+from tritonsmith.core.plan.steps import fetch
+from tritonsmith.core.plan.steps.pack import WriteChecksum, checksum_file
 from tritonsmith.facts import variables
 from tritonsmith.lab import metrics
+from tritonsmith.lab.batch.store import CLEAR, REMOVE, ResultStore, is_ours
 from tritonsmith.lab.metrics import Measured
 
 RELEASES, COMMITS, OTHERS = "releases", "commits", "rehearsed"
 METRICS = "metrics.json"
+DATABASE = "results.db"
 
 _PROGRAM = "tritonsmith kernel.compile"
 _FINAL = ("ok", "failed")  # a crash or a compile that was given up may have been the machine's fault
@@ -56,14 +66,18 @@ class CompileJob:
         request: what is compiled, before the Triton's own targets and options: see `tritons.applied`.
         triton: the Triton that compiles.
         out: the output folder.
-        keyed: the folder's name is a key of the content: what is in it counts, whatever path the file had,
-            and a kernel that the compiler refused is refused again.
+        keyed: the folder's name is a key of the content: its results are kept in the database, whatever path
+            the file had, and a kernel that the compiler refused is refused again.
+        module: of a keyed job, the import name of the kernel's file; empty if it is no module of a package.
+        sources: of a keyed job, a digest of the file and its imports.
     """
 
     request: CompileRequest
     triton: Triton
     out: Path
     keyed: bool = False
+    module: str = ""
+    sources: str = ""
 
     @property
     def title(self) -> str:
@@ -71,25 +85,79 @@ class CompileJob:
         return f"{self.request.kernel or self.request.file.stem} by {self.triton.label}"
 
 
-def keyed(request: CompileRequest, triton: Triton, module: str = "") -> CompileJob:
-    """Return the job whose result the workspace keeps for every experiment.
+class KeyedJobs:
+    """Makes jobs whose results the workspace keeps for every experiment.
 
-    Args:
-        request: of one kernel.
-        triton: a release, a commit, an environment or an interpreter.
-        module: the import name of the kernel's file; empty if it is no module of a package.
+    One for all kernels of a list: they share most of their files, which are read once.
+    """
+
+    def __init__(self) -> None:
+        self._trees = TreeReader(KeptImports())
+        programs = [
+            # Of this machine's by name: a database may come from another one, where they are elsewhere.
+            [name if name.startswith("{triton}") else Path(name).name for name in entry.programs]
+            for entry in interpreter.locate_programs(workspace.default()).disassemblers
+        ]
+        # Another worker may write other files.
+        self._tool = digest(call.source_text(), configs.load("kernels")), programs
+
+    def job(self, request: CompileRequest, triton: Triton, module: str = "") -> CompileJob:
+        """Return the job of a kernel.
+
+        Args:
+            request: of one kernel.
+            triton: a release, a commit, an environment or an interpreter.
+            module: the import name of the kernel's file; empty if it is no module of a package.
+
+        Raises:
+            SmithError: the kernel's file cannot be read.
+        """
+        tree = self._trees.of(request.file, request.kernel, module)
+        # The name and the entry of the list are for tables; the target is a column of its own.
+        content = replace(request, file=Path(tree.main), targets=(), name="", listed=None)
+        key = digest(tree.key, content, *self._tool)
+        return CompileJob(request, triton, folder_of(triton) / key, True, module, tree.key)
+
+
+class KeptImports:
+    """The imports of source files by their content, as the database keeps them: to parse takes the most."""
+
+    def __init__(self) -> None:
+        # Another version of this code, or of Python, may read another import.
+        code = untrusted.read_bytes(Path(source_tree.__file__))
+        self._reader = digest(call.source_text(), code.decode(), sys.version_info[:2])
+
+    def __call__(self, sum_of: Callable[[Path], str], path: Path, kernel: str) -> tuple[Import, ...]:
+        """Return what a file imports.
+
+        Raises:
+            FactError: it cannot be read.
+        """
+        # A file that is not there has a better message below.
+        content = digest(sum_of(path), self._reader) if path.is_file() else ""
+        known = database().imports(content, kernel)
+        if known is None:
+            known = list(source_tree.imports_of(source.read(path), kernel))
+            database().keep_imports(content, kernel, known)
+        return tuple(known)
+
+
+def database() -> ResultStore:
+    """Return the database of this workspace, opened once.
 
     Raises:
-        SmithError: the kernel's file cannot be read.
+        SmithError: it cannot be used.
     """
-    tree = source_tree.of(request.file, request.kernel, module)
-    # The name and the entry of the list are for tables; the targets are points of one folder.
-    content = replace(request, file=Path(tree.main), targets=(), name="", listed=None)
-    programs = [entry.programs for entry in interpreter.locate_programs(workspace.default()).disassemblers]
-    worker = digest(call.source_text(), configs.load("kernels"))  # another worker may write other files
-    return CompileJob(
-        request, triton, folder_of(triton) / digest(tree.key, content, worker, programs), keyed=True
-    )
+    space = workspace.default()
+    space.claim()
+    path = space.root / "kernels" / DATABASE
+    # By its inode: a file that was removed meanwhile would take results that nobody finds again.
+    return _opened(path, path.stat().st_ino if path.exists() else 0, os.getpid())
+
+
+@functools.lru_cache(maxsize=1)
+def _opened(path: Path, _inode: int, _pid: int) -> ResultStore:
+    return ResultStore(path)
 
 
 def folder_of(triton: Triton) -> Path:
@@ -169,19 +237,17 @@ def find(job: CompileJob, env: str, trees: SourceTrees) -> Manifest | None:
         env: of a Triton that names none.
         trees: the files of kernels that were read already.
     """
-    table = variables.table()
     # A variable that had an influence, then or now, is no part of the key.
-    steered = any(row.cache == "invalidates" and name in os.environ for name, row in table.items())
-    if steered or not _trusted(job):
+    if _steered() or not _trusted(job):
         return None
+    if job.keyed:
+        return _found(job, env)
     try:
         old = manifests.read(job.out)
         content = source_tree.sum_of(job.request.file)
     except (FactError, OSError):
         return None
-    # A commit's results may be those of another one, whose version may be spelled otherwise: its key decides.
-    triton = old.triton if job.triton.source else job.triton.triton
-    if (old.file_sha256, old.triton) != (content, triton) or not _same_request(old, job, env):
+    if (old.file_sha256, old.triton) != (content, job.triton.triton) or not _same_request(old, job, env):
         return None
     if not _same_sources(old, job, trees):
         return None
@@ -190,6 +256,115 @@ def find(job: CompileJob, env: str, trees: SourceTrees) -> Manifest | None:
     usable = {str(target) for target in job.request.targets} - lacking
     points = tuple(point for point in old.points if point.target in usable)
     return replace(old, points=points) if points else None
+
+
+def _steered() -> bool:
+    return any(row.cache == "invalidates" and name in os.environ for name, row in variables.table().items())
+
+
+def _found(job: CompileJob, env: str) -> Manifest | None:
+    """Return the results of the database that a keyed job wants; None if there are none."""
+    parts = []
+    for row in database().find(*_place(job.out), [str(target) for target in job.request.targets]):
+        # One that cannot be read, as it came from elsewhere, is made again.
+        with suppress(FactError, ValueError):
+            parts.append(manifests.parse(untrusted.json_of(row.manifest), job.out))
+    return merged(job, env, parts) if parts else None
+
+
+def keep(job: CompileJob, manifest: Manifest) -> None:
+    """Keep what was compiled for a keyed job, with its metrics.
+
+    What is not final, or was steered by a variable, is for this run alone: its files go to the job's folder.
+
+    Args:
+        job: its Triton's targets and options are in the request.
+        manifest: what was compiled, in the folder that has its files.
+
+    Raises:
+        FactError: a file of a compile cannot be read.
+        StepError: the database cannot be written.
+    """
+    space = workspace.default()
+    steps: list[Step] = []
+    if job.out.exists():  # files of an earlier result
+        steps.append(Remove((job.out,), space.root, phase="kernel"))
+    # A file that was edited since the key was made would be kept under the key of another content.
+    tree = TreeReader(KeptImports()).of(job.request.file, job.request.kernel, job.module)
+    for_good = not _steered() and tree.key == job.sources
+    loose: list[Point] = []
+    for target in dict.fromkeys(point.target for point in manifest.points):
+        points = tuple(point for point in manifest.points if point.target == target)
+        part = replace(manifest, points=points)
+        # Without the file's checksum a refusal is not final: see `run._refusal`.
+        if for_good and manifest.file_sha256 and all(point.status in _FINAL for point in points):
+            database().keep(*_place(job.out), target, part.render(), dict(_files(part)))
+            _keep_metrics(replace(part, folder=job.out), measured_now(part))
+            continue
+        loose += points
+        folders = (manifest.folder / point.id for point in points)
+        steps += [
+            Copy(folder, job.out / folder.name, tree=True, phase="kernel")
+            for folder in folders
+            if folder.is_dir()
+        ]
+    if loose:
+        text = replace(manifest, points=tuple(loose)).render()
+        steps.append(Write(job.out / manifests.FILE, text, phase="kernel"))
+    space.run(Plan("kernel", tuple(steps)), "kernel.unit", quiet=True)
+
+
+def _files(manifest: Manifest) -> Iterator[tuple[str, bytes]]:
+    """Yield the files of the points of a folder, by their relative paths."""
+    for point in manifest.points:
+        for path in sorted((manifest.folder / point.id).glob("*")):
+            yield f"{point.id}/{path.name}", untrusted.read_bytes(path, untrusted.OURS)
+
+
+def restore(manifest: Manifest) -> None:
+    """Write the files of a kept result into its folder, unless they are there.
+
+    Raises:
+        FactError: they are damaged, or were removed meanwhile.
+    """
+    place = _place_of(manifest.folder)
+    lacking = [point for point in manifest.points if place and not _as_compiled(manifest.folder, point)]
+    if not lacking or place is None:
+        return
+    written = 0
+    for target in dict.fromkeys(point.target for point in lacking):
+        for name, content in database().contents(*place, target):
+            path = manifest.folder / untrusted.place_in(name)
+            files.make_folder(path.parent)
+            files.write_atomically(path, content)
+            written += 1
+    if not written:
+        hints = ["run the same command again"]
+        raise FactError("this result is not kept any more", where=manifest.folder, hints=hints)
+    # Last, and of all that is there now: a folder with a manifest is one that other commands can read.
+    points = {point.id: point for point in manifest.points}
+    with suppress(FactError):
+        points = {point.id: point for point in manifests.read(manifest.folder).points} | points
+    whole = replace(manifest, points=tuple(points.values()))
+    files.write_atomically(manifest.folder / manifests.FILE, whole.render())
+
+
+def _as_compiled(folder: Path, point: Point) -> bool:
+    # By content: a run whose compiles were steered by a variable may have left other files.
+    paths = ((folder / stage.path, stage.sha256) for stage in point.stages.values())
+    return all(path.is_file() and source_tree.sum_of(path) == content for path, content in paths)
+
+
+def _place(folder: Path) -> tuple[str, str]:
+    """Return the columns `triton` and `key` of a keyed job's folder."""
+    return f"{folder.parent.parent.name}/{folder.parent.name}", folder.name
+
+
+def _place_of(folder: Path) -> tuple[str, str] | None:
+    """Return the same of any folder; None for one whose results are not in the database."""
+    root = workspace.default().root / "kernels"
+    known = folder.parent.parent in {root / name for name in (RELEASES, COMMITS, OTHERS)}
+    return _place(folder) if known else None
 
 
 def _trusted(job: CompileJob) -> bool:
@@ -225,7 +400,7 @@ def rest(job: CompileJob, old: Manifest | None) -> CompileJob | None:
 def merged(job: CompileJob, env: str, parts: Sequence[Manifest]) -> Manifest:
     """Return one manifest of a folder that was filled in parts, earlier and now."""
     points = [point for part in parts for point in part.points]
-    points.sort(key=lambda point: _place(point, job.request))
+    points.sort(key=lambda point: _position(point, job.request))
     first = next((part for part in parts if part.origin), parts[0])  # one that was refused tells less
     steering = first.command.partition(_PROGRAM)[0]  # variables that had an influence
     return replace(
@@ -238,7 +413,7 @@ def merged(job: CompileJob, env: str, parts: Sequence[Manifest]) -> Manifest:
     )
 
 
-def _place(point: Point, request: CompileRequest) -> tuple[int, ...]:
+def _position(point: Point, request: CompileRequest) -> tuple[int, ...]:
     """Return the position that a point has where all are compiled at once: parts finish in any order."""
     order = {str(target): number for number, target in enumerate(request.targets)}
     by_name = {**point.signature, **point.constexprs, **point.options}
@@ -254,8 +429,6 @@ def _place(point: Point, request: CompileRequest) -> tuple[int, ...]:
 
 
 def _same_request(old: Manifest, job: CompileJob, env: str) -> bool:
-    if job.keyed:
-        return old.command.startswith(_PROGRAM)  # no variables had an influence
     # The targets are compared one by one: a folder may have more of them, or fewer.
     compiled = tuple(dict.fromkeys(targets.parse(point.target) for point in old.points))
     before = replace(job, request=replace(job.request, targets=compiled))
@@ -264,8 +437,6 @@ def _same_request(old: Manifest, job: CompileJob, env: str) -> bool:
 
 def _same_sources(old: Manifest, job: CompileJob, trees: SourceTrees) -> bool:
     """Report whether the imports of the kernel's file are those that a folder was compiled with."""
-    if job.keyed:
-        return True
     if (tree := _tree(job, trees)) is None:
         return False
     # A manifest of `kernel.compile`, or of an older version of this tool, tells nothing about the imports: it
@@ -300,6 +471,8 @@ def metrics_of(manifest: Manifest) -> FolderMetrics:
         FactError: a file of a compile cannot be read.
     """
     # To read the binaries again would take longer than all the rest of an experiment that compiles nothing.
+    if _place_of(manifest.folder):
+        return _metrics_in_database(manifest)
     path = manifest.folder / METRICS
     key = digest(_SCHEMA, manifest.render(), [configs.load(name) for name in _TABLES])
     with suppress(OSError, ValueError, KeyError, TypeError):  # there are none yet, or not ours
@@ -310,6 +483,45 @@ def metrics_of(manifest: Manifest) -> FolderMetrics:
     text = json.dumps({"key": key, "points": measured.points, "notes": measured.notes}, indent=1)
     files.write_atomically(path, f"{text}\n")
     return measured
+
+
+def _metrics_in_database(manifest: Manifest) -> FolderMetrics:
+    points: dict[str, Measured] = {}
+    notes: list[str] = []
+    targets_of_points = dict.fromkeys(point.target for point in manifest.points)
+    kept_here = database().find(*_place(manifest.folder), list(targets_of_points))
+    texts = {row.target: row.metrics for row in kept_here}
+    for target in targets_of_points:
+        part = replace(manifest, points=tuple(row for row in manifest.points if row.target == target))
+        measured = _read_metrics(texts.get(target, ""))
+        if measured is None and any(point.stages for point in part.points):
+            restore(part)
+            measured = measured_now(part)
+            _keep_metrics(part, measured)
+        elif measured is None:  # nothing that was kept: a compile that crashed, say
+            measured = measured_now(part)
+        points |= {point.id: measured.points.get(point.id, {}) for point in part.points}
+        notes += measured.notes
+    return FolderMetrics(points, tuple(dict.fromkeys(notes)))
+
+
+def _keep_metrics(part: Manifest, measured: FolderMetrics) -> None:
+    content = {"key": _measured_by(), "points": measured.points, "notes": measured.notes}
+    database().keep_metrics(*_place(part.folder), part.points[0].target, json.dumps(content))
+
+
+def _read_metrics(text: str) -> FolderMetrics | None:
+    with suppress(ValueError, KeyError, TypeError):  # there are none yet, or not ours
+        content = untrusted.json_of(text)
+        if content["key"] == _measured_by():
+            return FolderMetrics(content["points"], tuple(content["notes"]))
+    return None
+
+
+@functools.cache
+def _measured_by() -> str:
+    """Return a digest of all that metrics depend on besides the compile."""
+    return digest(_SCHEMA, [configs.load(name) for name in _TABLES])
 
 
 def measured_now(manifest: Manifest) -> FolderMetrics:
@@ -329,12 +541,12 @@ def measured_now(manifest: Manifest) -> FolderMetrics:
 
 @dataclass(frozen=True)
 class KeptResults:
-    """The keyed results of one Triton.
+    """The results of one Triton.
 
     Attributes:
-        folder: of all of them.
-        kernels: the number of results.
-        bytes: of all files.
+        folder: where its files are written if somebody wants to see them.
+        kernels: the number of kernels.
+        bytes: of all that is kept; what two Tritons share counts for both.
     """
 
     folder: Path
@@ -343,36 +555,64 @@ class KeptResults:
 
 
 def results(space: Workspace) -> tuple[KeptResults, ...]:
-    """List the keyed results of a workspace, Triton by Triton."""
-    parents = (space.root / "kernels" / name for name in (RELEASES, COMMITS, OTHERS))
-    folders = [folder for parent in parents for folder in sorted(parent.glob("*")) if folder.is_dir()]
-    return tuple(_survey(folder) for folder in folders)
+    """List the kept results of a workspace, Triton by Triton."""
+    root = space.root / "kernels"
+    if not (root / DATABASE).is_file():
+        return ()
+    return tuple(KeptResults(root / row.triton, row.kernels, row.bytes) for row in database().usage())
 
 
-def _survey(folder: Path) -> KeptResults:
-    sizes = [path.lstat().st_size for path in folder.rglob("*") if not path.is_dir()]
-    return KeptResults(folder, sum(1 for path in folder.iterdir() if path.is_dir()), sum(sizes))
+def removal(space: Workspace) -> Plan:
+    """Plan the removal of all kept results."""
+    root = space.root / "kernels"
+    steps: tuple[Step, ...] = ()
+    if results(space):
+        steps += (RunSql(root / DATABASE, CLEAR, phase="clear"),)
+    if views := tuple(root / name for name in (RELEASES, COMMITS, OTHERS) if (root / name).exists()):
+        steps += (Remove(views, space.root, phase="clear"),)
+    return Plan("clear what compare keeps", steps)
 
 
-def removal(rows: Iterable[KeptResults], space: Workspace) -> Plan:
-    """Plan the removal of keyed results."""
-    paths = tuple(row.folder for row in rows)
-    return Plan("clear what rehearse keeps", (Remove(paths, space.root, phase="clear"),) if paths else ())
+def export(dest: str, space: Workspace) -> Plan:
+    """Plan to pack the kept results of releases and commits into one file, with its checksum beside it.
 
-
-@contextmanager
-def held(folders: Sequence[Path], space: Workspace, purpose: str) -> Iterator[None]:
-    """Lock the keyed results of Tritons for the body of a `with`.
+    Args:
+        dest: a file (`*.db`), a folder, or a URL of an object store.
+        space: the workspace.
 
     Raises:
-        LockedError: another experiment uses them.
+        FactError: there are none.
+        UsageError: the file cannot be replaced.
+        SmithError: the client for that kind of URL is missing.
     """
-    space.claim()
-    with ExitStack() as stack:
-        # Sorted: two commands that take the same locks in another order would wait for each other.
-        for folder in sorted(set(folders)):
-            place = manifests.scratch_folder(folder, space)
-            files.make_folder(place)
-            busy, hints = f"in the results of {folder.name}", ["wait for it to end"]
-            stack.enter_context(locks.hold(place / "lock", purpose=purpose, busy=busy, hints=hints))
-        yield
+    base = space.root / "kernels" / DATABASE
+    if not results(space):
+        raise FactError("there are no kept results", where=base, hints=["compare and farm keep theirs"])
+    folder = dest.endswith("/") or (not transfer.is_url(dest) and transfer.local(dest).is_dir())
+    target = f"{dest.rstrip('/')}/{DATABASE}" if folder else dest
+    if transfer.is_url(target):
+        fetch.check_object_store(target)
+    elif transfer.local(target).exists() and not is_ours(transfer.local(target)):
+        hints = ["give a file that does not exist, or a folder"]
+        raise UsageError("this file holds no kept results", where=transfer.local(target), hints=hints)
+    packed = space.downloads / f"packed-{os.getpid()}" / Path(target).name
+    phase = "pack"
+    steps: tuple[Step, ...] = (
+        Remove((packed.parent,), space.root, phase=phase),
+        MakeDir(packed.parent, phase=phase),
+        RunSql(base, f"VACUUM INTO '{str(packed).replace(chr(39), chr(39) * 2)}'", phase=phase),
+        # Environments and interpreters are those of this machine.
+        RunSql(packed, f"{REMOVE.format(OTHERS)} VACUUM;", phase=phase),
+        WriteChecksum(packed, phase=phase),
+    )
+    plan = Plan("pack kept results", steps)
+    if transfer.is_url(target):
+        return plan + transfer.upload(packed, target, space)
+    path = transfer.local(target)
+    copies = (
+        MakeDir(path.parent, phase=phase),
+        Copy(packed, path, phase=phase),
+        Copy(checksum_file(packed), checksum_file(path), phase=phase),
+        Remove((packed.parent,), space.root, phase=phase),
+    )
+    return plan + Plan("copy", copies)

@@ -73,11 +73,13 @@ class _Unit:
     Attributes:
         job: the job.
         request: this part of its points.
+        out: the folder of the files.
         place: the interpreter that compiles it here; None if a cluster does.
     """
 
     job: CompileJob
     request: CompileRequest
+    out: Path
     place: Interpreter | None
 
 
@@ -117,31 +119,37 @@ def compiled(
         SmithError: there is no such Triton or scheduler, or every job was refused for the same reason.
         InterruptedRunError: ^C; folders that are complete are kept.
     """
-    workspace.default().claim()
+    space = workspace.default()
+    space.claim()
     whole = {job.out: replace(job, request=applied(job.request, job.triton)) for job in jobs}
     # The jobs as they came, without what their Tritons add: these are what the caller knows.
     by_folder = {job.out: job for job in jobs}
-    parts: dict[Path, list[Manifest]] = {}
+    there: dict[Path, Manifest | None] = {}
     left: list[CompileJob] = []
     trees: SourceTrees = {}
     for out, job in whole.items():
-        old = kept.find(job, options.env, trees) if options.resume else None
-        parts[out] = [old] if old else []
+        there[out] = old = kept.find(job, options.env, trees) if options.resume else None
         if rest := kept.rest(job, old):
             left.append(rest)
         else:
-            yield by_folder[out], kept.merged(job, options.env, parts[out]), False
+            yield by_folder[out], kept.merged(job, options.env, [old] if old else []), False
     if not left:
         return
     refused: dict[Path, list[SmithError]] = {}
     # Before the compile: an import that is edited meanwhile is then not taken for what was compiled.
     sources = {job.out: kept.sources(job, trees) for job in left}
     try:
-        for out in _filled(left, parts, refused, options):
-            merged = kept.merged(whole[out], options.env, parts[out])
-            manifest = replace(merged, sources=sources[out])
-            _write(manifest)
-            yield by_folder[out], manifest, True
+        with _scratch(space) as scratch:
+            for out, folder, parts in _filled(left, scratch, refused, options):
+                job, old = whole[out], there[out]
+                if job.keyed:
+                    kept.keep(job, replace(kept.merged(job, options.env, parts), folder=folder))
+                    _run(space, Remove((folder,), space.root, phase=_UNIT))
+                merged = kept.merged(job, options.env, [*([old] if old else []), *parts])
+                manifest = replace(merged, sources=sources[out])
+                if not job.keyed:
+                    _write(manifest)
+                yield by_folder[out], manifest, True
     except KeyboardInterrupt:
         if not options.resume:
             raise InterruptedRunError("interrupted") from None
@@ -173,15 +181,17 @@ def plan(jobs: Sequence[CompileJob], env: str = "wheel") -> Plan:
 
 def _filled(
     left: Sequence[CompileJob],
-    parts: dict[Path, list[Manifest]],
+    scratch: Path,
     refused: dict[Path, list[SmithError]],
     options: BatchOptions,
-) -> Iterator[Path]:
-    """Compile the jobs that are left, and yield each folder when it is complete.
+) -> Iterator[tuple[Path, Path, list[Manifest]]]:
+    """Compile the jobs that are left, and yield each when it is complete.
+
+    The values are the job's folder, the folder that has its files, and the manifests of its parts.
 
     Args:
         left: the jobs, without the targets that are compiled already.
-        parts: gets the manifests of the parts, by their folder.
+        scratch: the parent of the folders of keyed jobs, whose files go to the database.
         refused: gets the reasons why all units of a job were refused, by its folder.
         options: of the batch.
     """
@@ -195,7 +205,12 @@ def _filled(
             # With fewer units than cores, each compiles several points at once.
             each = max(1, number // len(requests))
             places[job.triton.label] = tritons.place_of(job.triton, each, options.timeout, options.env)
-    todo = [_Unit(job, request, places.get(job.triton.label)) for job, request in requests]
+    # Not in the folders of these jobs: another run may compile the same kernels by the same Triton.
+    folders = {
+        job.out: scratch / job.out.parent.name / job.out.name if job.keyed else job.out for job in left
+    }
+    todo = [_Unit(job, request, folders[job.out], places.get(job.triton.label)) for job, request in requests]
+    parts: dict[Path, list[Manifest]] = {job.out: [] for job in left}
     units = {job.out: sum(unit.job.out == job.out for unit in todo) for job in left}
     missing, reasons = dict(units), {job.out: list[SmithError]() for job in left}
     with (
@@ -216,7 +231,7 @@ def _filled(
                 # A job is refused as a whole: a large one has many units, which are not as many jobs.
                 if len(reasons[out]) == units[out]:
                     refused[out] = reasons[out]
-                yield out
+                yield out, folders[out], parts.pop(out)
         progress.end(time.monotonic() - began)
 
 
@@ -232,13 +247,13 @@ def _results(
             yield unit, error
     over = len(todo) - len(pending)
     for number, (unit, result) in enumerate(workers.results(pending), over + 1):
-        yield unit, unpack(result, unit.job.out) if isinstance(result, RemoteResult) else result
+        yield unit, unpack(result, unit.out) if isinstance(result, RemoteResult) else result
         progress.update(number, len(todo), unit.job.title)
 
 
 def _submit(unit: _Unit, workers: ExecutorPool, options: BatchOptions) -> Future[Result | RemoteResult]:
     if unit.place:
-        return workers.executor.submit(compile_here, unit.request, unit.place, unit.job.out)
+        return workers.executor.submit(compile_here, unit.request, unit.place, unit.out)
     remote = pack(unit.request, unit.job.triton, options.timeout, options.env)
     return workers.executor.submit(compile_there, remote)
 

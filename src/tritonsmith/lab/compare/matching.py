@@ -385,6 +385,7 @@ class Compared:
         Raises:
             FactError: a stage cannot be read.
         """
+        self._restore()
         a, b = (
             bytes_spilled_in_loops(
                 CompiledPoint(
@@ -406,6 +407,7 @@ class Compared:
         Raises:
             FactError: a stage cannot be read.
         """
+        self._restore()
         members = self.pair.a, self.pair.b
         ours, theirs = (member.point.stages for member in members)
         for stage in TEXTS:
@@ -420,6 +422,10 @@ class Compared:
                 way = "fewer" if change.after < change.before else way
                 return f"{stage}: {way} {change.operation or 'operands or order'}"
         return "no stage differs"
+
+    def _restore(self) -> None:
+        for member in (self.pair.a, self.pair.b):
+            kept.restore(member.manifest)
 
     def in_short(self, name: str) -> MetricChange:
         """Return a metric by its short name, changed or not."""

@@ -120,11 +120,6 @@ class UpgradeRehearsal:
             )
         )
 
-    @property
-    def folders(self) -> tuple[Path, Path]:
-        """The folders of both results."""
-        return kept.folder_of(self.a), kept.folder_of(self.b)
-
     def key(self, limits: Sequence[Threshold]) -> str:
         """Return the key of its journal."""
         return product.key(TASK, self.cells, [limit.term.text for limit in limits])
@@ -202,11 +197,11 @@ def prepare(
             raise
         hints = [*error.hints, "if the list names files of a checkout of Triton: --source DIR"]
         raise FactError(error.what, where=error.where, why=error.why, hints=hints) from None
-    kernels, skipped = [], []
+    kernels, skipped, kept_jobs = [], [], kept.KeyedJobs()
     for entry, kernel in zip(entries, listed, strict=True):
         if entry.fits(a.triton) and entry.fits(b.triton):
             # The key is the content, so the next rehearsal finds these results, whatever list it is of.
-            jobs = (kept.keyed(kernel.asked, triton, entry.module) for triton in (a, b))
+            jobs = (kept_jobs.job(kernel.asked, triton, entry.module) for triton in (a, b))
             kernels.append(RehearsedKernel(entry.name, *jobs))
         else:
             skipped.append(entry.name)
@@ -242,14 +237,9 @@ def execute(
     question = WorseThanBaseline(limits, kept.metrics_of)
     subject = CompiledKernels(question, options)
     cells = rehearsal.cells
-    purpose = f"rehearse from {rehearsal.a.label} to {rehearsal.b.label}"
     terms = [limit.term.text for limit in limits]
-    with (
-        # The results, too: another rehearsal may have one of these two Tritons.
-        kept.held((*rehearsal.folders, rehearsal.folder), workspace.default(), purpose),
-        # Nothing is cleared here, as no result belongs to a single rehearsal.
-        product.recorded(rehearsal.folder, TASK, cells, terms, rules) as (journal, earlier),
-    ):
+    # Nothing is cleared here, as no result belongs to a single rehearsal.
+    with product.recorded(rehearsal.folder, TASK, cells, terms, rules) as (journal, earlier):
         observations = product.execute(cells, subject, journal, earlier)
         result = _result(rehearsal, subject, question, observations)
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+import statistics
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -48,9 +49,16 @@ def overview(result: RehearsalResult, assessment: Assessment) -> str:
     return (
         f"{result.comparison.a} -> {result.comparison.b}: {counted(assessment.kernels, 'kernel')} by both, "
         f"{counted(assessment.points, 'compile')} each; per kernel and Triton: "
-        f"{result.compiled} compiled now, {result.kept} kept"
+        f"{result.compiled} compiled now{_cost(result)}, {result.kept} kept"
         + (f"; {counted(len(result.skipped), 'kernel')} not for both" if result.skipped else "")
     )
+
+
+def _cost(result: RehearsalResult) -> str:
+    """Return the median of Triton's own CPU time, where something was compiled."""
+    points = [member.point for row in result.comparison.compared for member in (row.pair.a, row.pair.b)]
+    seconds = [sum(point.cpu_seconds.values()) for point in points if point.cpu_seconds]
+    return f" ({statistics.median(seconds):.2g} CPU s a compile)" if result.compiled and seconds else ""
 
 
 def blocks(result: RehearsalResult, assessment: Assessment) -> Iterator[Text | Grid]:

@@ -41,6 +41,7 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
     "--changed": ["passes.list", "test-triton"],
     "--build-type": ["build-triton install-triton", "setup-mlir"],
     "--debug": ["build-triton install-triton", "passes.replay"],
+    "--dest": ["farm.export", "store.export"],
     "--diff": ["compare", "kernel.override"],
     "--explain": ["bisect bisect.resume", "doctor"],
     "--wheel": ["build-triton", "pass.new plugin.check"],
@@ -100,6 +101,7 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
     "--source": [
         "bisect",
         "farm",
+        "farm.import",
         "kernel.export",
         "kernel.inline-ptx",
         "kernel.study",

@@ -304,3 +304,31 @@ def _lines(text: str) -> list[str]:
     lines = text.split("\n")
     last = lines.pop()
     return [*lines, f"{last}\n\\ No newline at end of file"] if last else lines
+
+
+@dataclass(frozen=True)
+class RunSql(Step):
+    """Run statements on a database of SQLite that exists.
+
+    Attributes:
+        path: its file.
+        sql: the statements.
+    """
+
+    path: Path
+    sql: str
+
+    def shell(self) -> list[str]:
+        return [f"sqlite3 {quote(self.path)} {shlex.quote(self.sql)}"]
+
+    def act(self, tools: StepTools) -> None:
+        import sqlite3  # noqa: PLC0415 - only this step needs it
+
+        # `rw`: without the file there is nothing to do, and none is made.
+        base = sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=rw", uri=True, timeout=60.0)
+        try:
+            base.executescript(self.sql)
+        except sqlite3.Error as error:
+            raise StepError("cannot change this database", where=self.path, why=str(error)) from error
+        finally:
+            base.close()

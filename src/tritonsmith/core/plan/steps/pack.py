@@ -193,6 +193,27 @@ def _fill(tree: FreshTree, tarball: Tarball) -> dict[str, Any]:
     return head
 
 
+@dataclass(frozen=True)
+class WriteChecksum(Step):
+    """Write a file's SHA-256 beside it, as `sha256sum` does."""
+
+    path: Path
+
+    def shell(self) -> list[str]:
+        folder, name = shlex.quote(str(self.path.parent)), shlex.quote(self.path.name)
+        return [f"(cd {folder} && sha256sum {name} > {shlex.quote(checksum_file(self.path).name)})"]
+
+    def act(self, tools: StepTools) -> None:
+        tools.update(0, None, self.title)
+        with self.path.open("rb") as file:
+            checksum = hashlib.file_digest(file, "sha256").hexdigest()
+        files.write_atomically(checksum_file(self.path), f"{checksum}  {self.path.name}\n")
+
+    @property
+    def title(self) -> str:
+        return f"checksum of {self.path.name}"
+
+
 def checksum_file(path: Path) -> Path:
     """Return the file with an archive's checksum."""
     return path.with_name(f"{path.name}.sha256")

@@ -1,0 +1,172 @@
+"""Results of keyed jobs: what is kept and what is not, files on demand, and the way to another machine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from invoke.context import Context
+from invoke.exceptions import Exit
+
+from tests.unit.lab.compare import compiler
+from tritonsmith.cli.tasks import cache
+from tritonsmith.compiler import manifest, targets, tritons
+from tritonsmith.compiler.manifest import Manifest
+from tritonsmith.compiler.request import CompileRequest
+from tritonsmith.core.envs import workspace
+from tritonsmith.core.errors import FactError, UsageError
+from tritonsmith.lab.batch import kept, run, store
+from tritonsmith.lab.batch.kept import CompileJob
+from tritonsmith.lab.batch.run import BatchOptions
+
+pytestmark = pytest.mark.usefixtures("in_threads")
+BOTH = targets.parse_all(["a100", "mi300x"])
+OPTIONS = BatchOptions(count=1, env="", resume=True, silent=True)
+
+
+@pytest.fixture
+def python(tmp_path: Path) -> Path:
+    return compiler.make(tmp_path / "venv")
+
+
+Ask = Callable[..., CompileJob]
+
+
+@pytest.fixture
+def ask(tmp_path: Path, python: Path) -> Ask:
+    def job(name: str = "k", remark: str = "", chosen: tuple[targets.Target, ...] = BOTH) -> CompileJob:
+        request = CompileRequest(compiler.kernel(tmp_path, name, remark), "", "*fp32,64", chosen)
+        return kept.KeyedJobs().job(request, tritons.parse(str(python)))
+
+    return job
+
+
+def compiled(*jobs: CompileJob) -> list[tuple[Manifest, bool]]:
+    return [(made, is_new) for _, made, is_new in run.compiled(jobs, OPTIONS)]
+
+
+def test_a_target_more_compiles_that_target_alone(ask: Ask, python: Path) -> None:
+    compiled(ask(chosen=BOTH[:1]))
+    compiled(ask(chosen=BOTH[1:]))
+    ((made, is_new),) = compiled(ask())
+    assert not is_new
+    assert [point.target for point in made.points] == ["cuda:80:32", "hip:gfx942:64"]
+    assert compiler.compiled(python) == ["k cuda-80-32", "k hip-gfx942-64"]
+
+
+def test_files_are_there_when_they_are_wanted(ask: Ask) -> None:
+    ((made, _),) = compiled(ask())
+    assert not made.folder.exists()
+    kept.restore(made)
+    path = made.path(made.points[0], "ptx")
+    assert path is not None
+    assert path.read_text() == "// ptx"
+    assert manifest.read(made.folder) == made
+    path.write_text("edited")  # by whatever
+    kept.restore(made)
+    assert path.read_text() == "// ptx"
+    space = workspace.default().root / "kernels"
+    assert not list((space / "units").iterdir())
+
+
+def test_a_view_of_one_target_does_not_hide_another(ask: Ask) -> None:
+    ((made, _),) = compiled(ask())
+    kept.restore(replace(made, points=made.points[:1]))
+    kept.restore(replace(made, points=made.points[1:]))
+    assert {point.target for point in manifest.read(made.folder).points} == {"cuda:80:32", "hip:gfx942:64"}
+
+
+def test_a_result_that_was_cleared_meanwhile(ask: Ask) -> None:
+    ((made, _),) = compiled(ask())
+    space = workspace.default()
+    space.run(kept.removal(space), "clear-cache")
+    with pytest.raises(FactError, match="not kept any more"):
+        kept.restore(made)
+    assert compiled(ask())[0][1]
+
+
+def test_steered_compiles_leave_files_for_their_run_alone(
+    ask: Ask, python: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DISABLE_LLVM_OPT", "1")
+    ((made, _),) = compiled(ask())
+    assert made.folder.is_dir()
+    assert kept.metrics_of(made).points.keys() == {"cuda-80-32", "hip-gfx942-64"}
+    monkeypatch.delenv("DISABLE_LLVM_OPT")
+    assert compiled(ask())[0][1]
+    assert not made.folder.exists()
+    assert len(compiler.compiled(python)) == 4
+
+
+def test_a_file_that_was_edited_before_its_compile_is_not_kept(ask: Ask, tmp_path: Path) -> None:
+    wanted = ask()
+    compiler.kernel(tmp_path, "k", "edited")
+    assert compiled(wanted)[0][1]
+    assert kept.results(workspace.default()) == ()
+
+
+def test_metrics_are_measured_once(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    ((made, _),) = compiled(ask())
+    before = kept.metrics_of(made)
+    with monkeypatch.context() as patch:
+        patch.setattr(kept, "measured_now", None)
+        assert kept.metrics_of(made) == before
+    # A table that changes, as with a new version, changes what is measured.
+    monkeypatch.setattr(kept, "_measured_by", lambda: "another")
+    assert kept.metrics_of(made) == before
+
+
+@pytest.fixture
+def two_kept() -> Path:
+    base = kept.database()
+    base.keep("releases/3.6.0", "key", "cuda:90:32", "{}", {"a/k.ptx": b"// ptx"})
+    base.keep("rehearsed/python-1234", "key", "cuda:90:32", "{}", {"a/k.ptx": b"// ptx"})
+    return workspace.default().root
+
+
+@pytest.mark.usefixtures("two_kept")
+@pytest.mark.parametrize("dest", ["", "mine.db", "new folder/mine.db"])
+def test_to_another_machine_and_back(
+    tmp_path: Path, dest: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for _ in range(2):  # the second time it replaces its own file
+        cache.export(Context(), dest=str(tmp_path / dest))
+        assert capsys.readouterr().out == "1 kernel of 1 Triton packed\n"
+    packed = tmp_path / dest if dest else tmp_path / "results.db"
+    assert store.is_ours(packed)
+    monkeypatch.setenv("TRITONSMITH_HOME", str(tmp_path / "another"))
+    cache.import_(Context(), source=str(packed))
+    assert capsys.readouterr().out == "1 of 1 results are new here\n"
+    assert [row.folder.name for row in kept.results(workspace.default())] == ["3.6.0"]
+    cache.import_(Context(), source=str(packed))
+    assert capsys.readouterr().out == "0 of 1 results are new here\n"
+
+
+@pytest.mark.usefixtures("two_kept")
+def test_what_cannot_be_exported_or_imported(tmp_path: Path) -> None:
+    (tmp_path / "notes.db").write_text("mine")
+    with pytest.raises(UsageError, match="holds no kept results"):
+        kept.export(str(tmp_path / "notes.db"), workspace.default())
+    with pytest.raises(Exit, match="no such archive"):
+        cache.import_(Context(), source=str(tmp_path / "gone.db"))
+    cache.export(Context(), dest=str(tmp_path / "mine.db"))
+    with (tmp_path / "mine.db").open("ab") as file:
+        file.write(b"x")
+    with pytest.raises(Exit, match="checksum"):
+        cache.import_(Context(), source=str(tmp_path / "mine.db"))
+
+
+def test_nothing_to_export(tmp_path: Path) -> None:
+    with pytest.raises(FactError, match="there are no kept results"):
+        kept.export(str(tmp_path), workspace.default())
+
+
+def test_a_plan_says_what_an_export_does(two_kept: Path, tmp_path: Path) -> None:
+    text = kept.export(str(tmp_path / "mine.db"), workspace.default()).shell()
+    assert "VACUUM INTO" in text
+    assert "sha256sum mine.db > mine.db.sha256" in text
+    assert str(two_kept / "kernels" / "results.db") in text
+    assert json.dumps(text)
