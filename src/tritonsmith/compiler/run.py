@@ -123,8 +123,16 @@ def compile_all(
     return result.manifest
 
 
-def prepare(request: CompileRequest, interpreter: Interpreter, out: Path | None = None) -> PreparedCompile:
+def prepare(
+    request: CompileRequest, interpreter: Interpreter, out: Path | None = None, shared: Path | None = None
+) -> PreparedCompile:
     """Find the kernel, expand the request into points, and make the plan.
+
+    Args:
+        request: the request.
+        interpreter: the interpreter.
+        out: the output folder; None for a folder of the workspace.
+        shared: see `worker_request`.
 
     Raises:
         SmithError: the file, the kernel or the signature is wrong, or the folder holds something else.
@@ -143,7 +151,7 @@ def prepare(request: CompileRequest, interpreter: Interpreter, out: Path | None 
     # A folder that the user named keeps what else is in it.
     if out is None:
         steps.insert(0, Remove((folder,), interpreter.space.root, phase=phase))
-    question = worker_request(request, kernel, points, interpreter, folder, work)
+    question = worker_request(request, kernel, points, interpreter, folder, work, shared=shared)
     variables = worker_variables(interpreter)
     steps += call.steps(interpreter.python, question, work / "request.json", env=variables, phase=phase)
     return PreparedCompile(Plan(phase, tuple(steps)), request, kernel, points, folder, work)
@@ -261,6 +269,7 @@ def worker_request(
     work: Path,
     *,
     strict: bool = False,
+    shared: Path | None = None,
 ) -> PointsRequest:
     """Return the request as the worker takes it.
 
@@ -272,6 +281,7 @@ def worker_request(
         out: folder of the outputs.
         work: folder of the results and the caches.
         strict: fail if one of the points does.
+        shared: folder of outputs of stages that compiles of several Tritons share; None to run all stages.
     """
     return PointsRequest(
         **vars(file_request(request.file, kernel, points, interpreter)),
@@ -284,6 +294,7 @@ def worker_request(
         keep=request.stages,
         disassemble=request.disassemble,
         stages=tuple(configs.load("kernels")["stages"]["compiler"]),
+        shared=str(shared or ""),
     )
 
 

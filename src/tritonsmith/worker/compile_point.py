@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import dataclasses
 import functools
@@ -11,21 +12,22 @@ import os
 import sys
 import time
 import traceback
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from . import surgery
 from .border import RequestRefusedError, decoded, encoded, nested
-from .file_context import FileSurroundings, disassembled
+from .file_context import FileSurroundings, disassembled, keep_slot, read_slot, slot_of
 from .load import LoadedKernel, content_of
 from .messages import CompiledRow, PointRequest, PointsRequest, StageFile
-from .stage import ASSEMBLED, check_gpu, remarks
+from .stage import ASSEMBLED, check_gpu, ptxas_for, remarks
 from .stubs import UnknownError
 
 if TYPE_CHECKING:
     from .border import Table
-    from .foreign import Backend
+    from .foreign import Backend, MlirModule
     from .load import Loader
 
 ALIGNED = 16  # the hint that says: divisible by it
@@ -134,7 +136,9 @@ def compile_point(
     compiled: Any = None
     stages_so_far: Table = {}
     stopped = contextlib.suppress(surgery.StoppedError)
-    with counted(request.last, stages_so_far) as times, surgery.operating(operation), stopped:
+    shared = shared_stages(request, point)
+    placed = neutral_places() if request.shared else contextlib.nullcontext()
+    with counted(request.last, stages_so_far, shared) as times, surgery.operating(operation), stopped, placed:
         compiled = triton.compile(source, target=target, options=options)
     seconds = time.monotonic() - began
     # Only the whole compile shows that it never came to a pass. Its result then lacks a change that was
@@ -150,6 +154,11 @@ def compile_point(
     if operation and not compiled and request.last not in stages_so_far:
         stages_so_far = operation.stages
     asm = compiled.asm if compiled else stages_so_far
+    if shared and compiled:
+        times.update(shared.seconds)
+        # What was printed, such as a remark of a pass, could not be printed again.
+        if not os.path.getsize(os.path.join(request.output, point.id, "log")):
+            shared.keep(asm, times)
     metadata["target"] = target_name(point)
     printed = remarks()
     return dataclasses.replace(
@@ -301,12 +310,15 @@ REST = "rest"  # the front end, which makes the first IR, and Triton's caches
 
 
 @contextlib.contextmanager
-def counted(last: str, stages_so_far: Table) -> Iterator[dict[str, float]]:
+def counted(
+    last: str, stages_so_far: Table, shared: SharedStages | None = None
+) -> Iterator[dict[str, float]]:
     """Measure the compiles in the body: yield CPU seconds by stage, for stages that ran to their end.
 
     Args:
         last: the stage after which a compile ends with a `surgery.StoppedError`; empty for none.
         stages_so_far: gets the stages up to that one, by their names.
+        shared: knows what stages made before; None if they all run.
     """
     # CPU time, ptxas and other programs included, does not grow with the load of the machine, as time on the
     # clock would while other points are compiled.
@@ -316,7 +328,7 @@ def counted(last: str, stages_so_far: Table) -> Iterator[dict[str, float]]:
     kinds = [backend.compiler for backend in getattr(triton.backends, "backends", {}).values()]
     before = [kind.add_stages for kind in kinds]
     for kind in kinds:
-        kind.add_stages = _counted_stages(kind.add_stages, seconds, last, stages_so_far)
+        kind.add_stages = _counted_stages(kind.add_stages, seconds, last, stages_so_far, shared)
     began = _now()
     try:
         yield seconds
@@ -331,13 +343,19 @@ def _now() -> float:
 
 
 def _counted_stages(
-    real: Callable[..., Any], seconds: dict[str, float], last: str, stages_so_far: Table
+    real: Callable[..., Any],
+    seconds: dict[str, float],
+    last: str,
+    stages_so_far: Table,
+    shared: SharedStages | None,
 ) -> Callable[..., Any]:
     @functools.wraps(real)
     def add_stages(self: Backend, stages: Table, *arguments: Any, **named: Any) -> Any:
         result = real(self, stages, *arguments, **named)
         for name, make in list(stages.items()):
             stages[name] = functools.partial(_counted_stage, seconds, name, make)
+        if shared:
+            shared.around(stages, arguments[0])
         if last in stages:
             names = list(stages)
             for name in names[: names.index(last) + 1]:
@@ -362,3 +380,169 @@ def _kept_stage(stages_so_far: Table, last: str, name: str, make: Callable[..., 
     if name == last:
         raise surgery.StoppedError(last)
     return output
+
+
+# Variables that change what a Triton compiles begin with one of these.
+_STEERING = (
+    "TRITON_",
+    "MLIR_",
+    "LLVM_",
+    "DISABLE_",
+    "USE_",
+    "NVPTX_",
+    "AMDGCN_",
+    "ALLOW_",
+    "PTXAS_",
+    "CUDA_",
+)
+_OWN = {"TRITON_CACHE_DIR", "TRITON_HOME", "TRITON_ALWAYS_COMPILE"}  # set by this worker, for each run
+_TEXT = ("cubin",)  # the stages that programs make of a text, and libtriton has no part in
+_SHARED = 1  # another version of the tool that keeps something else has another number
+_SLOTS = 4096  # files of the memory, each of some 50 KB
+
+
+def shared_stages(request: PointsRequest, point: PointRequest) -> SharedStages | None:
+    """Return the memory of a compile; None if its stages have to run."""
+    # A changed pipeline gives other code of the same IR, and one that begins with IR has other stages.
+    if not request.shared or point.surgery is not None or request.last or request.ir:
+        return None
+    return SharedStages(request.shared, point)
+
+
+class SharedStages:
+    """The outputs of stages by their input: what a compiler made of it once, it makes again.
+
+    So the kernels that a change of the front end leaves alone cost their front end only, and PTX that two
+    compilers have in common is assembled once.
+
+    Attributes:
+        seconds: CPU seconds of the stages that did not run, as they were when they ran.
+    """
+
+    def __init__(self, folder: str, point: PointRequest) -> None:
+        self.seconds: dict[str, float] = {}
+        self._folder, self._target = folder, point.target
+        self._names: list[str] = []
+        self._options = ""
+        self._known: Table = {}
+        self._unknown: list[tuple[str, bytes, Table]] = []  # stage, key, metadata before it
+        self._metadata: Table = {}
+
+    def around(self, stages: Table, options: object) -> None:
+        """Replace the stages after the first one by those that look for their output first."""
+        self._names, self._options = list(stages), _neutral(repr(options))
+        for name in self._names[1:]:
+            stages[name] = functools.partial(self._stage, name, stages[name])
+
+    def keep(self, asm: Table, seconds: dict[str, float]) -> None:
+        """Keep the outputs of a compile for the inputs that were not known."""
+        for first, key, before in self._unknown:
+            names = self._names[self._names.index(first) :]
+            if any(name not in asm for name in names):
+                continue
+            changes = {name: value for name, value in self._metadata.items() if before.get(name) != value}
+            content = {
+                "stages": {name: _as_json(asm[name]) for name in names},
+                "seconds": {name: seconds.get(name, 0.0) for name in names},
+                "metadata": changes,
+                "assembled": ASSEMBLED,
+            }
+            # An object that JSON does not know would come back as something else.
+            with contextlib.suppress(TypeError, ValueError):
+                keep_slot(slot_of(self._folder, key, _SLOTS), key, json.dumps(content).encode())
+
+    def _stage(self, name: str, make: Callable[..., Any], source: MlirModule, metadata: Table) -> Any:
+        if not self._known and (name == self._names[1] or name in _TEXT):
+            self._metadata = metadata
+            key = self._key(name, str(source), metadata)
+            self._known = self._read(key)
+            if self._known:
+                metadata.update(self._known["metadata"])
+                ASSEMBLED.extend(self._known["assembled"])
+            else:
+                self._unknown.append((name, key, dict(metadata)))
+        if not self._known:
+            return make(source, metadata)
+        self.seconds[name] = self._known["seconds"][name]
+        content = self._known["stages"][name]
+        return content if isinstance(content, str) else base64.b64decode(content[0])
+
+    def _read(self, key: bytes) -> Table:
+        with contextlib.suppress(ValueError, zlib.error):
+            return dict(json.loads(read_slot(slot_of(self._folder, key, _SLOTS), key) or b"{}"))
+        return {}
+
+    def _key(self, name: str, source: str, metadata: Table) -> bytes:
+        own = {key: str(value) for key, value in metadata.items() if key != "hash"}
+        steering = {
+            key: value
+            for key, value in sorted(os.environ.items())
+            if key.startswith(_STEERING) and key not in _OWN
+        }
+        around = [self._options, self._target, steering, compiler_identity(name in _TEXT, self._target)]
+        text = _neutral(json.dumps([_SHARED, name, around, own], sort_keys=True))
+        return sha256(f"{text}\n{source}".encode()).digest()
+
+
+def _as_json(content: str | bytes) -> Any:
+    return [base64.b64encode(content).decode()] if isinstance(content, bytes) else content
+
+
+def _neutral(text: str) -> str:
+    """Replace the folder of Triton in a text, which tells nothing about what it compiles."""
+    import triton
+
+    return text.replace(os.path.dirname(triton.__file__), "triton")
+
+
+@functools.lru_cache(maxsize=None)
+def compiler_identity(only_ptxas: bool, target: tuple[str, int | str, int]) -> str:
+    """Return a digest of the files that make the stages after the first.
+
+    Args:
+        only_ptxas: of a stage that libtriton has no part in.
+        target: of the compile.
+    """
+    import triton
+
+    origin = os.path.dirname(triton.__file__)
+    texts = [os.path.join(origin, name) for name in ("compiler/compiler.py", "knobs.py")]
+    others = [] if only_ptxas else [os.path.join(origin, "_C", name) for name in os.listdir(f"{origin}/_C")]
+    for folder, _, names in os.walk(os.path.join(origin, "backends")):
+        paths = [os.path.join(folder, name) for name in names]
+        texts += [path for path in paths if path.endswith(".py")]
+        others += [path for path in paths if path.endswith(".bc") and not only_ptxas]
+    ptxas = ptxas_for(int(target[1])) if target[0] == "cuda" else ""
+    digest = sha256()
+    for path in sorted(filter(os.path.isfile, texts)):
+        digest.update(f"{os.path.relpath(path, origin)}\n".encode() + content_of(path))
+    # Of large files the size and time, as ccache does: commits with the same libraries have links to them.
+    for path in sorted(filter(os.path.isfile, [*others, ptxas])):
+        status = os.stat(path)
+        changed = 0 if path.endswith(".bc") else status.st_mtime_ns
+        digest.update(f"{os.path.basename(path)} {status.st_size} {changed}\n".encode())
+    return digest.hexdigest()
+
+
+@contextlib.contextmanager
+def neutral_places() -> Iterator[None]:
+    """Let debug information name Triton's own files relative to its folder.
+
+    A function of Triton that a kernel calls, such as `tl.sum`, has its path in the IR and in the binary: two
+    Tritons in two folders would never compile the same.
+    """
+    from triton.compiler.code_generator import CodeGenerator
+
+    real = CodeGenerator.__init__
+
+    @functools.wraps(real)
+    def init(self: object, *arguments: Any, **named: Any) -> None:
+        if isinstance(named.get("file_name"), str):
+            named["file_name"] = _neutral(named["file_name"])
+        real(self, *arguments, **named)
+
+    CodeGenerator.__init__ = init
+    try:
+        yield
+    finally:
+        CodeGenerator.__init__ = real

@@ -130,17 +130,19 @@ def disassembled(tool: DisassemblerRequest, path: str) -> bytes | None:
     """Return the text of the first disassembler that can read a file; None if none can: the log says why."""
     # An older cuobjdump on the PATH cannot read cubins of newer GPUs; the next program may.
     errors = []
+    folder, name = os.path.split(os.path.abspath(path))
     for program in tool.programs:
-        argv = [program, *tool.flags, path]
-        slot, key = _slot(tool, argv)
-        text = _read(slot, key)
+        # By its name alone, which llvm-objdump prints: the text of a binary is then the same in any folder.
+        argv = [program, *tool.flags, name]
+        slot, key = _slot(tool, argv, path)
+        text = read_slot(slot, key)
         if text is not None:
             return text
-        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        done = subprocess.run(argv, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, check=False)
         if done.returncode == 0:
             # A text that names its file, as that of llvm-objdump does, is not that of another file.
-            if slot and os.fsencode(path) not in done.stdout:
-                _keep(slot, key, done.stdout)
+            if slot and os.fsencode(name) not in done.stdout:
+                keep_slot(slot, key, done.stdout)
             return done.stdout
         errors.append(done.stderr.decode(errors="replace"))
     sys.stderr.write("".join(errors))
@@ -154,20 +156,26 @@ _SLOTS = 2048
 _LARGEST = 1 << 20  # bytes, compressed: a kernel's text has some ten thousand
 
 
-def _slot(tool: DisassemblerRequest, argv: list[str]) -> tuple[str, bytes]:
+def _slot(tool: DisassemblerRequest, argv: list[str], path: str) -> tuple[str, bytes]:
     """Return the file that may hold the text that a command prints, empty if none is kept, and its key."""
     if not tool.kept:
         return "", b""
     program = os.stat(argv[0])
-    with open(argv[-1], "rb") as file:
+    with open(path, "rb") as file:
         content = sha256(file.read()).hexdigest()
     # Of the program, as ccache does by default: size and time, since its content is that of a whole LLVM.
     identity = [*argv[:-1], program.st_size, program.st_mtime_ns, content]
     key = sha256(json.dumps(identity).encode()).digest()
-    return os.path.join(tool.kept, f"{int.from_bytes(key[:4], 'big') % _SLOTS:04x}"), key
+    return slot_of(tool.kept, key), key
 
 
-def _read(slot: str, key: bytes) -> bytes | None:
+def slot_of(folder: str, key: bytes, slots: int = _SLOTS) -> str:
+    """Return the file of a folder that may hold what was kept under a key."""
+    return os.path.join(folder, f"{int.from_bytes(key[:4], 'big') % slots:04x}")
+
+
+def read_slot(slot: str, key: bytes) -> bytes | None:
+    """Return the content of a file that was kept under a key; None if there is none."""
     # Whatever the file is, the disassembler can be asked.
     with contextlib.suppress(OSError, zlib.error), open(slot, "rb") as file:
         if file.read(len(key)) == key:
@@ -175,7 +183,8 @@ def _read(slot: str, key: bytes) -> bytes | None:
     return None
 
 
-def _keep(slot: str, key: bytes, text: bytes) -> None:
+def keep_slot(slot: str, key: bytes, text: bytes) -> None:
+    """Keep a content under a key, in place of what the file holds."""
     packed = zlib.compress(text, 1)
     if len(packed) > _LARGEST:
         return

@@ -292,6 +292,8 @@ class PointsRequest(FileRequest):
         disassemble: also disassemble each binary.
         stages: names of all stages that a backend may have.
         last: the stage after which the compile ends; empty for a whole compile.
+        shared: folder with the outputs of stages by their inputs, for compiles of many Tritons; empty for
+            none.
     """
 
     COMMAND: ClassVar[str] = "compile"
@@ -309,6 +311,7 @@ class PointsRequest(FileRequest):
     disassemble: bool = True
     stages: tuple[str, ...] = ()
     last: str = ""
+    shared: str = ""
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,7 @@ from tritonsmith.lab.metrics import Measured
 RELEASES, COMMITS, OTHERS = "releases", "commits", "rehearsed"
 METRICS = "metrics.json"
 DATABASE = "results.db"
+STAGES = "stages"  # outputs of stages by their inputs: see `worker.compile_point.SharedStages`
 
 _PROGRAM = "tritonsmith kernel.compile"
 _FINAL = ("ok", "failed")  # a crash or a compile that was given up may have been the machine's fault
@@ -568,7 +569,8 @@ def removal(space: Workspace) -> Plan:
     steps: tuple[Step, ...] = ()
     if results(space):
         steps += (RunSql(root / DATABASE, CLEAR, phase="clear"),)
-    if views := tuple(root / name for name in (RELEASES, COMMITS, OTHERS) if (root / name).exists()):
+    folders = (root / name for name in (RELEASES, COMMITS, OTHERS, STAGES))
+    if views := tuple(folder for folder in folders if folder.exists()):
         steps += (Remove(views, space.root, phase="clear"),)
     return Plan("clear what compare keeps", steps)
 

@@ -196,6 +196,10 @@ def _filled(
         options: of the batch.
     """
     number = options.count or _fitting()
+    # Triton by Triton: the second one finds the stages that the first has made (`SharedStages`), and not one
+    # that is being made at the same time.
+    order = {label: place for place, label in enumerate(dict.fromkeys(job.triton.label for job in left))}
+    left = sorted(left, key=lambda job: order[job.triton.label])
     requests = [(job, request) for job in left for request in _cut(job.request)]
     places: dict[str, Interpreter] = {}
     # Before the bars: an environment that is made shows its own.
@@ -253,7 +257,9 @@ def _results(
 
 def _submit(unit: _Unit, workers: ExecutorPool, options: BatchOptions) -> Future[Result | RemoteResult]:
     if unit.place:
-        return workers.executor.submit(compile_here, unit.request, unit.place, unit.out)
+        # Not of a job that is compiled to see whether the outcome is the same, as for `--confirm`.
+        shared = unit.place.space.root / "kernels" / kept.STAGES if unit.job.keyed else None
+        return workers.executor.submit(compile_here, unit.request, unit.place, unit.out, shared)
     remote = pack(unit.request, unit.job.triton, options.timeout, options.env)
     return workers.executor.submit(compile_there, remote)
 
@@ -343,8 +349,16 @@ class RemoteResult:
     files: bytes
 
 
-def compile_here(request: CompileRequest, place: Interpreter, out: Path) -> Manifest | SmithError:
+def compile_here(
+    request: CompileRequest, place: Interpreter, out: Path, shared: Path | None = None
+) -> Manifest | SmithError:
     """Compile a unit in a process of this machine.
+
+    Args:
+        request: the part of a job.
+        place: the interpreter.
+        out: the folder of the files.
+        shared: see `compiler.run.worker_request`.
 
     Returns:
         The manifest, of which no file is in `out`; or the reason why nothing could be compiled.
@@ -352,7 +366,7 @@ def compile_here(request: CompileRequest, place: Interpreter, out: Path) -> Mani
     try:
         # In a folder of this attempt's own, and copied from there: a killed attempt leaves nothing in `out`.
         with _scratch(place.space) as scratch:
-            manifest = _compiled(request, place, scratch)
+            manifest = _compiled(request, place, scratch, shared)
             _run(place.space, Copy(manifest.folder, out, tree=True, phase=_UNIT))
             return replace(manifest, folder=out)
     except SmithError as error:
@@ -425,8 +439,10 @@ def unpack(answer: RemoteResult, out: Path) -> Manifest:
     return replace(answer.manifest, folder=out)
 
 
-def _compiled(request: CompileRequest, place: Interpreter, scratch: Path) -> Manifest:
-    prepared = run.prepare(request, place, scratch / "out")
+def _compiled(
+    request: CompileRequest, place: Interpreter, scratch: Path, shared: Path | None = None
+) -> Manifest:
+    prepared = run.prepare(request, place, scratch / "out", shared)
     try:
         manifest = run.execute(prepared, place, silent=True).manifest
     finally:
