@@ -22,7 +22,7 @@ from tritonsmith.core.envs import workspace
 from tritonsmith.core.plan import Plan, Remove, digest
 from tritonsmith.lab import experiment
 from tritonsmith.lab.batch import kept, run
-from tritonsmith.lab.batch.kept import CompileJob, SourceTrees
+from tritonsmith.lab.batch.kept import CompileJob, ResultFinder
 from tritonsmith.lab.batch.run import BatchOptions
 from tritonsmith.lab.experiment import Rules, Search
 from tritonsmith.lab.journal import Journal
@@ -139,10 +139,10 @@ class CompiledKernels:
         # What this run skips is left out of its results, even if it was compiled before.
         table = [cell for cell in table if cell.name not in journal.skipped]
         there: dict[Path, Manifest | None] = {}
-        trees: SourceTrees = {}
+        finder = ResultFinder(self._options.env)
         for folder, job in _jobs(table).items():
             whole = replace(job, request=tritons.applied(job.request, job.triton))
-            old = kept.find(whole, self._options.env, trees)
+            old = finder.find(whole)
             complete = old is not None and kept.rest(whole, old) is None
             there[folder] = kept.merged(whole, self._options.env, [old]) if old and complete else None
         for cell in table:
@@ -279,8 +279,8 @@ def _inputs(table: Sequence[Cell], question: object) -> object:
     """Return everything that the observations of cells depend on."""
     jobs = {job.out: job for cell in table for job in (cell.job, cell.baseline) if job}
     # The folder's name is what tells two contents of a keyed job's file apart.
-    trees: SourceTrees = {}
-    by_folder = {out: (str(out), job.request.flags(), kept.sources(job, trees)) for out, job in jobs.items()}
+    finder = ResultFinder("")
+    by_folder = {out: (str(out), job.request.flags(), finder.sources(job)) for out, job in jobs.items()}
     cells = [
         (cell.name, cell.why, *(by_folder[job.out] if job else () for job in (cell.job, cell.baseline)))
         for cell in table

@@ -54,11 +54,6 @@ _SCHEMA = 1  # of METRICS: a change of what is measured, and how, changes it
 _TABLES = ("gpu-limits", "kernel-metrics", "kernel-resources")
 
 
-# The files of kernels, by kernel; None if they cannot be read. Many Tritons compile the same ones, and those
-# of a large package take a tenth of a second to read. For one step of a run only: files are edited meanwhile.
-SourceTrees = dict[tuple[Path, str], KernelSources | None]
-
-
 @dataclass(frozen=True)
 class CompileJob:
     """A kernel for one Triton.
@@ -150,10 +145,14 @@ def database() -> ResultStore:
         SmithError: it cannot be used.
     """
     space = workspace.default()
-    space.claim()
     path = space.root / "kernels" / DATABASE
     # By its inode: a file that was removed meanwhile would take results that nobody finds again.
-    return _opened(path, path.stat().st_ino if path.exists() else 0, os.getpid())
+    try:
+        inode = path.stat().st_ino
+    except FileNotFoundError:
+        space.claim()
+        inode = 0
+    return _opened(path, inode, os.getpid())
 
 
 @functools.lru_cache(maxsize=1)
@@ -211,66 +210,100 @@ def command(job: CompileJob, env: str) -> str:
     return f"{_PROGRAM} {job.request.flags(**by, **ptxas, out=job.out.absolute())}"
 
 
-def sources(job: CompileJob, trees: SourceTrees) -> str:
-    """Return a digest of the kernel's file and its own imports; empty if it is not needed or not known."""
-    # A keyed job needs none, as its folder's name is such a digest.
-    tree = None if job.keyed else _tree(job, trees)
-    return tree.key if tree else ""
+class ResultFinder:
+    """Finds results that are there, for one step of a run: files and Tritons must not change meanwhile.
 
-
-def _tree(job: CompileJob, trees: SourceTrees) -> KernelSources | None:
-    place = (job.request.file.absolute(), job.request.kernel)
-    if place not in trees:
-        trees[place] = None
-        with suppress(SmithError):
-            trees[place] = source_tree.of(*place)
-    return trees[place]
-
-
-def find(job: CompileJob, env: str, trees: SourceTrees) -> Manifest | None:
-    """Return the points of a job's folder that are as the job wants them; None if there are none.
-
-    They match if the content of the file and of its imports, the version of the Triton and the whole request
-    are the same, and the files still exist.
+    Many Tritons compile the same kernels, whose files take a tenth of a second to read in a large package.
 
     Args:
-        job: its Triton's targets and options are in the request.
         env: of a Triton that names none.
-        trees: the files of kernels that were read already.
     """
-    # A variable that had an influence, then or now, is no part of the key.
-    if _steered() or not _trusted(job):
-        return None
-    if job.keyed:
-        return _found(job, env)
-    try:
-        old = manifests.read(job.out)
-        content = source_tree.sum_of(job.request.file)
-    except (FactError, OSError):
-        return None
-    if (old.file_sha256, old.triton) != (content, job.triton.triton) or not _same_request(old, job, env):
-        return None
-    if not _same_sources(old, job, trees):
-        return None
-    # A manifest is written last and whole, so a killed run leaves no half result. But files may be deleted.
-    lacking = {point.target for point in old.points if not _whole(old, point)}
-    usable = {str(target) for target in job.request.targets} - lacking
-    points = tuple(point for point in old.points if point.target in usable)
-    return replace(old, points=points) if points else None
+
+    def __init__(self, env: str) -> None:
+        self._env = env
+        self._trees: dict[tuple[Path, str], KernelSources | None] = {}
+        self._versions: dict[tuple[str, ...], str] = {}
+        self._steered = _steered()
+
+    def sources(self, job: CompileJob) -> str:
+        """Return a digest of the kernel's file and its own imports; empty if not needed or not known."""
+        # A keyed job needs none, as its folder's name is such a digest.
+        tree = None if job.keyed else self._tree(job)
+        return tree.key if tree else ""
+
+    def find(self, job: CompileJob) -> Manifest | None:
+        """Return the points of a job's folder that are as the job wants them; None if there are none.
+
+        They match if the content of the file and of its imports, the version of the Triton and the whole
+        request are the same, and the files still exist.
+
+        Args:
+            job: its Triton's targets and options are in the request.
+        """
+        # A variable that had an influence, then or now, is no part of the key.
+        version = "" if self._steered else self._trusted_version(job)
+        if not version:
+            return None
+        return self._kept(job) if job.keyed else self._in_folder(job, version)
+
+    def _kept(self, job: CompileJob) -> Manifest | None:
+        parts = []
+        wanted = [str(target) for target in job.request.targets]
+        for text in database().find(*_place(job.out), wanted).values():
+            # One that cannot be read, as it came from elsewhere, is made again.
+            with suppress(FactError, ValueError):
+                parts.append(manifests.parse(untrusted.json_of(text), job.out))
+        return merged(job, self._env, parts) if parts else None
+
+    def _in_folder(self, job: CompileJob, version: str) -> Manifest | None:
+        try:
+            old = manifests.read(job.out)
+            content = source_tree.sum_of(job.request.file)
+        except (FactError, OSError):
+            return None
+        same = (old.file_sha256, old.triton) == (content, version)
+        if not same or not _same_request(old, job, self._env) or not self._same_sources(old, job):
+            return None
+        # A manifest is written last and whole, so a killed run leaves no half result. But files may be
+        # deleted.
+        lacking = {point.target for point in old.points if not _whole(old, point)}
+        usable = {str(target) for target in job.request.targets} - lacking
+        points = tuple(point for point in old.points if point.target in usable)
+        return replace(old, points=points) if points else None
+
+    def _same_sources(self, old: Manifest, job: CompileJob) -> bool:
+        """Report whether the imports of the kernel's file are those that a folder was compiled with."""
+        if (tree := self._tree(job)) is None:
+            return False
+        # A manifest of `kernel.compile`, or of an older version of this tool, tells nothing about the
+        # imports: it counts only for a file that has none.
+        return old.sources == tree.key if old.sources else len(tree.sums) == 1
+
+    def _trusted_version(self, job: CompileJob) -> str:
+        """Return the version of a job's Triton if that compiles today what it compiled before; else empty."""
+        triton = job.triton
+        # A commit's package is a checkout, but its content is in the name of the folder.
+        if triton.source:
+            return (triton.source.version or "unknown") if job.keyed else ""
+        key = triton.version, triton.python, triton.env
+        if key not in self._versions:
+            # A Triton that somebody builds changes while its version stays: so neither an environment (whose
+            # version `triton` does not tell) nor a checkout is trusted.
+            checkout = triton.python and tritons.is_checkout(Path(triton.python))
+            self._versions[key] = "" if checkout else triton.triton
+        return self._versions[key]
+
+    def _tree(self, job: CompileJob) -> KernelSources | None:
+        place = (job.request.file.absolute(), job.request.kernel)
+        if place not in self._trees:
+            self._trees[place] = None
+            with suppress(SmithError):
+                self._trees[place] = source_tree.of(*place)
+        return self._trees[place]
 
 
 def _steered() -> bool:
     return any(row.cache == "invalidates" and name in os.environ for name, row in variables.table().items())
-
-
-def _found(job: CompileJob, env: str) -> Manifest | None:
-    """Return the results of the database that a keyed job wants; None if there are none."""
-    parts = []
-    for row in database().find(*_place(job.out), [str(target) for target in job.request.targets]):
-        # One that cannot be read, as it came from elsewhere, is made again.
-        with suppress(FactError, ValueError):
-            parts.append(manifests.parse(untrusted.json_of(row.manifest), job.out))
-    return merged(job, env, parts) if parts else None
 
 
 def keep(job: CompileJob, manifest: Manifest) -> None:
@@ -368,17 +401,6 @@ def _place_of(folder: Path) -> tuple[str, str] | None:
     return _place(folder) if known else None
 
 
-def _trusted(job: CompileJob) -> bool:
-    """Report whether the Triton of a job compiles today what it compiled before."""
-    # A commit's package is a checkout, but its content is in the name of the folder.
-    if job.triton.source:
-        return job.keyed
-    # A Triton that somebody builds changes while its version stays: so neither an environment (whose version
-    # `triton` does not tell) nor a checkout is trusted.
-    python = job.triton.python
-    return bool(job.triton.triton) and not (python and tritons.is_checkout(Path(python)))
-
-
 def are_complete(jobs: Iterable[CompileJob], env: str = "") -> bool:
     """Report whether the results of all jobs are there, so that their Tritons are not needed.
 
@@ -386,9 +408,9 @@ def are_complete(jobs: Iterable[CompileJob], env: str = "") -> bool:
         jobs: as `batch.run.compiled` takes them.
         env: of a Triton that names none.
     """
-    trees: SourceTrees = {}
+    finder = ResultFinder(env)
     every = (replace(job, request=tritons.applied(job.request, job.triton)) for job in jobs)
-    return all(rest(job, find(job, env, trees)) is None for job in every)
+    return all(rest(job, finder.find(job)) is None for job in every)
 
 
 def rest(job: CompileJob, old: Manifest | None) -> CompileJob | None:
@@ -436,15 +458,6 @@ def _same_request(old: Manifest, job: CompileJob, env: str) -> bool:
     return old.command == command(before, env)
 
 
-def _same_sources(old: Manifest, job: CompileJob, trees: SourceTrees) -> bool:
-    """Report whether the imports of the kernel's file are those that a folder was compiled with."""
-    if (tree := _tree(job, trees)) is None:
-        return False
-    # A manifest of `kernel.compile`, or of an older version of this tool, tells nothing about the imports: it
-    # counts only for a file that has none.
-    return old.sources == tree.key if old.sources else len(tree.sums) == 1
-
-
 def _whole(old: Manifest, point: Point) -> bool:
     if point.status not in _FINAL:
         return False
@@ -490,8 +503,7 @@ def _metrics_in_database(manifest: Manifest) -> FolderMetrics:
     points: dict[str, Measured] = {}
     notes: list[str] = []
     targets_of_points = dict.fromkeys(point.target for point in manifest.points)
-    kept_here = database().find(*_place(manifest.folder), list(targets_of_points))
-    texts = {row.target: row.metrics for row in kept_here}
+    texts = database().metrics(*_place(manifest.folder), list(targets_of_points))
     for target in targets_of_points:
         part = replace(manifest, points=tuple(row for row in manifest.points if row.target == target))
         measured = _read_metrics(texts.get(target, ""))

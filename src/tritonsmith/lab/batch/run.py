@@ -30,7 +30,7 @@ from tritonsmith.core.plan import Copy, Extract, MakeDir, Plan, Remove, Run, Wri
 from tritonsmith.core.ui.progress import PhaseProgress
 from tritonsmith.facts import machine
 from tritonsmith.lab.batch import kept, pool
-from tritonsmith.lab.batch.kept import CompileJob, SourceTrees
+from tritonsmith.lab.batch.kept import CompileJob, ResultFinder
 from tritonsmith.lab.batch.pool import DiedError, ExecutorPool
 from tritonsmith.wheels import ptxas
 
@@ -124,30 +124,31 @@ def compiled(
     whole = {job.out: replace(job, request=applied(job.request, job.triton)) for job in jobs}
     # The jobs as they came, without what their Tritons add: these are what the caller knows.
     by_folder = {job.out: job for job in jobs}
-    there: dict[Path, Manifest | None] = {}
+    there: dict[Path, tuple[Manifest, ...]] = {}
     left: list[CompileJob] = []
-    trees: SourceTrees = {}
+    finder = ResultFinder(options.env)
     for out, job in whole.items():
-        there[out] = old = kept.find(job, options.env, trees) if options.resume else None
+        old = finder.find(job) if options.resume else None
+        there[out] = (old,) if old else ()
         if rest := kept.rest(job, old):
             left.append(rest)
         else:
-            yield by_folder[out], kept.merged(job, options.env, [old] if old else []), False
+            yield by_folder[out], kept.merged(job, options.env, there[out]), False
     if not left:
         return
     refused: dict[Path, list[SmithError]] = {}
     # Before the compile: an import that is edited meanwhile is then not taken for what was compiled.
-    sources = {job.out: kept.sources(job, trees) for job in left}
+    sources = {job.out: finder.sources(job) for job in left}
     try:
         with _scratch(space) as scratch:
             for out, folder, parts in _filled(left, scratch, refused, options):
-                job, old = whole[out], there[out]
-                if job.keyed:
-                    kept.keep(job, replace(kept.merged(job, options.env, parts), folder=folder))
+                if whole[out].keyed:
+                    # Its files go to the database, and need not wait for the end of the run.
+                    kept.keep(whole[out], replace(kept.merged(whole[out], options.env, parts), folder=folder))
                     _run(space, Remove((folder,), space.root, phase=_UNIT))
-                merged = kept.merged(job, options.env, [*([old] if old else []), *parts])
+                merged = kept.merged(whole[out], options.env, [*there[out], *parts])
                 manifest = replace(merged, sources=sources[out])
-                if not job.keyed:
+                if not whole[out].keyed:
                     _write(manifest)
                 yield by_folder[out], manifest, True
     except KeyboardInterrupt:

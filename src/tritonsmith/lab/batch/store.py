@@ -61,21 +61,6 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class StoredResult:
-    """One result, without its files.
-
-    Attributes:
-        target: `cuda:90:32`.
-        manifest: the text of its manifest.
-        metrics: what was measured, as the text that `keep_metrics` got; empty if nothing was.
-    """
-
-    target: str
-    manifest: str
-    metrics: str
-
-
-@dataclass(frozen=True)
 class TritonUsage:
     """The results of one Triton.
 
@@ -107,19 +92,23 @@ class ResultStore:
         self._path = path
         self._open()
 
-    def find(self, triton: str, key: str, targets: Sequence[str]) -> list[StoredResult]:
-        """Return the results of a kernel for those of its targets that are kept."""
-        marks = ",".join("?" * len(targets))
-        text = (
-            f"SELECT target, manifest, metrics FROM result WHERE triton=? AND key=? AND target IN ({marks})"  # noqa: S608 - question marks
-        )
+    def find(self, triton: str, key: str, targets: Sequence[str]) -> dict[str, str]:
+        """Return the texts of the manifests of a kernel, by target; of results that are kept."""
+        return dict(self._texts("manifest", triton, key, targets))
+
+    def metrics(self, triton: str, key: str, targets: Sequence[str]) -> dict[str, str]:
+        """Return the texts that `keep_metrics` got, by target; of results that are measured."""
+        return dict(self._texts("metrics", triton, key, targets))
+
+    def _texts(self, column: str, triton: str, key: str, targets: Sequence[str]) -> Iterator[tuple[str, str]]:
+        text = f"SELECT target, {column} FROM result WHERE triton=? AND key=? AND target IN "  # noqa: S608
+        text += f"({','.join('?' * len(targets))})"
         rows = self._do(lambda: self._base.execute(text, (triton, key, *targets)).fetchall())
-        results = []
-        for target, raw, metrics in rows or ():
+        for target, raw in rows or ():
             # One that is damaged is made again.
             with suppress(zstandard.ZstdError, ValueError):
-                results.append(StoredResult(target, _text(raw), _text(metrics)))
-        return results
+                if raw is not None:
+                    yield target, _unpacked(raw).decode()
 
     def keep(self, triton: str, key: str, target: str, manifest: str, parts: Mapping[str, bytes]) -> None:
         """Keep a result, in place of an earlier one.
@@ -232,9 +221,9 @@ class ResultStore:
             parts[untrusted.place_in(path)] = content = _unpacked(data or b"")
             if sha256(content).hexdigest() != digest:
                 raise ValueError(f"{path} of {'/'.join(place)} is damaged")
-        self.keep(*place, _text(manifest), parts)
+        self.keep(*place, _unpacked(manifest).decode(), parts)
         if metrics:
-            self.keep_metrics(*place, _text(metrics))
+            self.keep_metrics(*place, _unpacked(metrics).decode())
 
     def close(self) -> None:
         """Close the file."""
@@ -390,7 +379,3 @@ def _unpacked(data: bytes) -> bytes:
     if not 0 <= size <= untrusted.OURS:
         raise ValueError(f"a content of {size} bytes")
     return zstandard.ZstdDecompressor().decompress(data)
-
-
-def _text(data: bytes | None) -> str:
-    return _unpacked(data).decode() if data else ""

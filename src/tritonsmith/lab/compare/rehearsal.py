@@ -198,8 +198,9 @@ def prepare(
         hints = [*error.hints, "if the list names files of a checkout of Triton: --source DIR"]
         raise FactError(error.what, where=error.where, why=error.why, hints=hints) from None
     kernels, skipped, kept_jobs = [], [], kept.KeyedJobs()
+    versions = a.triton, b.triton  # read from files
     for entry, kernel in zip(entries, listed, strict=True):
-        if entry.fits(a.triton) and entry.fits(b.triton):
+        if all(map(entry.fits, versions)):
             # The key is the content, so the next rehearsal finds these results, whatever list it is of.
             jobs = (kept_jobs.job(kernel.asked, triton, entry.module) for triton in (a, b))
             kernels.append(RehearsedKernel(entry.name, *jobs))

@@ -12,7 +12,7 @@ import pytest
 
 from tritonsmith.core.errors import FactError, StepError
 from tritonsmith.lab.batch import store
-from tritonsmith.lab.batch.store import ResultStore, StoredResult
+from tritonsmith.lab.batch.store import ResultStore
 
 PLACE = ("releases/3.6.0", "key", "cuda:90:32")
 PARTS = {"p/k.ttir": b"module {}", "p/k.cubin": bytes(range(256)) * 40}
@@ -33,17 +33,19 @@ def changed(path: Path, sql: str) -> list[tuple[int, ...]]:
 
 def test_what_is_kept_comes_back(path: Path) -> None:
     here = ResultStore(path)
-    assert here.find(*PLACE[:2], ["cuda:90:32"]) == []
+    assert here.find(*PLACE[:2], ["cuda:90:32"]) == {}
     here.keep(*PLACE, "the manifest", PARTS)
     here.keep_metrics(*PLACE, "the metrics")
     here.close()
     again = ResultStore(path)
-    found = again.find(*PLACE[:2], ["cuda:90:32", "hip:gfx942:64"])
-    assert found == [StoredResult("cuda:90:32", "the manifest", "the metrics")]
+    every = ["cuda:90:32", "hip:gfx942:64"]
+    assert again.find(*PLACE[:2], every) == {"cuda:90:32": "the manifest"}
+    assert again.metrics(*PLACE[:2], every) == {"cuda:90:32": "the metrics"}
     assert dict(again.contents(*PLACE)) == PARTS
-    assert again.find("releases/3.7.0", "key", ["cuda:90:32"]) == []
+    assert again.find("releases/3.7.0", "key", ["cuda:90:32"]) == {}
     again.keep(*PLACE, "another", {"p/k.ttir": b"other"})
-    assert again.find(*PLACE[:2], ["cuda:90:32"]) == [StoredResult("cuda:90:32", "another", "")]
+    assert again.find(*PLACE[:2], ["cuda:90:32"]) == {"cuda:90:32": "another"}
+    assert again.metrics(*PLACE[:2], every) == {}
     assert dict(again.contents(*PLACE)) == {"p/k.ttir": b"other"}
 
 
@@ -82,7 +84,7 @@ def test_a_damaged_file_is_set_aside(path: Path, damage: str, capsys: pytest.Cap
     again = ResultStore(path)
     for number in range(200):
         again.keep("releases/3.6.0", str(number), "cuda:90:32", "new", PARTS)
-    assert again.find("releases/3.6.0", "7", ["cuda:90:32"]) == [StoredResult("cuda:90:32", "new", "")]
+    assert again.find("releases/3.6.0", "7", ["cuda:90:32"]) == {"cuda:90:32": "new"}
     assert "the kept results were damaged" in capsys.readouterr().err
     assert path.with_name("results.db.damaged-1").read_bytes()[:4096] == contents[damage][:4096]
 
@@ -92,7 +94,7 @@ def test_a_damaged_content_is_no_result(path: Path) -> None:
     here.keep(*PLACE, "manifest", PARTS)
     changed(path, "UPDATE content SET data=zeroblob(30)")
     changed(path, "UPDATE result SET manifest=zeroblob(30)")
-    assert here.find(*PLACE[:2], ["cuda:90:32"]) == []
+    assert here.find(*PLACE[:2], ["cuda:90:32"]) == {}
     with pytest.raises(FactError, match="a file of a kept result is damaged"):
         list(here.contents(*PLACE))
 
@@ -125,8 +127,8 @@ def test_a_full_disk_is_an_error_and_leaves_the_rest(path: Path) -> None:
     with pytest.raises(StepError, match="cannot use the kept results") as raised:
         here.keep("releases/3.7.0", "key", "cuda:90:32", "manifest", {"a": os.urandom(1 << 20)})
     assert "full" in str(raised.value.why)
-    assert here.find(*PLACE[:2], ["cuda:90:32"]) == [StoredResult("cuda:90:32", "manifest", "")]
-    assert here.find("releases/3.7.0", "key", ["cuda:90:32"]) == []
+    assert here.find(*PLACE[:2], ["cuda:90:32"]) == {"cuda:90:32": "manifest"}
+    assert here.find("releases/3.7.0", "key", ["cuda:90:32"]) == {}
 
 
 WRITER = """
@@ -173,9 +175,9 @@ def test_results_of_another_machine(path: Path, tmp_path: Path) -> None:
     there.keep_metrics("releases/3.7.0", "key", "cuda:90:32", "metrics")
     there.close()
     assert here.merge(tmp_path / "there.db") == (1, 2)
-    assert here.find(*PLACE[:2], ["cuda:90:32"])[0].manifest == "ours"
-    found = here.find("releases/3.7.0", "key", ["cuda:90:32"])
-    assert found == [StoredResult("cuda:90:32", "new", "metrics")]
+    assert here.find(*PLACE[:2], ["cuda:90:32"]) == {"cuda:90:32": "ours"}
+    assert here.find("releases/3.7.0", "key", ["cuda:90:32"]) == {"cuda:90:32": "new"}
+    assert here.metrics("releases/3.7.0", "key", ["cuda:90:32"]) == {"cuda:90:32": "metrics"}
     assert dict(here.contents("releases/3.7.0", "key", "cuda:90:32")) == PARTS
 
 
