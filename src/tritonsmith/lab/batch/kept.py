@@ -248,8 +248,8 @@ class ResultFinder:
 
     def _kept(self, job: CompileJob) -> Manifest | None:
         parts = []
-        wanted = [str(target) for target in job.request.targets]
-        for text in database().find(*_place(job.out), wanted).values():
+        names = [str(target) for target in job.request.targets]
+        for text in database().find(*_place(job.out), names).values():
             # One that cannot be read, as it came from elsewhere, is made again.
             with suppress(FactError, ValueError):
                 parts.append(manifests.parse(untrusted.json_of(text), job.out))
@@ -527,7 +527,12 @@ def _read_metrics(text: str) -> FolderMetrics | None:
     with suppress(ValueError, KeyError, TypeError):  # there are none yet, or not ours
         content = untrusted.json_of(text)
         if content["key"] == _measured_by():
-            return FolderMetrics(content["points"], tuple(content["notes"]))
+            # Thousands of results have the same hundred names.
+            points = {
+                point: {sys.intern(name): value for name, value in measured.items()}
+                for point, measured in content["points"].items()
+            }
+            return FolderMetrics(points, tuple(content["notes"]))
     return None
 
 
