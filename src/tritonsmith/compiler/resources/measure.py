@@ -248,11 +248,13 @@ def without_disassembly(manifest: Manifest) -> Iterator[str]:
     for binary, row in configs.load("kernels")["disassemblers"].items():
         stage = row["stage"]
         ids = [point.id for point in manifest.points if binary in point.stages and stage not in point.stages]
-        if ids:
-            yield (
-                f"no {stage} for {', '.join(ids)}: instructions are not counted; "
-                f"invoke kernel.compile creates it with {row['program']}: {row['remedy']}"
-            )
+        if not ids:
+            continue
+        counted = "are counted before the assembler adds padding" if binary == "hsaco" else "are not counted"
+        yield (
+            f"no {stage} for {', '.join(ids)}: instructions {counted}; "
+            f"invoke kernel.compile creates it with {row['program']}: {row['remedy']}"
+        )
 
 
 def without_remarks(manifest: Manifest) -> Iterator[str]:
@@ -309,6 +311,9 @@ def _of_point(manifest: Manifest, point: Point, axes: tuple[str, ...]) -> tuple[
     if occupancy_ := _OCCUPANCY.search(assembly):
         measured["compiler_waves_per_simd"] = int(occupancy_[1])
     text = _text(manifest.path(point, "sass" if stage == "cubin" else "gcnasm"))
+    # The assembler changes no instruction, and adds padding behind the kernel: counted on 12 kernels of real
+    # packages for gfx942, all other classes were the same. A newer GPU has no llvm-objdump for a while.
+    text = text or (assembly if stage == "hsaco" else "")
     counted = count(text, BINARIES[stage]) if text else {}
     row = replace(
         row,

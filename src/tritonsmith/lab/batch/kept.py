@@ -50,7 +50,7 @@ STAGES = "stages"  # outputs of stages by their inputs: see `worker.compile_poin
 _PROGRAM = "tritonsmith kernel.compile"
 _FINAL = ("ok", "failed")  # a crash or a compile that was given up may have been the machine's fault
 _FOREIGN = re.compile(r"[^\w.+-]")
-_SCHEMA = 1  # of METRICS: a change of what is measured, and how, changes it
+_SCHEMA = 2  # of METRICS: a change of what is measured, and how, changes it
 _TABLES = ("gpu-limits", "kernel-metrics", "kernel-resources")
 
 

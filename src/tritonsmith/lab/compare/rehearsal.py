@@ -27,7 +27,7 @@ from tritonsmith.lab.batch import kept, run
 from tritonsmith.lab.batch.kept import CompileJob
 from tritonsmith.lab.batch.run import BatchOptions
 from tritonsmith.lab.compare import matching, thresholds, two_sides
-from tritonsmith.lab.compare.matching import Compared, Comparison
+from tritonsmith.lab.compare.matching import Compared, Comparison, Unpaired
 from tritonsmith.lab.compare.thresholds import (
     LAUNCHES,
     FindingGroup,
@@ -43,6 +43,7 @@ from tritonsmith.lab.product import Cell, CompiledKernels
 
 TASK = "rehearse"
 _LATE = "its compile by the first Triton, which took too long"  # in the place of a metric, too
+_ALONE = "its counterpart"  # in the place of a metric
 _FLAKY = "the outcome of its compile"  # in the place of a metric
 _SHOWN = 8  # messages of kernels that compile by neither Triton, in an error
 
@@ -259,6 +260,7 @@ def _result(
 ) -> RehearsalResult:
     notes = dict.fromkeys(product.doubts(observations))
     compared: list[Compared] = []
+    alone: list[Unpaired] = []
     assumed = []
     for kernel in rehearsal.kernels:
         manifests = [
@@ -277,11 +279,21 @@ def _result(
         a, b = manifests
         # The targets that were asked for: a cell that is skipped by hand leaves a gap in its manifest.
         requested = product.targets_of((kernel.a, kernel.b))
-        pairs = (
-            matching.pair([a], [b], requested).pairs if a and b else ()
-        )  # one may have been skipped by hand
-        compared += (matching.with_metrics(replace(pair, kernel=kernel.name), measured) for pair in pairs)
-    comparison = Comparison(rehearsal.a.label, rehearsal.b.label, tuple(compared), notes=tuple(notes))
+        if not (a and b):  # one was skipped by hand
+            continue
+        paired = matching.pair([a], [b], requested)
+        compared += (
+            matching.with_metrics(replace(pair, kernel=kernel.name), measured) for pair in paired.pairs
+        )
+        common = {point.target for point in a.points} & {point.target for point in b.points}
+        alone += (
+            replace(row, kernel=kernel.name)
+            for row in paired.unpaired
+            if row.member.point.target in common  # the others were skipped by hand
+        )
+    comparison = Comparison(
+        rehearsal.a.label, rehearsal.b.label, tuple(compared), tuple(alone), notes=tuple(notes)
+    )
     return RehearsalResult(
         comparison,
         subject.compiled,
@@ -476,6 +488,8 @@ def check(
     unknown += [
         (row.kernel, row.point, row.metric or _FLAKY) for row in judgement.findings if row not in sure
     ]
+    # A config of an autotuner that one of them lacks, say: nobody knows whether it got worse.
+    unknown += [(row.kernel, row.member.point.id, f"{_ALONE}: {row.why}") for row in comparison.unpaired]
     # A compile that took too long tells nothing about the kernel: the machine may have been busy.
     unknown += [
         (row.pair.kernel, row.pair.point, _LATE)

@@ -27,8 +27,8 @@ from tritonsmith.compiler.tritons import CommitSource, Triton
 from tritonsmith.core import configs
 from tritonsmith.core.plan import Write
 from tritonsmith.lab import metrics
-from tritonsmith.lab.compare import rehearsal_report, thresholds
-from tritonsmith.lab.compare.matching import Compared, Pair, PairMember
+from tritonsmith.lab.compare import rehearsal, rehearsal_report, thresholds
+from tritonsmith.lab.compare.matching import Compared, Comparison, Pair, PairMember, Unpaired
 from tritonsmith.lab.compare.rehearsal import Assessment, UpgradeRehearsal
 from tritonsmith.lab.metrics import Measured
 
@@ -182,6 +182,27 @@ def test_binaries_that_differ_are_counted_and_are_no_finding(tmp_path: Path) -> 
     # For one of its targets only, a kernel has not the same binary.
     again = replace(same, pair=replace(same.pair, kernel="differs", point="another"))
     assert verdict(same, differs, again).same_binary == 1
+
+
+def test_one_binary_has_no_unknown_values(tmp_path: Path) -> None:
+    unread = {**NVIDIA, "spill_store_bytes": None}
+    same = compiled(tmp_path, "same", {"ttir": TTIR}, {"ttir": MORE}, unread)
+    assert verdict(same).unknown == ()
+    a, b = same.pair.a, same.pair.b
+    cubin = replace(b.point.stages["cubin"], sha256="1" * 64)
+    b = PairMember(b.manifest, replace(b.point, stages={**b.point.stages, "cubin": cubin}))
+    differs = replace(same, pair=replace(same.pair, a=a, b=b))
+    assert [metric for _, _, metric in verdict(differs).unknown] == ["spills"]
+    # A limit of the second value alone has to know it.
+    assert verdict(same, fail_on="spills<1").unknown
+
+
+def test_a_compile_without_a_counterpart_is_not_decided() -> None:
+    alone = Unpaired("A", "k", SAME.pair.a, "B has no num_warps=8")
+    comparison = Comparison("3.6.0", "3.9.0", (SAME,), (alone,))
+    answer = rehearsal.check(comparison, thresholds.usual())
+    assert [metric for _, _, metric in answer.unknown] == ["its counterpart: B has no num_warps=8"]
+    assert answer.headline.startswith("not sure: 1 kernel has unknown values")
 
 
 def test_names_order_and_the_line_of_the_module_are_no_change_of_an_operation(tmp_path: Path) -> None:
