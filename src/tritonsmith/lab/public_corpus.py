@@ -174,6 +174,10 @@ def read(path: Path) -> Recipe:
 
 def _contradiction(package: PublicPackage) -> str:
     """Return the reason why a package cannot be as the recipe says; empty if nothing is known against it."""
+    if not package.sha256 and not package.generated:
+        return "sha256: the hashes of its wheels are missing, or that of its source archive"
+    if package.source and len(package.sha256) > 1:
+        return f"sha256: its source is one archive, and here are {len(package.sha256)} hashes"
     for value in package.sha256:
         if not _SHA256.fullmatch(value):
             return f"sha256: a SHA-256 has 64 hex digits, and {value!r} is none"

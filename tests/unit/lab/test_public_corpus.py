@@ -75,6 +75,8 @@ def test_a_recipe_is_read_and_its_packages_are_chosen_by_name(recipe: Path) -> N
         ('"more_driver.py"', '"no.py"', "a driver of norms is missing", ""),
         ("most = 2", "most = 0", "`most` and `seconds` of a recipe are at least 1", ""),
         (ONE, "d2a8...", "norms of this recipe cannot be right", "'d2a8...' is none"),
+        (f'["{ONE}", "{TWO}"]', "[]", "norms of this recipe cannot be right", "are missing"),
+        (f'sha256 = ["{TWO}"]', f'sha256 = ["{TWO}", "{ONE}"]', "other of this recipe", "here are 2 hashes"),
         (
             'version = "3"',
             'version = "4"',

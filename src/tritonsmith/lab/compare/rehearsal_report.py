@@ -93,6 +93,8 @@ def commands(rehearsal: UpgradeRehearsal, assessment: Assessment) -> Iterator[st
     for finding in list(witnesses.values())[:_FEW]:
         command = culprit_command(finding, rehearsal.file, rehearsal.a, rehearsal.b)
         yield f"{finding.kernel}: {command}"
+    if (more := len(witnesses) - _FEW) > 0:
+        yield f"and {counted(more, 'more kernel')}: --json has the command of each finding"
 
 
 def as_json(
