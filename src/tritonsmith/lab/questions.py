@@ -9,15 +9,20 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tritonsmith.compiler import tritons
 from tritonsmith.compiler.interpreter import Interpreter
 from tritonsmith.compiler.manifest import Manifest, Point
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.core.errors import InterruptedRunError, SmithError
+from tritonsmith.core.plan import files
 from tritonsmith.lab import failure, terms
 from tritonsmith.lab.batch import kept
+from tritonsmith.lab.batch.kept import CompileJob
+from tritonsmith.lab.batch.run import BatchOptions
 from tritonsmith.lab.compare import matching
 from tritonsmith.lab.compare.matching import Compared, Paired
 from tritonsmith.lab.failure import Failure
@@ -202,3 +207,48 @@ def wrong(
     if answer.open:
         return Observation(Verdict.SKIP, why=sentence, seconds=seconds), ""
     return Observation(Verdict.GOOD, sentence, seconds=seconds), ""
+
+
+class ResultRegressions:
+    """Tells whether a kernel by one Triton computes something else than its source says, and by another not.
+
+    Args:
+        options: of the compiles: the limits, and the environment of a Triton that names none.
+    """
+
+    def __init__(self, options: BatchOptions) -> None:
+        self._options = options
+        self._places: dict[str, Interpreter] = {}
+
+    def of(self, before: CompileJob, after: CompileJob, target: str) -> Observation:
+        """Check a kernel for one target; a skip if nobody knows.
+
+        Args:
+            before: the compile by the first Triton.
+            after: by the second.
+            target: the target: `cuda:90:32`.
+
+        Raises:
+            SmithError: a Triton is not there.
+        """
+        second = self._by(after, target)
+        # Most kernels are right, and then it does not matter what they were.
+        if second.verdict is not Verdict.BAD or self._by(before, target).verdict is not Verdict.BAD:
+            return second
+        return replace(second, verdict=Verdict.GOOD, figures=f"by both Tritons: {second.figures}")
+
+    def _by(self, job: CompileJob, target: str) -> Observation:
+        label = job.triton.label
+        if label not in self._places:
+            timeout, env = self._options.timeout, self._options.env
+            self._places[label] = tritons.place_of(job.triton, 1, timeout, env)
+        whole = tritons.applied(job.request, job.triton)
+        chosen = tuple(row for row in whole.targets if str(row) == target)
+        parent = self._places[label].space.root / "kernels" / "checks"
+        files.make_folder(parent)
+        with files.scratch("check", parent) as folder:
+            request = replace(whole, targets=chosen)
+            observation, culprit = wrong(request, self._places[label], folder / "dump", silent=True)
+        # Without the kernel's name: one pass that changes many kernels is one finding.
+        words = f"{culprit} changes the result"
+        return replace(observation, figures=words, cause=words) if culprit else observation

@@ -63,6 +63,7 @@ _EMPTY = (
     *("limits", "groups", "findings", "regressions", "neither", "unknown", "fixed", "skipped", "assumed"),
     "kernels",
 )
+_CHECK = flag("also run the kernels whose ttgir changed, without a GPU", default=False)
 _COMMENT = flag("write the verdict as Markdown for a pull request", None, value="FILE.md")
 
 
@@ -307,6 +308,7 @@ def rehearse(
     from_: str = TODAY,
     to: str = TOMORROW,
     fail_on: str | None = FAIL_ON,
+    check: bool = _CHECK,
     out: OutFile | None = again(OUT_FILE, "in the workspace"),
     source: Path | None = flag("checkout with the source files that the list names", None, value="DIR"),
     comment: Path | None = _COMMENT,
@@ -322,6 +324,7 @@ def rehearse(
     from tritonsmith.lab.compare import rehearsal, thresholds
 
     limits = rehearsal.parse_limits(fail_on)
+    _require_check(needed=check)
     sides = rehearsal.parse_side(from_, "--from"), rehearsal.parse_side(to, "--to")
     file, name = corpora.kernels_file_of(kernels, corpus)
     if source and not source.is_dir():
@@ -336,7 +339,7 @@ def rehearse(
         return
     places = _places(upgrade, out, comment)
     options = BatchOptions(scheduler, jobs, timeout, env="", resume=True, silent=json)
-    _execute_rehearsal("rehearse", upgrade, limits, places, options, tests)
+    _execute_rehearsal("rehearse", upgrade, limits, places, options, tests, check=check)
 
 
 @task(tables=True)
@@ -351,6 +354,7 @@ def farm(
     source: Path | None = again(_CLONE, "the checkout around this folder"),
     env: str = ENV,
     fail_on: str | None = FAIL_ON,
+    check: bool = _CHECK,
     out: OutFile | None = again(OUT_FILE, "in the workspace"),
     comment: Path | None = _COMMENT,
     scheduler: str = SCHEDULER,
@@ -367,6 +371,7 @@ def farm(
     from tritonsmith.lab.compare import rehearsal, thresholds
 
     limits = rehearsal.parse_limits(fail_on)
+    _require_check(needed=check)
     file, name = corpora.kernels_file_of(kernels, corpus)
     entries = listed_kernels(file, name)
     # Perhaps a variable of CI that is not set: the default would be another commit than what was meant.
@@ -397,7 +402,15 @@ def farm(
     for side in missing:
         side.make()
     options = BatchOptions(scheduler, jobs, timeout, env="", resume=True, silent=json)
-    _execute_rehearsal("farm", upgrade, limits, places, options, tests)
+    _execute_rehearsal("farm", upgrade, limits, places, options, tests, check=check)
+
+
+def _require_check(*, needed: bool) -> None:
+    from tritonsmith.check import when_wrong
+
+    # Before anything is compiled: an extra that is missing after an hour comes too late.
+    if needed:
+        when_wrong.require_packages()
 
 
 def _print_same(sides: Sides, comment: Path | None, *, json: bool) -> None:
@@ -445,13 +458,15 @@ def _execute_rehearsal(
     places: tuple[Path, Path | None],
     options: BatchOptions,
     tests: ExperimentOptions,
+    *,
+    check: bool,
 ) -> None:
     from tritonsmith.core.envs import workspace
     from tritonsmith.lab.compare import rehearsal, thresholds
     from tritonsmith.lab.compare import rehearsal_report as report
 
     page, comment = places
-    result, journal = rehearsal.execute(upgrade, limits, options, tests.rules)
+    result, journal = rehearsal.execute(upgrade, limits, options, tests.rules, checks=check)
     answer = rehearsal.check(result.comparison, limits, result.flaky)
     report.write_page(upgrade, result, limits, answer, page)
     if comment:

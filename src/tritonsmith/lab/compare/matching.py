@@ -21,6 +21,7 @@ from tritonsmith.lab import metrics
 from tritonsmith.lab.batch import kept
 from tritonsmith.lab.batch.kept import FolderMetrics
 from tritonsmith.lab.metrics import TIME, Measured, Metric, growth
+from tritonsmith.lab.model import Observation
 
 # Stages that are compared as texts; a binary by its disassembly.
 TEXTS = tuple(show_stage.BINARY.get(name, name) for name in metrics.stage_names())
@@ -320,6 +321,7 @@ class Compared:
         b: of the second.
         diffs: of the texts of stages that both have, in the order of the pipeline.
         alone: stages that only one side has: name to side.
+        result: whether the second computes what its source says, where the first does; None if not checked.
     """
 
     pair: Pair
@@ -327,6 +329,7 @@ class Compared:
     b: Measured
     diffs: Mapping[str, Diff] = field(default_factory=dict)
     alone: Mapping[str, str] = field(default_factory=dict)
+    result: Observation | None = None
 
     @property
     def measured(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,9 +21,10 @@ from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.core.plan import Plan, digest
 from tritonsmith.core.text import counted, version_key
+from tritonsmith.core.ui.progress import PhaseProgress
 from tritonsmith.core.ui.tables import clipped
 from tritonsmith.facts import checkout
-from tritonsmith.lab import metrics, product
+from tritonsmith.lab import metrics, product, questions
 from tritonsmith.lab.batch import kept, run
 from tritonsmith.lab.batch.kept import CompileJob
 from tritonsmith.lab.batch.run import BatchOptions
@@ -222,7 +224,12 @@ def prepare(
 
 
 def execute(
-    rehearsal: UpgradeRehearsal, limits: Sequence[Threshold], options: BatchOptions, rules: Rules
+    rehearsal: UpgradeRehearsal,
+    limits: Sequence[Threshold],
+    options: BatchOptions,
+    rules: Rules,
+    *,
+    checks: bool = False,
 ) -> tuple[RehearsalResult, Journal]:
     """Compile what is not kept, and measure everything.
 
@@ -231,6 +238,7 @@ def execute(
         limits: the thresholds.
         options: of the pool, with `resume`.
         rules: how often each cell is tested, and which are not.
+        checks: also run the kernels whose `ttgir` changed: see `questions.ResultRegressions`.
 
     Raises:
         LockedError: another rehearsal runs.
@@ -244,6 +252,8 @@ def execute(
     with product.recorded(rehearsal.folder, TASK, cells, terms, rules) as (journal, earlier):
         observations = product.execute(cells, subject, journal, earlier)
         result = _result(rehearsal, subject, question, observations)
+        if checks:
+            result = replace(result, comparison=_with_results(rehearsal, result.comparison, options))
         try:
             answer = check(result.comparison, limits, result.flaky).words
         except FactError as error:  # nothing compiles by both: the caller says so, with the messages
@@ -304,6 +314,28 @@ def _result(
             (cell.kernel, cell.target) for cell in rehearsal.cells if product.unsure(observations[cell.name])
         ),
     )
+
+
+def _with_results(rehearsal: UpgradeRehearsal, comparison: Comparison, options: BatchOptions) -> Comparison:
+    """Return the comparison with the results of the kernels whose `ttgir` changed."""
+    kernels = {kernel.name: kernel for kernel in rehearsal.kernels}
+    checker, compared = questions.ResultRegressions(options), list(comparison.compared)
+    changed = [place for place, row in enumerate(compared) if row.measured and _changes(row, "ttgir")]
+    with PhaseProgress(live=False if options.silent else None, silent=options.silent) as progress:
+        progress.begin("check results")
+        began = time.monotonic()
+        for number, place in enumerate(changed):
+            row = compared[place]
+            progress.update(number, len(changed), f"{row.pair.kernel} {row.pair.point}")
+            kernel = kernels[row.pair.kernel]
+            compared[place] = replace(row, result=checker.of(kernel.a, kernel.b, row.pair.b.point.target))
+        progress.end(time.monotonic() - began)
+    return replace(comparison, compared=tuple(compared))
+
+
+def _changes(row: Compared, stage: str) -> bool:
+    a, b = (member.point.stages.get(stage) for member in (row.pair.a, row.pair.b))
+    return (a and a.sha256) != (b and b.sha256)
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,8 @@ from tritonsmith.lab.terms import Term, TermReading
 
 CRASHES = "crashes the compiler"
 COMPILES, LAUNCHES = "does not compile any more", "cannot be launched any more"
-# In the order of their ranks. Nothing here runs a kernel; the last place is for a check of its results.
-LOST = (CRASHES, COMPILES, LAUNCHES, "computes something else")
+WRONG = "computes something else"
+LOST = (CRASHES, COMPILES, LAUNCHES, WRONG)  # in the order of their ranks
 _SHORTEST = 20  # characters of a kernel's name in a line
 _BROKEN = "breaks a limit"
 _FLAG = "--fail-on"
@@ -91,11 +91,15 @@ class Violation:
     @property
     def metric(self) -> str:
         """The metric or stage as it was written; empty where there is no term."""
+        if self.finding == WRONG:
+            return "its result"
         return self.threshold.term.metric if self.threshold else ""
 
     @property
     def limit(self) -> str:
-        """The text of the term; empty where there is none."""
+        """The text of the term, as `--fail-on` or `--when` takes it; empty where there is none."""
+        if self.finding == WRONG:
+            return "wrong"
         return self.threshold.term.text if self.threshold else ""
 
     @property
@@ -141,6 +145,8 @@ class Violation:
             failed = str(known) if known.text or known.kind != "failure" else self.message
             place = failure.pass_of(f"{point.log}\n{point.error}")
             return f"{failed}, in {place}" if place else failed
+        if self.compared.result and self.finding == WRONG:
+            return self.compared.result.cause
         # Kernels need more than they may have by different amounts.
         if self.finding == LAUNCHES:
             return " ".join(_NUMBER.sub("", self.message).split())
@@ -154,8 +160,10 @@ class Violation:
 
     @property
     def message(self) -> str:
-        """The status and message of a compile that failed, or the reason why there is no launch."""
+        """The status and message of a compile that failed, or the reason why it is of no use."""
         point = self.compared.pair.b.point
+        if self.compared.result and self.finding == WRONG:
+            return self.compared.result.figures or self.compared.result.why
         if self.finding == LAUNCHES:
             # The column `launch` has the answer before the reason: `no: ...`.
             return self.compared.stuck.removeprefix("no: ")
@@ -305,6 +313,11 @@ def judge(compared: Compared, thresholds: Sequence[Threshold]) -> Iterator[Viola
         yield Violation(compared, LAUNCHES, LOST.index(LAUNCHES))
     if not compared.measured:
         return
+    if compared.result and compared.result.verdict is not Verdict.GOOD:
+        unknown = compared.result.verdict is Verdict.SKIP
+        yield Violation(
+            compared, WRONG, LOST.index(WRONG), reading=TermReading(applies=True, unknown=unknown)
+        )
     # No metric weighs as much as a kernel that is lost.
     for rank, threshold in enumerate(thresholds, len(LOST)):
         reading = terms.look(threshold.term, compared)

@@ -34,7 +34,7 @@ _FEW = 4  # tasks
 _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text mean the same
     "--against": ["passes.check", "passes.diff", "passes.report"],
     "--by": ["kernel.profile", "layout"],
-    "--check": ["kernel.export", "knockout triage"],
+    "--check": ["farm rehearse", "kernel.export", "knockout triage"],
     "--all": ["clear-cache", "explain", "kernel.compile", "passes.replay"],
     "--backend": ["passes.dump", "pipeline"],
     "--base": ["build-triton", "farm", "test-triton"],

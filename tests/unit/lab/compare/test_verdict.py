@@ -23,14 +23,18 @@ from tests.unit.lab.compare.test_assessment import SAME, one, other, verdict
 from tests.unit.lab.compare.test_thresholds import NVIDIA, pair
 from tritonsmith.cli.tasks.compare import rehearse
 from tritonsmith.compiler.manifest import Status
+from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.tritons import CommitSource, Triton
 from tritonsmith.core import configs
 from tritonsmith.core.plan import Write
-from tritonsmith.lab import metrics
+from tritonsmith.lab import metrics, questions
+from tritonsmith.lab.batch.kept import CompileJob
+from tritonsmith.lab.batch.run import BatchOptions
 from tritonsmith.lab.compare import rehearsal, rehearsal_report, thresholds
 from tritonsmith.lab.compare.matching import Compared, Comparison, Pair, PairMember, Unpaired
 from tritonsmith.lab.compare.rehearsal import Assessment, UpgradeRehearsal
 from tritonsmith.lab.metrics import Measured
+from tritonsmith.lab.model import Observation, Verdict
 
 GOLDEN = Path(__file__).parent / "golden"
 SPILLS: Measured = {**NVIDIA, "spill_store_bytes": 8}
@@ -195,6 +199,48 @@ def test_one_binary_has_no_unknown_values(tmp_path: Path) -> None:
     assert [metric for _, _, metric in verdict(differs).unknown] == ["spills"]
     # A limit of the second value alone has to know it.
     assert verdict(same, fail_on="spills<1").unknown
+
+
+def test_a_result_that_changed_comes_before_all_numbers() -> None:
+    words = "tritongpu-fuse changes the result"
+    wrong = Observation(Verdict.BAD, words, cause=words)
+    answer = verdict(
+        replace(one("k", NVIDIA, SPILLS), result=wrong),
+        replace(one("other", NVIDIA, NVIDIA), result=wrong),
+        replace(one("right", NVIDIA, NVIDIA), result=Observation(Verdict.GOOD)),
+    )
+    (group,) = answer.groups
+    assert (group.kind, group.cause, group.kernels) == ("computes something else", words, 2)
+    assert answer.findings[0].limit == "wrong"
+    command = rehearsal.culprit_command(answer.findings[0], Path("/k.toml"), OLD, NEW)
+    assert "--when wrong" in command
+
+
+def test_a_result_that_nobody_knows_is_not_decided() -> None:
+    unknown = Observation(Verdict.SKIP, why="passes are checked for one variant at a time")
+    answer = verdict(replace(one("k", NVIDIA, NVIDIA), result=unknown))
+    assert (answer.findings, answer.unknown) == ((), (("k", "cuda-90-32", "its result"),))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (Verdict.GOOD, Verdict.GOOD, Verdict.GOOD),
+        (Verdict.GOOD, Verdict.BAD, Verdict.BAD),
+        (Verdict.SKIP, Verdict.BAD, Verdict.BAD),
+        (Verdict.BAD, Verdict.BAD, Verdict.GOOD),  # no regression
+        (Verdict.GOOD, Verdict.SKIP, Verdict.SKIP),
+    ],
+)
+def test_a_kernel_that_both_compute_wrongly_is_no_regression(
+    before: Verdict, after: Verdict, expected: Verdict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checker = questions.ResultRegressions(BatchOptions())
+    answers = {"3.7.0": before, "3.9.0": after}
+    monkeypatch.setattr(checker, "_by", lambda job, _: Observation(answers[job.triton.label]))
+    request = CompileRequest(Path("k.py"), "k", "", ())
+    first, second = (CompileJob(request, side, Path("out")) for side in (OLD, NEW))
+    assert checker.of(first, second, "cuda:90:32").verdict is expected
 
 
 def test_a_compile_without_a_counterpart_is_not_decided() -> None:
