@@ -145,10 +145,20 @@ def append(path: Path, line: str) -> None:
             left = left[file.write(left) :]
 
 
-def copy(source: Path, dest: Path) -> None:
-    """Copy the content of a file, and create the folder of the copy if necessary."""
+def copy(source: Path, dest: Path, *, dated: bool = False) -> None:
+    """Copy the content of a file, and create the folder of the copy if necessary.
+
+    Args:
+        source: the file.
+        dest: the copy.
+        dated: the copy has the time of the file, and not that of now.
+    """
     dest.parent.mkdir(parents=True, exist_ok=True)
+    # Before the content: if another program replaces the file meanwhile, the copy is too old, not too young.
+    status = source.stat()
     shutil.copyfile(source, dest)
+    if dated:
+        os.utime(dest, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
 def rename_if_any(source: Path, dest: Path) -> None:

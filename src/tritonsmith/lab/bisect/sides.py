@@ -280,8 +280,10 @@ def _commit_of_changes(clone: Path, head: GitHead, index: Path) -> str:
     dates = {f"GIT_{who}_DATE": head.committed for who in ("AUTHOR", "COMMITTER")}
     names = {f"GIT_{who}_{key}": value for who in ("AUTHOR", "COMMITTER") for key, value in _WHO.items()}
     with files.scratch("changes") as scratch:
-        # In a copy of the index, which knows what was only added so far.
-        files.copy(index, scratch / "index")
+        # In a copy of the index, which knows what was only added so far. Git compares the time of the index
+        # with those of the files: in one that is younger, a file that was written in the same moment as the
+        # index, and at the same size, would count as unchanged (git's Documentation/technical/racy-git).
+        files.copy(index, scratch / "index", dated=True)
         own = {**dates, **names, "GIT_INDEX_FILE": str(scratch / "index")}
         # Submodules are passed over: to see whether one changed, git would run by the settings of that one.
         _git(clone, "-c", "diff.ignoreSubmodules=all", "add", "--update", change=own, compares=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -115,6 +116,21 @@ def test_changes_are_one_commit_and_leave_no_trace(clone: Made) -> None:
     clean = resolve(clone)
     assert clean.head.triton.commit == first
     assert clean.head.triton.label == f"HEAD {first[:12]}"
+
+
+def test_a_file_of_the_moment_of_the_index_is_read(clone: Made) -> None:
+    """As git does: at the same size and time, only its content tells that it was changed."""
+    path, index = clone.path / "lib" / "a.cpp", clone.path / ".git" / "index"
+    clone.commit("second", {"lib/a.cpp": "one"})
+    # The time of a status cannot be set, and would tell of the change.
+    clone.git("config", "core.trustctime", "false")
+    moment = (1_700_000_000, 1_700_000_000)
+    os.utime(path, moment)
+    clone.git("update-index", "--refresh")
+    os.utime(index, moment)
+    path.write_text("two")
+    os.utime(path, moment)
+    assert resolve(clone).head.triton.label.endswith(" + changes")
 
 
 def test_changes_of_a_strangers_checkout_run_nothing_of_it(clone: Made, tmp_path: Path) -> None:
