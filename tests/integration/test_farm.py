@@ -248,6 +248,7 @@ def test_what_was_stopped_in_a_build_goes_on(farm: Farm, tmp_path: Path, how: si
         (("--fail-on", "nonsense"), "nonsense"),
         (("--head", ""), "--head is empty"),
         (("--base", " "), "--base is empty"),
+        (("--base", "3.6.0", "--head", "3.6.0"), "--base and --head are the same Triton"),
     ],
 )
 def test_wrong_flags(farm: Farm, words: tuple[str, ...], what: str) -> None:

@@ -384,7 +384,8 @@ def farm(
         _print_same(sides, None if dry_run else comment, json=json)
         return
     base_side, head_side = sides.base, sides.head
-    upgrade = rehearsal.prepare(entries, file, what.flags(), base_side.triton, head_side.triton)
+    tritons, names = (base_side.triton, head_side.triton), ("--base", "--head")
+    upgrade = rehearsal.prepare(entries, file, what.flags(), *tritons, names=names)
     if tests.show_status(upgrade.folder, thresholds.WORDS, json=json, key=upgrade.key(limits)):
         return
     # A side whose results are all kept is not needed, but `--confirm` compiles everything again.

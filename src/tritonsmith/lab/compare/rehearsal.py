@@ -44,6 +44,7 @@ from tritonsmith.lab.model import Observation
 from tritonsmith.lab.product import Cell, CompiledKernels
 
 TASK = "rehearse"
+FROM_TO = ("--from", "--to")
 _LATE = "its compile by the first Triton, which took too long"  # in the place of a metric, too
 _ALONE = "its counterpart"  # in the place of a metric
 _FLAKY = "the outcome of its compile"  # in the place of a metric
@@ -75,6 +76,7 @@ class UpgradeRehearsal:
         b: the Triton to upgrade to.
         kernels: in the order of the list.
         skipped: names of kernels that are not for both.
+        names: the flags of both Tritons, for messages.
     """
 
     file: Path
@@ -82,6 +84,7 @@ class UpgradeRehearsal:
     b: Triton
     kernels: tuple[RehearsedKernel, ...]
     skipped: tuple[str, ...]
+    names: tuple[str, str] = FROM_TO
 
     @property
     def name(self) -> str:
@@ -163,7 +166,7 @@ def parse_side(text: str, flag: str) -> Triton:
         raise UsageError(f"{flag} is missing", hints=["invoke compare --from 3.6.0 --to 3.9.0"])
     side = tritons.parse(text)
     if side.folder or side.targets or side.options:
-        hints = ["a version, an environment or an interpreter: --from 3.6.0 --to debug"]
+        hints = [f"a version, an environment or an interpreter: {flag} 3.6.0"]
         raise UsageError(f"{flag} cannot be {text!r}", hints=hints)
     return side
 
@@ -176,6 +179,7 @@ def prepare(
     b: Triton,
     *,
     base: Path | None = None,
+    names: tuple[str, str] = FROM_TO,
 ) -> UpgradeRehearsal:
     """Return the kernels to compile, and those that are skipped.
 
@@ -186,12 +190,15 @@ def prepare(
         a: the Triton of today.
         b: the Triton to upgrade to.
         base: folder that the kernels' files are relative to; that of the list if None.
+        names: the flags of both Tritons, for messages.
 
     Raises:
         SmithError: a kernel cannot be compiled as listed, none is for both Tritons, or two of one name are.
     """
     if a == b:
-        raise UsageError("--from and --to are the same Triton", hints=["--from 3.6.0 --to 3.9.0"])
+        first, second = names
+        hints = [f"{first} 3.6.0 {second} 3.9.0"]
+        raise UsageError(f"{first} and {second} are the same Triton", hints=hints)
     try:
         listed = two_sides.listed_kernels(entries, (base or file.parent) / file.name, flags)
     except FactError as error:
@@ -210,8 +217,8 @@ def prepare(
         else:
             skipped.append(entry.name)
     # A list may have a name once for each range of versions, but cells and pages go by the name alone.
-    names = Counter(kernel.name for kernel in kernels)
-    if twice := [name for name, count in names.items() if count > 1]:
+    counts = Counter(kernel.name for kernel in kernels)
+    if twice := [name for name, count in counts.items() if count > 1]:
         hints = ['give one of them another name: name = "..."', "or check versions = ... in the list"]
         what = f"the list has {twice[0]} twice for both {a.label} and {b.label}"
         raise UsageError(what, where=file, hints=hints)
@@ -220,7 +227,7 @@ def prepare(
         raise UsageError(
             f"no kernel in the list is for both {a.label} and {b.label}", where=file, hints=hints
         )
-    return UpgradeRehearsal(file, a, b, tuple(kernels), tuple(skipped))
+    return UpgradeRehearsal(file, a, b, tuple(kernels), tuple(skipped), names)
 
 
 def execute(
@@ -281,9 +288,9 @@ def _result(
         # Of the whole folder, which entries that ask for the same may share.
         whole = [subject.manifests.get(job.out) for job in (kernel.a, kernel.b)]
         measured = {manifest.folder: question.metrics_of(manifest) for manifest in whole if manifest}
-        for name, manifest in zip(("from", "to"), whole, strict=True):
+        for name, manifest in zip(rehearsal.names, whole, strict=True):
             texts = measured[manifest.folder].notes if manifest else ()
-            notes.update(dict.fromkeys(f"{kernel.name}, --{name}: {text}" for text in texts))
+            notes.update(dict.fromkeys(f"{kernel.name}, {name}: {text}" for text in texts))
         if any(manifest and manifest.warnings for manifest in manifests):
             assumed.append(kernel.name)
         a, b = manifests

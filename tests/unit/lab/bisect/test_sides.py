@@ -244,6 +244,7 @@ def test_what_is_no_side(clone: Made, base: str, head: str, what: str) -> None:
         resolve(clone, base, head)
     assert raised.value.what.startswith(what)
     assert raised.value.hints
+    assert not [hint for hint in raised.value.hints if "--from" in hint or "--to" in hint]
 
 
 @pytest.mark.usefixtures("clone")
