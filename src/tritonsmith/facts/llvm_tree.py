@@ -17,7 +17,7 @@ from tritonsmith.facts import build_folder, git
 
 _BUILDING = ("FileCheck", "clang++", "mlir-tblgen")
 _TESTING = ("mlir-translate", "opt", "llc", "not", "split-file", "llvm-lit")
-_CONFIGURED = (
+CONFIGURED = (
     "lib/cmake/llvm/LLVMConfig.cmake",
     "lib/cmake/mlir/MLIRConfig.cmake",
     "include/llvm/Config/abi-breaking.h",
@@ -168,7 +168,7 @@ def _configuration(prefix: Path) -> str:
     """Return a digest of the files that LLVM's and MLIR's configure wrote, with all of their options."""
     state = hashlib.sha256()
     # Not CMakeCache.txt: it changes with every configure, and an installed LLVM has none.
-    for name in _CONFIGURED:
+    for name in CONFIGURED:
         with suppress(OSError):
             state.update(untrusted.read_bytes(prefix / name))
     return state.hexdigest()[:12]

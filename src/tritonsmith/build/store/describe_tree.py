@@ -16,7 +16,7 @@ from tritonsmith.build.store.entry import Abi, Closure, Compiler, Key, Kind, Sto
 from tritonsmith.core import configs, untrusted
 from tritonsmith.core.envs.settings import Scope
 from tritonsmith.core.errors import FactError
-from tritonsmith.core.plan import archive, digest, download
+from tritonsmith.core.plan import archive, digest, download, files
 from tritonsmith.core.plan.steps.pack import CHECKSUMS
 from tritonsmith.facts import build_folder, llvm_tree
 from tritonsmith.facts.build_folder import CmakeCache
@@ -151,6 +151,13 @@ def looks(prefix: Path) -> str:
             continue
         states.append((name, about.st_size, about.st_mtime_ns))
     return digest(states)
+
+
+def state(prefix: Path) -> str:
+    """Return a digest that changes when a tree's libraries do, or when it is configured otherwise."""
+    # Unlike `looks`, without the log of Ninja: a program more in a build folder changes no library.
+    telling = (*libraries(prefix), *(prefix / name for name in llvm_tree.CONFIGURED))
+    return digest([(path.name, *files.size_and_time(path)) for path in telling])
 
 
 def libraries(prefix: Path) -> tuple[Path, ...]:

@@ -18,7 +18,17 @@ from tritonsmith.core import configs
 from tritonsmith.core.envs.settings import Settings, TritonSettings
 from tritonsmith.core.envs.workspace import EnvDir, Workspace
 from tritonsmith.core.errors import UsageError
-from tritonsmith.core.plan import BuildObjects, Copy, MakeDir, OutdateForeignOutput, Plan, Stamp, Step, digest
+from tritonsmith.core.plan import (
+    BuildObjects,
+    Copy,
+    MakeDir,
+    OutdateForeignOutput,
+    Plan,
+    Stamp,
+    Step,
+    digest,
+    files,
+)
 from tritonsmith.core.text import version_key
 from tritonsmith.facts import checkout
 from tritonsmith.facts.checkout import TritonCheckout, cmake_options, lit_requirement, relaxed_warnings
@@ -444,8 +454,8 @@ def _copy(part: Component, workspace: Workspace, checkout: Path) -> Step:
     """Copy a component, unless its files are unchanged since the last copy of the same version."""
     # Comparing 40 MB in every build would be slow, so sizes and time stamps stand for the content. A copy
     # changes them: the next run compares once more, and later ones skip it.
-    files = (part.dest, *sorted(part.dest.rglob("*"))) if part.dest.is_dir() else (part.dest,)
-    states = [(str(file), *_state(file)) for file in files]
+    copied = (part.dest, *sorted(part.dest.rglob("*"))) if part.dest.is_dir() else (part.dest,)
+    states = [(str(file), *files.size_and_time(file)) for file in copied]
     stamp = workspace.toolchain / f".copied-{part.name}-{digest(str(part.dest))}"
     return Copy(
         part.source,
@@ -455,15 +465,6 @@ def _copy(part: Component, workspace: Workspace, checkout: Path) -> Step:
         phase=PHASE_COMPONENTS,
         stamp=Stamp(stamp, digest(str(part.source), states), result=part.dest),
     )
-
-
-def _state(file: Path) -> tuple[int, int]:
-    """Return size and time stamp; zeros if the file does not exist."""
-    try:
-        status = file.stat()
-    except OSError:
-        return 0, 0
-    return status.st_size, status.st_mtime_ns
 
 
 def _home(checkout: TritonCheckout) -> Path:

@@ -145,6 +145,15 @@ def append(path: Path, line: str) -> None:
             left = left[file.write(left) :]
 
 
+def size_and_time(file: Path) -> tuple[int, int]:
+    """Return a file's size and the time of its last change in nanoseconds; zeros if it cannot be found."""
+    try:
+        status = file.stat()
+    except OSError:
+        return 0, 0
+    return status.st_size, status.st_mtime_ns
+
+
 def copy(source: Path, dest: Path, *, dated: bool = False) -> None:
     """Copy the content of a file, and create the folder of the copy if necessary.
 

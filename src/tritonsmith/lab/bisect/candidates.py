@@ -7,6 +7,7 @@ built leaves that clone; each commit gets an interpreter, its own Python files a
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tritonsmith.build.llvm import setup_mlir
-from tritonsmith.build.store import store
+from tritonsmith.build.store import describe_tree, store
 from tritonsmith.build.triton import commands, recipe
 from tritonsmith.build.triton.source import TritonSource
 from tritonsmith.compiler.tritons import Triton
@@ -26,7 +27,20 @@ from tritonsmith.core.envs.receipts import Session
 from tritonsmith.core.envs.settings import Purpose, Settings
 from tritonsmith.core.envs.workspace import EnvDir, Workspace
 from tritonsmith.core.errors import FactError, PreflightError, StepError
-from tritonsmith.core.plan import Link, MakeDir, Move, Plan, Remove, Run, Step, Write, digest, locks, stamped
+from tritonsmith.core.plan import (
+    Link,
+    MakeDir,
+    Move,
+    Plan,
+    Remove,
+    Run,
+    Step,
+    Write,
+    digest,
+    files,
+    locks,
+    stamped,
+)
 from tritonsmith.facts import checkout as checkouts
 from tritonsmith.facts import git, llvm_tree, triton_history
 from tritonsmith.facts.checkout import LIT_SITE
@@ -265,6 +279,7 @@ class CommitBuilds:
     tests: tuple[str, ...] = ()
     programs: bool = False
     url: str = ""
+    _states: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def source(self) -> Path:
@@ -298,12 +313,22 @@ class CommitBuilds:
     def libraries(self, commit: TritonCommit) -> Path:
         """Return the folder of a commit's libraries, built or not: of its native tree, LLVM and settings."""
         settings = self._settings(commit)
-        # The path of the clone is left out, since one native tree makes the same libraries in each.
-        triton = replace(settings.triton, source="", revision="")
-        how = (triton, settings.llvm, settings.python, settings.toolchain.compiler)
         # From 3.4 to August 2026, one in seven of upstream's commits changes the code for NVIDIA in Python
         # alone: it shares its libraries with the commits around it.
+        how = (*_how(settings), *self._states_of(settings))
         return self.space.root / "bisect" / "libraries" / digest(commit.native, commit.pin, *how)
+
+    def _states_of(self, settings: Settings) -> Iterator[str]:
+        """Yield the states of the folders that settings name by their paths alone."""
+        readers: dict[str, Callable[[Path], str]] = dict.fromkeys(settings.triton.plugin_dirs, _sources_state)
+        if settings.llvm.dir:
+            readers[settings.llvm.dir] = describe_tree.state
+        # Whoever works on LLVM, or on a backend of their own, builds it in the same folder again and again.
+        for folder, read in readers.items():
+            # Once in a run: a bisect asks for the libraries of thousands of commits, and LLVM has 600 files.
+            if folder not in self._states:
+                self._states[folder] = read(Path(folder).expanduser().absolute())
+            yield self._states[folder]
 
     def content(self, commit: TritonCommit) -> str:
         """Return a key of everything that compiles depend on, which commits that compile alike share.
@@ -318,8 +343,11 @@ class CommitBuilds:
     def interpreter(self, commit: TritonCommit) -> Path:
         """Return the interpreter of a commit, which `make` makes."""
         flavor = "-lit" if self.programs else "-pytest" if self.tests else ""
-        folder = self.env(commit.pin).path / "commits" / f"{commit.commit[:_SHORT]}{flavor}"
-        return folder / "bin" / "python"
+        # By the settings, too: a run with others would exchange the libraries under one that compiles. Not by
+        # the key of the libraries: where the settings name no LLVM, that changes with the first build of the
+        # environment, and a run that was stopped would not know its interpreters again.
+        name = f"{commit.commit[:_SHORT]}-{digest(*_how(self.settings))[:8]}{flavor}"
+        return self.env(commit.pin).path / "commits" / name / "bin" / "python"
 
     def built(self, commit: TritonCommit) -> dict[str, Any] | None:
         """Return the receipt of a commit's libraries, with `seconds` by phase and `links`; see `Builds`."""
@@ -522,6 +550,22 @@ class CommitBuilds:
             why = answer.err if answer else "git did not finish in time"
             raise FactError("git cannot read this commit", where=f"{self.clone} at {commit.commit}", why=why)
         return tuple(name for name in answer.out.split("\0") if name)
+
+
+def _how(settings: Settings) -> tuple[object, ...]:
+    """Return the settings that decide what a build of a commit gives."""
+    # The path of the clone is left out, since one native tree makes the same libraries in each.
+    triton = replace(settings.triton, source="", revision="")
+    return triton, settings.llvm, settings.python, settings.toolchain.compiler
+
+
+def _sources_state(folder: Path) -> str:
+    """Return a digest that changes when the files of a folder do, except those of git and Python's cache."""
+    states = []
+    for top, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith((".", "__pycache__"))]
+        states += [(str(path), *files.size_and_time(path)) for path in (Path(top, name) for name in names)]
+    return digest(sorted(states))
 
 
 def borrowed_clone(clone: Path, source: Path, space: Workspace, url: str = "") -> tuple[Step, ...]:

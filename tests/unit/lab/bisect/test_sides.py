@@ -89,6 +89,44 @@ def test_settings_of_the_build_count(clone: Made, tmp_path: Path) -> None:
     assert debug.content != content(clone, "main")
 
 
+@pytest.mark.parametrize(
+    ("file", "same"),
+    [
+        ("llvm/lib/libLLVMCore.a", False),
+        ("llvm/lib/cmake/llvm/LLVMConfig.cmake", False),
+        ("llvm/bin/llc", True),
+        ("plugin/lib/pass.cpp", False),
+        ("plugin/.git/index", True),
+    ],
+)
+def test_what_is_named_by_its_path_counts_by_its_state(
+    clone: Made, tmp_path: Path, file: str, *, same: bool
+) -> None:
+    """A library that is built again in place is another one, and so is a plugin that was edited."""
+    llvm, plugin, path = tmp_path / "llvm", tmp_path / "plugin", tmp_path / file
+    settings = f'[triton]\nplugin-dirs = ["{plugin}"]\n[llvm]\ndir = "{llvm}"\n'
+    (tmp_path / "mine.toml").write_text(settings)
+    path.parent.mkdir(parents=True)
+    path.write_text("before")
+
+    def mine() -> str:
+        source = sides.resolve("main", "main", clone.path, str(tmp_path / "mine.toml")).head.triton.source
+        assert source is not None
+        return source.content
+
+    before = mine()
+    assert mine() == before
+    path.write_text("afterwards")
+    assert (mine() == before) is same
+
+
+def test_other_settings_have_another_interpreter(clone: Made, tmp_path: Path) -> None:
+    """Neither exchanges the libraries under the other, which may be compiling."""
+    (tmp_path / "mine.toml").write_text('[triton]\nbackends = ["amd"]\n')
+    mine = sides.resolve("main", "main", clone.path, str(tmp_path / "mine.toml")).head.triton
+    assert mine.python != resolve(clone, "main", "main").head.triton.python
+
+
 def test_changes_are_one_commit_and_leave_no_trace(clone: Made) -> None:
     first = clone.git("rev-parse", "HEAD")
     (clone.path / "lib" / "a.cpp").write_text("changed")
