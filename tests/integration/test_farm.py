@@ -165,7 +165,7 @@ def test_results_are_those_of_a_commits_content(farm: Farm) -> None:
     git(farm.clone, "checkout", "--quiet", "main")
     told = farm.told("--head", later)
     assert (told["to"], told["compiled"], told["kept"]) == (later[:12], 0, 4)
-    assert not [*farm.smith.home.glob(f"envs/*/commits/{later[:12]}")]
+    assert not [*farm.smith.home.glob(f"envs/*/commits/*/{later[:12]}")]
 
 
 def test_a_head_that_does_not_build_is_an_error(farm: Farm) -> None:

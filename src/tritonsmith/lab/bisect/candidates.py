@@ -346,8 +346,8 @@ class CommitBuilds:
         # By the settings, too: a run with others would exchange the libraries under one that compiles. Not by
         # the key of the libraries: where the settings name no LLVM, that changes with the first build of the
         # environment, and a run that was stopped would not know its interpreters again.
-        name = f"{commit.commit[:_SHORT]}-{digest(*_how(self.settings))[:8]}{flavor}"
-        return self.env(commit.pin).path / "commits" / name / "bin" / "python"
+        folder = self.env(commit.pin).path / "commits" / digest(*_how(self.settings))[:8]
+        return folder / f"{commit.commit[:_SHORT]}{flavor}" / "bin" / "python"
 
     def built(self, commit: TritonCommit) -> dict[str, Any] | None:
         """Return the receipt of a commit's libraries, with `seconds` by phase and `links`; see `Builds`."""
