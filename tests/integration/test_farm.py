@@ -100,6 +100,7 @@ def farm(tmp_path_factory: pytest.TempPathFactory) -> Farm:
     change("tests", TEST, "", "// more\n")
     change("python", INIT, "tt.func @", "tt.func  @")
     change("native", MAIN, RULE, REFUSES)
+    change("comment", MAIN, "", "// no code\n")
     change("broken", AMD, "", "not C\n")
     git(clone, "checkout", "--quiet", "main")
     (root / "kernels.py").write_text(KERNELS, encoding="utf-8")
@@ -141,6 +142,16 @@ def test_a_change_in_python_shares_the_libraries(farm: Farm) -> None:
     assert farm.libraries == 1
     again = farm.told("--head", "python")
     assert (again["compiled"], again["kept"]) == (0, 4)
+
+
+def test_libraries_that_come_out_the_same_are_the_same_compiler(farm: Farm) -> None:
+    """A comment is built, since only the build tells that it changes nothing; no kernel is compiled."""
+    farm.told("--head", "python")
+    built = farm.libraries
+    told = farm.told("--head", "comment", code=0)
+    assert (told["verdict"], told["sure"], told["compiled"]) == ("the same compiler", True, 0)
+    assert farm.libraries == built + 1
+    assert farm.smith(*farm.words, "--head", "comment").out.endswith(": the same compiler\n")
 
 
 def test_a_change_in_c_is_found(farm: Farm) -> None:

@@ -402,6 +402,9 @@ def farm(
     places = _places(upgrade, out, comment)
     for side in missing:
         side.make()
+    if sides.are_built_alike:
+        _print_same(sides, comment, json=json)
+        return
     options = BatchOptions(scheduler, jobs, timeout, env="", resume=True, silent=json)
     _execute_rehearsal("farm", upgrade, limits, places, options, tests, check=check)
 

@@ -7,6 +7,7 @@ built leaves that clone; each commit gets an interpreter, its own Python files a
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -337,8 +338,32 @@ class CommitBuilds:
             FactError: git cannot list the commit's files.
         """
         # The LLVM, the settings and NVIDIA's toolchain, whose versions are native files, are in the first.
-        python = triton_history.imported(self.clone, commit.commit, self._python_folders)
-        return digest(self.libraries(commit).name, python)
+        return digest(self.libraries(commit).name, self.python_files(commit))
+
+    def python_files(self, commit: TritonCommit) -> str:
+        """Return a key of the files that Python imports.
+
+        Raises:
+            FactError: git cannot list the commit's files.
+        """
+        return triton_history.imported(self.clone, commit.commit, self._python_folders)
+
+    def binaries(self, commit: TritonCommit) -> str:
+        """Return a key of the content of a commit's libraries; empty if they are not built.
+
+        Raises:
+            FactError: a library cannot be read.
+        """
+        receipt = self.built(commit)
+        if receipt is None:
+            return ""
+        folder = self.libraries(commit)
+        # The path of one that is not the commit's own, such as a ptxas, has its version.
+        links = {
+            name: _checksum(Path(target)) if Path(target).is_relative_to(folder) else target
+            for name, target in receipt["links"].items()
+        }
+        return digest(links)
 
     def interpreter(self, commit: TritonCommit) -> Path:
         """Return the interpreter of a commit, which `make` makes."""
@@ -557,6 +582,14 @@ def _how(settings: Settings) -> tuple[object, ...]:
     # The path of the clone is left out, since one native tree makes the same libraries in each.
     triton = replace(settings.triton, source="", revision="")
     return triton, settings.llvm, settings.python, settings.toolchain.compiler
+
+
+def _checksum(file: Path) -> str:
+    try:
+        with file.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise FactError("cannot read this library", where=file, why=error.strerror) from error
 
 
 def _sources_state(folder: Path) -> str:

@@ -100,6 +100,26 @@ class Sides:
             return False
         return (base.source.content, base.ptxas) == (head.source.content, head.ptxas)
 
+    @property
+    def are_built_alike(self) -> bool:
+        """Report whether both are commits whose builds gave the same libraries, byte for byte.
+
+        Raises:
+            FactError: what a commit gave cannot be read.
+        """
+        base, head = self.base, self.head
+        if not (base.builds and base.commit and head.builds and head.commit):
+            return False
+        if base.triton.ptxas != head.triton.ptxas:
+            return False
+        # First, as it is cheaper: the libraries have 100 MB and more, which may be on a slow disk.
+        if base.builds.python_files(base.commit) != head.builds.python_files(head.commit):
+            return False
+        # A comment in C++ is a change of the sources, and so is a tool that no kernel is compiled with. All
+        # commits are built in one folder, so what they have in common comes out the same.
+        binaries = base.builds.binaries(base.commit)
+        return binaries != "" and binaries == head.builds.binaries(head.commit)
+
 
 def resolve(base: str, head: str, source: Path | None, env: str) -> Sides:
     """Resolve the two sides of a farm; nothing is built.
