@@ -586,7 +586,7 @@ def _how(settings: Settings) -> tuple[object, ...]:
 
 def _checksum(file: Path) -> str:
     try:
-        with file.open("rb") as stream:
+        with untrusted.opened(file) as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as error:
         raise FactError("cannot read this library", where=file, why=error.strerror) from error
