@@ -153,6 +153,7 @@ NOT_RUN = {  # why, by how a command begins
     "pins --live": "it asks GitHub; test_pins.py has a small PyTorch",
     "pins --triton": "a clone of Triton; test_pins.py has a small one",
     "farm": "a build of Triton; test_farm.py has a small one",
+    "farm.site": "a corpus, and releases; test_farm_site.py has a wheel",
     "pins --nightlies": "an index; tests/unit/cli/tasks/test_pins_nightlies.py has a page",
     "pins --picks": "a clone with its release branches; unit/doctor/pins/test_picks.py has a small one",
     "setup-mlir --env asan": "a build under a sanitizer; test_build.py has one",

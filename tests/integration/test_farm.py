@@ -167,6 +167,20 @@ def test_a_change_in_c_is_found(farm: Farm) -> None:
     assert "is_refused native" in status
 
 
+def test_pages_of_commits_use_what_a_farm_has_kept(farm: Farm) -> None:
+    farm.told("--head", "native", code=1)
+    words = ("farm.site", *farm.words[1:], "--triton", "main,native", "--out", farm.smith.root / "site")
+    assert "to be built first" not in farm.smith(*words, "--dry-run").out
+    built = farm.libraries
+    told = json.loads(farm.smith(*words, "--json").out)
+    assert (told["state"], farm.libraries) == ("findings", built)
+    (refused,) = (row for row in told["rows"] if row["kernel"] == "is_refused")
+    assert [finding["finding"] for finding in refused["findings"]] == ["does not compile any more"]
+    page = (farm.smith.root / "site" / "index.html").read_text(encoding="utf-8")
+    assert str(farm.smith.root) not in page
+    assert farm.hashes["native"][:12] in page
+
+
 def test_results_are_those_of_a_commits_content(farm: Farm) -> None:
     """A commit on top of another one that changes its tests alone is not even built."""
     farm.told("--head", "python")

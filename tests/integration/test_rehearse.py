@@ -59,15 +59,3 @@ def test_a_rehearsal_and_its_page(smith: Smith, tmp_path: Path) -> None:
         shown = page.read(tmp_path / "page.html")
     assert "not sure: 1 kernel compiles by neither" in shown
     assert "broken <b>" in shown
-
-
-@pytest.mark.slow
-def test_the_page_of_a_study(smith: Smith, tmp_path: Path) -> None:
-    list_ = "corpus/kernels.toml:tiled_matmul"
-    smith("kernel.study", list_, "--triton", "wheel", "--target", "h100", "--out", "study", "--site", "site")
-    require(chromium.found())
-    with chromium.page(tmp_path / "profile") as page:
-        shown = page.read(tmp_path / "site" / "index.html")
-        assert page.js("document.querySelectorAll('svg circle').length") == 4
-        assert page.js("getComputedStyle(document.querySelector('circle')).stroke").startswith("rgb(")
-    assert "tiled_matmul" in shown

@@ -189,6 +189,11 @@ GROUPS = {
             "Report what a change of Triton makes worse in a corpus of kernels.",
             "farm captured.toml --base main --head HEAD",
         ),
+        "farm.site": Command(
+            "compare:site",
+            "Write a page of many kernels by many Tritons, and a badge.",
+            "farm.site captured.toml --triton 3.6.0,3.7.1,3.9.0,main --out site",
+        ),
         "bisect": Command(
             "bisect:run",
             "Find the Triton release or commit that broke a kernel or command.",
@@ -367,7 +372,7 @@ MODES = {
     "kernel.study": Command(
         "compare:study",
         "Compile kernels with many Triton versions and compare resources.",
-        "compare kernels.toml --triton 3.2.0,3.6.0,3.9.0 --target h100 --site site",
+        "compare kernels.toml --triton 3.2.0,3.6.0,3.9.0 --target h100 --plot study.svg",
     ),
     "rehearse": Command(
         "compare:rehearse",

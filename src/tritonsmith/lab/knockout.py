@@ -29,10 +29,10 @@ from tritonsmith.core.ui import console, tables
 from tritonsmith.core.ui.tables import Grid
 from tritonsmith.ir import normalize
 from tritonsmith.lab import experiment, journal
+from tritonsmith.lab.compare.study_report import METRICS
 from tritonsmith.lab.experiment import Rules, Search
 from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict
-from tritonsmith.lab.study.report import METRICS
 
 _ASSEMBLY = ("ptx", "amdgcn")
 # The stages that are kept: the text is compared, and the binary has the resources.

@@ -108,7 +108,7 @@ def write_page(template: Path, path: Path, title: str, **values: object) -> None
         SmithError: the file cannot be written.
     """
     workspace.default().claim()
-    page = render(template, title, **values)
+    page = render(template, title, script=None, styles=(), **values)
     try:
         files.write_atomically(path, page)
     except OSError as error:
@@ -116,14 +116,18 @@ def write_page(template: Path, path: Path, title: str, **values: object) -> None
         raise SmithError("cannot write the page", where=path, why=error.strerror, hints=hints) from error
 
 
-def render(template: Path, title: str, **values: object) -> str:
-    """Return a page made from a template that extends `page.html`: escaped, self-contained, scriptless.
+def render(
+    template: Path, title: str, *, script: Path | None = None, styles: Sequence[Path] = (), **values: object
+) -> str:
+    """Return a page made from a template that extends `page.html`: escaped and self-contained.
 
     Everything that a template prints is escaped; a name that it is not given is an error.
 
     Args:
         template: a Jinja template.
         title: plain text.
+        script: the only script that the page may run; None for a page without one.
+        styles: style sheets behind the one of all pages.
         values: what the template prints.
     """
     import jinja2  # noqa: PLC0415 - takes 40 ms, and most commands write no page
@@ -137,8 +141,10 @@ def render(template: Path, title: str, **values: object) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    style = _STYLE.read_text(encoding="utf-8")
-    return pages.get_template(template.name).render(title=title, style=style, policy=_policy(style), **values)
+    style = "".join(path.read_text(encoding="utf-8") for path in (_STYLE, *styles))
+    code = script.read_text(encoding="utf-8") if script else ""
+    page = pages.get_template(template.name)
+    return page.render(title=title, style=style, script=code, policy=_policy(style, code), **values)
 
 
 def result(test: Observation) -> str:
@@ -157,9 +163,14 @@ def _word(test: Observation, words: Words | None) -> str:
     return words[test.verdict] if words else str(test.verdict)
 
 
-def _policy(style: str) -> str:
-    # By its digest, the page's own style is the only one that a browser applies.
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+def _policy(style: str, script: str) -> str:
+    # By their digests, the page's own style and script are the only ones that a browser applies and runs.
+    ours = f"script-src {_digest(script)}; " if script else ""
     return (
-        f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; {ours}style-src {_digest(style)}; img-src data:; base-uri 'none'; "
+        "form-action 'none'"
     )
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -13,7 +13,7 @@ from tests.unit.facts import fakes
 from tritonsmith.core.errors import FactError
 from tritonsmith.facts import git, git_history
 from tritonsmith.facts.git import BranchChanges, GitHead
-from tritonsmith.lab.study import study
+from tritonsmith.lab.compare import study
 
 Arm = Callable[[Path, str], None]
 

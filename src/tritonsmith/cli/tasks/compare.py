@@ -50,9 +50,9 @@ if TYPE_CHECKING:
     from tritonsmith.lab.bisect.sides import Sides
     from tritonsmith.lab.compare.matching import Comparison
     from tritonsmith.lab.compare.rehearsal import Assessment, UpgradeRehearsal
+    from tritonsmith.lab.compare.study import StudyCell
     from tritonsmith.lab.compare.thresholds import Threshold
     from tritonsmith.lab.corpus import Corpus, CorpusUpdate
-    from tritonsmith.lab.study.study import StudyCell
 
 _OF_CORPUS = word("kernels file, or FILE:NAME; the corpus if omitted", "")
 _BASE = flag("Triton to compare with: commit, 3.9.0, dev", None, value="TRITON")
@@ -187,7 +187,6 @@ def study(
     json: bool = JSON,
     csv: bool = CSV,
     plot: Path | None = PLOT,
-    site: Path | None = flag("folder for a static page of all results", None),
     dry_run: bool = DRY_RUN,
 ) -> None:
     """Compile kernels with many Triton versions and compare resources."""
@@ -196,8 +195,7 @@ def study(
     from tritonsmith.core.envs import workspace
     from tritonsmith.inspect import resources
     from tritonsmith.lab.batch.run import BatchOptions
-    from tritonsmith.lab.study import report
-    from tritonsmith.lab.study import study as use_case
+    from tritonsmith.lab.compare import study as use_case
 
     if json and csv:
         raise UsageError("--json and --csv contradict each other", hints=["omit one of them"])
@@ -206,8 +204,6 @@ def study(
         resources.check_plot(plot)
         if not plot.parent.is_dir():
             raise UsageError("--plot: the folder does not exist", where=plot.parent)
-    if site:
-        report.check(site)
     tritons = use_case.parse_tritons(triton)
     entries, path = _entries(kernels, what)
     folder = out or workspace.default().root / "studies" / folder_name(path.stem)
@@ -229,8 +225,6 @@ def study(
     cells, journal, doubts = use_case.execute(prepared, options, tests.rules)
     for doubt in doubts:
         console.warn(doubt)
-    if site:
-        console.note(f"the site is {report.write_page(cells, site)}")
     try:
         _print_study(cells, folder, plot, json=json, csv=csv)
     finally:  # also where compiles failed, which is an error
@@ -270,8 +264,8 @@ def _entries(kernel: str, what: KernelOptions) -> tuple[list[ListedKernel], Path
 def _print_study(
     cells: Sequence[StudyCell], folder: Path, picture: Path | None, *, json: bool, csv: bool
 ) -> None:
-    from tritonsmith.lab.study import report
-    from tritonsmith.lab.study.study import outcome
+    from tritonsmith.lab.compare import study_report as report
+    from tritonsmith.lab.compare.study import outcome
 
     if json:
         output.json(report.as_json(cells))
@@ -415,6 +409,64 @@ def _require_check(*, needed: bool) -> None:
     # Before anything is compiled: an extra that is missing after an hour comes too late.
     if needed:
         when_wrong.require_packages()
+
+
+@task(name="farm.site")
+def site(
+    context: Any,
+    what: CompileOptions,
+    tests: ExperimentOptions,
+    kernels: str = _OF_CORPUS,
+    triton: CommaLists = flag("Tritons, the oldest first: 3.6.0,3.9.0,main (repeatable)", ()),
+    corpus: Path | None = CORPUS,
+    source: Path | None = again(_CLONE, "the checkout around this folder"),
+    env: str = ENV,
+    out: Path | None = OUT,
+    scheduler: str = SCHEDULER,
+    jobs: int | None = JOBS,
+    timeout: int | None = TIMEOUT,
+    json: bool = JSON,
+    dry_run: bool = DRY_RUN,
+) -> None:
+    """Write a page of many kernels by many Tritons, and a badge."""
+    from tritonsmith.core.envs import workspace
+    from tritonsmith.lab import corpus as corpora
+    from tritonsmith.lab.batch import kept
+    from tritonsmith.lab.batch.run import BatchOptions
+    from tritonsmith.lab.bisect import sides
+    from tritonsmith.lab.compare import rehearsal
+    from tritonsmith.lab.compare import site as use_case
+    from tritonsmith.lab.compare.study import WORDS
+
+    file, name = corpora.kernels_file_of(kernels, corpus)
+    named = sides.resolve_all(use_case.parse_tritons(triton), source, env)
+    entries = listed_kernels(file, name)
+    prepared = use_case.prepare(entries, file, what.flags(), [side.triton for side in named])
+    if tests.show_status(prepared.folder, WORDS, json=json, key=prepared.key):
+        return
+    # A Triton whose results are all kept is not needed, but `--confirm` compiles everything again.
+    confirms = tests.rules.confirm > 1
+    # The newest first, as it is the one that may not build.
+    missing = [
+        side for side in reversed(named) if confirms or not kept.are_complete(prepared.jobs_of(side.triton))
+    ]
+    if dry_run:
+        output.plan(prepared.plan(), about=[line for side in missing for line in side.plan])
+        return
+    folder = out or prepared.folder / "pages"
+    use_case.check(folder)
+    workspace.default().claim()
+    for side in missing:
+        side.make()
+    options = BatchOptions(scheduler, jobs, timeout, env="", resume=True, silent=json)
+    content, journal = use_case.execute(prepared, rehearsal.parse_limits(None), options, tests.rules)
+    page = use_case.write(content, folder)
+    if json:
+        output.json(use_case.as_json(content, page))
+    else:
+        console.out().print(f"{content.title}: {content.verdict.words}", markup=False)
+    console.note(f"the page is {page}")
+    tests.write_page(journal, use_case.TASK, [journal.answer], WORDS)
 
 
 def _print_same(sides: Sides, comment: Path | None, *, json: bool) -> None:

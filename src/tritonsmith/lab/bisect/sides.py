@@ -7,7 +7,7 @@ refers to, as `git stash create` does.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -150,6 +150,21 @@ def resolve(base: str, head: str, source: Path | None, env: str) -> Sides:
     if commit == second.commit.commit:
         notes += (f"{second.triton.label} is in {main}: compare it with another commit, as --base HEAD~1",)
     return Sides(named.of_commit(commit, f"{main} {commit[:SHORT]}"), second, notes)
+
+
+def resolve_all(names: Sequence[str], source: Path | None, env: str) -> tuple[Side, ...]:
+    """Resolve the Tritons of a site, each named like a side of a farm; nothing is built.
+
+    Args:
+        names: commits, tags and branches, releases, environments and interpreters.
+        source: clone of Triton; None for the checkout around the current folder, if there is one.
+        env: environment whose settings builds of commits have.
+
+    Raises:
+        SmithError: one is nothing of the kind, is no commit of Triton, or needs a clone.
+    """
+    named = _NamedSides(_clone(source), env)
+    return tuple(named.parse(name, "--triton") for name in names)
 
 
 @dataclass(frozen=True)

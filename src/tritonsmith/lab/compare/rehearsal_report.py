@@ -321,7 +321,7 @@ def words_plan(base: Triton, head: Triton, words: str, path: Path) -> Plan:
 
 
 def _title(base: Triton, head: Triton) -> str:
-    return f"### Triton {_code(_public(base).label)} to {_code(_public(head).label)}: "
+    return f"### Triton {_code(public(base).label)} to {_code(public(head).label)}: "
 
 
 def comment(rehearsal: UpgradeRehearsal, assessment: Assessment, page: Path) -> str:
@@ -371,7 +371,7 @@ def _verdict_ending(rehearsal: UpgradeRehearsal, assessment: Assessment) -> str:
 def _folded_group(rehearsal: UpgradeRehearsal, group: FindingGroup) -> str:
     most, witness = configs.load("rehearse")["comment"]["group"], group.witness
     # The list is named without its folder, and a Triton without its path: both are of one machine.
-    search = culprit_command(witness, Path(rehearsal.file.name), _public(rehearsal.a), _public(rehearsal.b))
+    search = culprit_command(witness, Path(rehearsal.file.name), public(rehearsal.a), public(rehearsal.b))
     title = f"{_kind(group, _html)}, {_html(group.target)}"
     lines = [
         f"\n<details><summary>{title}: {counted(group.kernels, 'kernel')}</summary>\n",
@@ -392,7 +392,7 @@ def _folded_group(rehearsal: UpgradeRehearsal, group: FindingGroup) -> str:
     return "\n".join([*lines, "", "</details>", ""])
 
 
-def _public(triton: Triton) -> Triton:
+def public(triton: Triton) -> Triton:
     """Return a Triton whose label tells no path of this machine."""
     if triton.source:  # the label is a branch's, and may have a slash of its own
         source = replace(triton.source, clone=Path("CLONE"), env=Path(triton.source.env).stem)

@@ -67,7 +67,7 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
         "passes.diff",
         "passes.dump",
     ],
-    "--kernels": ["corpus.add", "farm rehearse", "kernel.study"],
+    "--kernels": ["corpus.add", "farm farm.site rehearse", "kernel.study"],
     "--lit": ["test-triton", "watch"],
     "--layouts": ["passes.diff", "passes.show"],
     "--list": ["ci-replay", "debug-library", "doctor", "explain", "passes.check", "toolchain.ptxas"],
@@ -100,7 +100,7 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
     "--signature": ["kernel.export"],
     "--source": [
         "bisect",
-        "farm",
+        "farm farm.site",
         "farm.import",
         "kernel.export",
         "kernel.inline-ptx",
@@ -120,7 +120,7 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
     ],
     "--timeout": ["passes.check", "passes.isolate passes.reduce"],
     "--to": ["blame rehearse", "passes.diff"],
-    "--triton": ["ir-env", "kernel.study", "pins", "pipeline"],
+    "--triton": ["farm.site", "ir-env", "kernel.study", "pins", "pipeline"],
     "--llvm-source": ["bisect bisect.resume", "debug-library setup-mlir"],
     "--when": ["bisect reduce triage", "passes.isolate", "passes.reduce"],
 }

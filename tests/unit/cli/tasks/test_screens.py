@@ -95,16 +95,16 @@ from tritonsmith.lab.blame.mixtures import AxisRow, Flip
 from tritonsmith.lab.compare import matching, rehearsal
 from tritonsmith.lab.compare import rehearsal_report as rehearse_report
 from tritonsmith.lab.compare import report as compare
+from tritonsmith.lab.compare import study_report as study
 from tritonsmith.lab.compare.matching import Compared, Comparison
 from tritonsmith.lab.compare.rehearsal import RehearsalResult
+from tritonsmith.lab.compare.study import StudyCell
 from tritonsmith.lab.compare.two_sides import ComparedKernel
 from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.knockout import KnockedOut, Knockout
 from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.reduce import reduce_ir as reduce
 from tritonsmith.lab.reduce.reduce_ir import Size
-from tritonsmith.lab.study import report as study
-from tritonsmith.lab.study.study import StudyCell
 from tritonsmith.lab.triage import program as program_knockout
 from tritonsmith.lab.triage import variant as variants
 from tritonsmith.lab.triage import verdict as triage

@@ -247,6 +247,15 @@ def test_words_of_each_kind(clone: Made) -> None:
     assert resolve(clone, "wheel", "HEAD").base.triton.env == "wheel"
 
 
+def test_many_tritons_are_named_like_sides(clone: Made) -> None:
+    release, commit = sides.resolve_all(["3.6.0", "main"], clone.path, "dev")
+    assert (release.triton.version, release.commit) == ("3.6.0", None)
+    assert commit.triton.commit == clone.git("rev-parse", "main")
+    assert [side.triton.version for side in sides.resolve_all(["3.9.0"], None, "dev")] == ["3.9.0"]
+    with pytest.raises(UsageError, match="--triton"):
+        sides.resolve_all(["main"], None, "dev")
+
+
 def test_the_checkout_around_the_current_folder(clone: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(clone.path / "lib")
     assert sides.resolve("", "", None, "dev").head.triton.commit == clone.git("rev-parse", "HEAD")

@@ -508,7 +508,7 @@ def test_the_task_ends_with_the_verdict(tmp_path: Path, capsys: pytest.CaptureFi
 def test_a_commit_is_named_by_its_label_and_no_path_of_this_machine() -> None:
     source = CommitSource(Path("/home/me/triton"), "/home/me/mine.toml", "3.6.0", "key")
     branch = Triton("origin/release/3.6.x 1a2b3c4d5e6f", python="/w/python", commit="1" * 40, source=source)
-    public = rehearsal_report._public(branch)
+    public = rehearsal_report.public(branch)
     assert public.label == branch.label
     assert "/home/me" not in str(public)
     assert "/w/python" not in str(public)

@@ -28,10 +28,10 @@ from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import ConfigError, FactError, LockedError, SmithError, UsageError
 from tritonsmith.facts import checkout
 from tritonsmith.lab.batch.run import BatchOptions
+from tritonsmith.lab.compare import study as use_case
+from tritonsmith.lab.compare import study_report as report
+from tritonsmith.lab.compare.study import StudyCell, StudyPlan
 from tritonsmith.lab.experiment import Rules
-from tritonsmith.lab.study import report
-from tritonsmith.lab.study import study as use_case
-from tritonsmith.lab.study.study import StudyCell, StudyPlan
 
 BOTH = targets.parse_all(["a100", "mi300x"])
 

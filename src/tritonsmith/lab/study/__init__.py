@@ -1,1 +1,0 @@
-"""How kernels change over versions of Triton: registers, spills, code size."""
