@@ -42,6 +42,7 @@ from tritonsmith.core.plan import (
     locks,
     stamped,
 )
+from tritonsmith.core.plan.steps.base import CHUNK
 from tritonsmith.facts import checkout as checkouts
 from tritonsmith.facts import git, llvm_tree, triton_history
 from tritonsmith.facts.checkout import LIT_SITE
@@ -586,8 +587,11 @@ def _how(settings: Settings) -> tuple[object, ...]:
 
 def _checksum(file: Path) -> str:
     try:
+        checksum = hashlib.sha256()
         with untrusted.opened(file) as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
+            while piece := stream.read(CHUNK):
+                checksum.update(piece)
+        return checksum.hexdigest()
     except OSError as error:
         raise FactError("cannot read this library", where=file, why=error.strerror) from error
 
