@@ -123,7 +123,7 @@ class SitePlan:
 
 @dataclass(frozen=True)
 class SiteState:
-    """What Tritons make of a row: those with the same numbers share one.
+    """One outcome of a row; Tritons with the same numbers share it.
 
     Attributes:
         status: of the compile.
@@ -142,7 +142,7 @@ class SiteState:
 
 @dataclass(frozen=True)
 class SiteFinding:
-    """What got worse from one state to another, or what is not known about that.
+    """A change for the worse from one state to another, or a doubt about one.
 
     Attributes:
         kind: in words.
@@ -183,7 +183,7 @@ class SiteRow:
 
 
 @dataclass(frozen=True)
-class SiteVerdict:
+class SiteAnswer:
     """The verdict about the last two Tritons.
 
     Attributes:
@@ -212,7 +212,7 @@ class SiteContent:
     file: str
     tritons: tuple[Triton, ...]
     rows: tuple[SiteRow, ...]
-    verdict: SiteVerdict
+    verdict: SiteAnswer
     notes: tuple[str, ...] = ()
 
     @property
@@ -227,7 +227,7 @@ class SiteContent:
 
     @property
     def title(self) -> str:
-        """What the page is about."""
+        """The subject of the page."""
         first, *others = self.labels
         return f"Kernels by Triton {first}" + (f" to {others[-1]}" if others else "")
 
@@ -390,8 +390,8 @@ class _SiteReader:
                 Pair(kernel.name, rest or target, examples[a], examples[b]), measured
             )
             flaky = {(kernel.name, target)} if states[a].flaky or states[b].flaky else set()
-            if found := judge(pair, self._limits, flaky):
-                findings[a, b] = found
+            if worse := judge(pair, self._limits, flaky):
+                findings[a, b] = worse
         seconds = [members[label].point.cpu_seconds if label in members else {} for label in labels]
         cpu = tuple(sum(row.values()) if row else None for row in seconds)
         package = kernel.module.partition(".")[0]
@@ -420,27 +420,27 @@ class _SiteReader:
             why = f"{labels[bool(a)]} has no such point"
             self._alone.append(Unpaired(side, kernel.name, member, why))
 
-    def _verdict(self) -> SiteVerdict:
+    def _verdict(self) -> SiteAnswer:
         """Judge the last two Tritons, as `compare --from A --to B` would."""
         if len(self._plan.tritons) == 1:
-            return SiteVerdict("unsure", "one Triton: nothing to compare it with")
+            return SiteAnswer("unsure", "one Triton: nothing to compare it with")
         a, b = (triton.label for triton in self._plan.tritons[-2:])
         flaky = {(kernel, target) for kernel, label, target in self._flaky if label in (a, b)}
         try:
             pairs = Comparison(a, b, tuple(self._last), tuple(self._alone))
             answer = rehearsal.check(pairs, self._limits, flaky)
         except FactError as error:  # nothing compiles by both
-            return SiteVerdict("unsure", error.what)
+            return SiteAnswer("unsure", error.what)
         skipped = sum(label in (a, b) for _, label, _ in self._skipped)
         if answer.findings:
             number = counted(len(answer.findings), "finding")
             doubts = f"; not sure: {answer.doubts}" if answer.doubts else ""
-            return SiteVerdict("findings", f"{answer.headline}{doubts}", number)
+            return SiteAnswer("findings", f"{answer.headline}{doubts}", number)
         # What was not compiled is not known to be no worse.
         if answer.doubts or skipped:
             left = f"{counted(skipped, 'compile')} skipped by hand" if skipped else ""
-            return SiteVerdict("unsure", f"not sure: {', '.join(filter(None, (answer.doubts, left)))}")
-        return SiteVerdict("clear", answer.headline, "no finding")
+            return SiteAnswer("unsure", f"not sure: {', '.join(filter(None, (answer.doubts, left)))}")
+        return SiteAnswer("clear", answer.headline, "no finding")
 
 
 def state_of(member: PairMember, measured: Mapping[str, Value], *, flaky: bool = False) -> SiteState:
