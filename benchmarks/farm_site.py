@@ -27,7 +27,7 @@ from tests.integration.chromium import Page
 
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.lab.compare import site
-from tritonsmith.lab.compare.site import SiteContent, SiteFinding, SiteRow, SiteState, SiteVerdict
+from tritonsmith.lab.compare.site import SiteContent, SiteFinding, SiteRow, SiteState, BadgeText
 
 LIMIT = 2.0  # seconds
 CHANGES, FAILS, SPILLS = 0.3, 0.02, 0.1  # of steps, of those, and of those again: how many
@@ -65,7 +65,7 @@ def content(kernels: int, tritons: int, targets: int) -> SiteContent:
         package = chance.choice(PACKAGES)
         rows += [row(chance, kernel, package, target, tritons) for target in TARGETS[:targets]]
     words = "38 findings of 9 kinds in 21 of 1,500 kernels"
-    return SiteContent("kernels.toml", names, tuple(rows), SiteVerdict("findings", words, "38 findings"))
+    return SiteContent("kernels.toml", names, tuple(rows), BadgeText("findings", words, "38 findings"))
 
 
 def row(chance: random.Random, kernel: str, package: str, target: str, tritons: int) -> SiteRow:

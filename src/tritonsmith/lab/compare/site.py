@@ -183,7 +183,7 @@ class SiteRow:
 
 
 @dataclass(frozen=True)
-class SiteAnswer:
+class BadgeText:
     """The verdict about the last two Tritons.
 
     Attributes:
@@ -212,7 +212,7 @@ class SiteContent:
     file: str
     tritons: tuple[Triton, ...]
     rows: tuple[SiteRow, ...]
-    verdict: SiteAnswer
+    verdict: BadgeText
     notes: tuple[str, ...] = ()
 
     @property
@@ -420,27 +420,27 @@ class _SiteReader:
             why = f"{labels[bool(a)]} has no such point"
             self._alone.append(Unpaired(side, kernel.name, member, why))
 
-    def _verdict(self) -> SiteAnswer:
+    def _verdict(self) -> BadgeText:
         """Judge the last two Tritons, as `compare --from A --to B` would."""
         if len(self._plan.tritons) == 1:
-            return SiteAnswer("unsure", "one Triton: nothing to compare it with")
+            return BadgeText("unsure", "one Triton: nothing to compare it with")
         a, b = (triton.label for triton in self._plan.tritons[-2:])
         flaky = {(kernel, target) for kernel, label, target in self._flaky if label in (a, b)}
         try:
             pairs = Comparison(a, b, tuple(self._last), tuple(self._alone))
             answer = rehearsal.check(pairs, self._limits, flaky)
         except FactError as error:  # nothing compiles by both
-            return SiteAnswer("unsure", error.what)
+            return BadgeText("unsure", error.what)
         skipped = sum(label in (a, b) for _, label, _ in self._skipped)
         if answer.findings:
             number = counted(len(answer.findings), "finding")
             doubts = f"; not sure: {answer.doubts}" if answer.doubts else ""
-            return SiteAnswer("findings", f"{answer.headline}{doubts}", number)
+            return BadgeText("findings", f"{answer.headline}{doubts}", number)
         # What was not compiled is not known to be no worse.
         if answer.doubts or skipped:
             left = f"{counted(skipped, 'compile')} skipped by hand" if skipped else ""
-            return SiteAnswer("unsure", f"not sure: {', '.join(filter(None, (answer.doubts, left)))}")
-        return SiteAnswer("clear", answer.headline, "no finding")
+            return BadgeText("unsure", f"not sure: {', '.join(filter(None, (answer.doubts, left)))}")
+        return BadgeText("clear", answer.headline, "no finding")
 
 
 def state_of(member: PairMember, measured: Mapping[str, Value], *, flaky: bool = False) -> SiteState:

@@ -25,7 +25,7 @@ from tritonsmith.core.errors import SmithError, UsageError
 from tritonsmith.lab.batch import kept
 from tritonsmith.lab.compare import matching, rehearsal, site
 from tritonsmith.lab.compare.matching import Pair, PairMember
-from tritonsmith.lab.compare.site import SiteContent, SiteFinding, SiteRow, SiteState, SiteAnswer
+from tritonsmith.lab.compare.site import SiteContent, SiteFinding, SiteRow, SiteState, BadgeText
 from tritonsmith.lab.compare.thresholds import Threshold
 from tritonsmith.lab.model import Observation, Verdict
 
@@ -43,7 +43,7 @@ ROWS = (
 
 
 def content(rows: tuple[SiteRow, ...] = ROWS, *tritons: Triton, state: str = "findings") -> SiteContent:
-    verdict = SiteAnswer(state, "1 finding of 1 kind", {"findings": "1 finding"}.get(state, "no verdict"))
+    verdict = BadgeText(state, "1 finding of 1 kind", {"findings": "1 finding"}.get(state, "no verdict"))
     return SiteContent("kernels.toml", tritons or (OLD, NEW), rows, verdict)
 
 
