@@ -506,7 +506,7 @@ def _metrics_in_database(manifest: Manifest) -> FolderMetrics:
     texts = database().metrics(*_place(manifest.folder), list(targets_of_points))
     for target in targets_of_points:
         part = replace(manifest, points=tuple(row for row in manifest.points if row.target == target))
-        measured = _read_metrics(texts.get(target, ""))
+        measured = _read_metrics(texts.get(target, ""), part)
         if measured is None and any(point.stages for point in part.points):
             restore(part)
             measured = measured_now(part)
@@ -519,14 +519,14 @@ def _metrics_in_database(manifest: Manifest) -> FolderMetrics:
 
 
 def _keep_metrics(part: Manifest, measured: FolderMetrics) -> None:
-    content = {"key": _measured_by(), "points": measured.points, "notes": measured.notes}
+    content = {"key": _metrics_key(part), "points": measured.points, "notes": measured.notes}
     database().keep_metrics(*_place(part.folder), part.points[0].target, json.dumps(content))
 
 
-def _read_metrics(text: str) -> FolderMetrics | None:
+def _read_metrics(text: str, part: Manifest) -> FolderMetrics | None:
     with suppress(ValueError, KeyError, TypeError):  # there are none yet, or not ours
         content = untrusted.json_of(text)
-        if content["key"] == _measured_by():
+        if content["key"] == _metrics_key(part):
             # Thousands of results have the same hundred names.
             points = {
                 point: {sys.intern(name): value for name, value in measured.items()}
@@ -534,6 +534,15 @@ def _read_metrics(text: str) -> FolderMetrics | None:
             }
             return FolderMetrics(points, tuple(content["notes"]))
     return None
+
+
+def _metrics_key(part: Manifest) -> str:
+    # Of its files, too: a compile that a variable steered has the place of the result that is kept.
+    sums = {
+        point.id: [point.status, {name: stage.sha256 for name, stage in point.stages.items()}]
+        for point in part.points
+    }
+    return digest(_measured_by(), sums)
 
 
 @functools.cache

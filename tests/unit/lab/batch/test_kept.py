@@ -101,6 +101,21 @@ def test_steered_compiles_leave_files_for_their_run_alone(
     assert len(compiler.compiled(python)) == 4
 
 
+def test_metrics_are_those_of_their_own_files(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    ((kept_, _),) = compiled(ask(chosen=BOTH[:1]))
+    before = kept.metrics_of(kept_)
+    # What a variable steers has the place of the result that is kept, and other files.
+    point = kept_.points[0]
+    changed = replace(point.stages["ptx"], sha256="0" * 64)
+    steered = replace(kept_, points=(replace(point, stages={"ptx": changed}),))
+    other = kept.FolderMetrics({point.id: {"shared": 7}}, ())
+    with monkeypatch.context() as patch:
+        patch.setattr(kept, "measured_now", lambda _: other)
+        patch.setattr(kept, "restore", lambda _: None)
+        assert kept.metrics_of(steered) == other
+    assert kept.metrics_of(kept_) == before
+
+
 def test_a_file_that_was_edited_before_its_compile_is_not_kept(ask: Ask, tmp_path: Path) -> None:
     wanted = ask()
     compiler.kernel(tmp_path, "k", "edited")
