@@ -508,19 +508,20 @@ def compiler_identity(only_ptxas: bool, target: tuple[str, int | str, int]) -> s
     origin = os.path.dirname(triton.__file__)
     texts = [os.path.join(origin, name) for name in ("compiler/compiler.py", "knobs.py")]
     others = [] if only_ptxas else [os.path.join(origin, "_C", name) for name in os.listdir(f"{origin}/_C")]
-    for folder, _, names in os.walk(os.path.join(origin, "backends")):
+    # An editable install has a link for each backend, to third_party/NAME/backend of its checkout.
+    for folder, _, names in os.walk(os.path.join(origin, "backends"), followlinks=True):
         paths = [os.path.join(folder, name) for name in names]
-        texts += [path for path in paths if path.endswith(".py")]
-        others += [path for path in paths if path.endswith(".bc") and not only_ptxas]
+        texts += [path for path in paths if path.endswith(".py" if only_ptxas else (".py", ".bc"))]
     ptxas = ptxas_for(int(target[1])) if target[0] == "cuda" else ""
     digest = sha256()
     for path in sorted(filter(os.path.isfile, texts)):
         digest.update(f"{os.path.relpath(path, origin)}\n".encode() + content_of(path))
-    # Of large files the size and time, as ccache does: commits with the same libraries have links to them.
+    # Of large files the size and time, as ccache does: commits with the same libraries have links to them. And
+    # the inode: where builds are reproducible, as those of Nix, every file has the same time.
     for path in sorted(filter(os.path.isfile, [*others, ptxas])):
         status = os.stat(path)
-        changed = 0 if path.endswith(".bc") else status.st_mtime_ns
-        digest.update(f"{os.path.basename(path)} {status.st_size} {changed}\n".encode())
+        facts = status.st_size, status.st_mtime_ns, status.st_dev, status.st_ino
+        digest.update(f"{os.path.basename(path)} {facts}\n".encode())
     return digest.hexdigest()
 
 

@@ -32,6 +32,7 @@ class Compiler:
         self.root, self.memory, self.ran = root / "triton", root / "memory", list[str]()
         for name in ("compiler/compiler.py", "backends/nvidia/compiler.py", "_C/libtriton.so", "ptxas"):
             self.write(name, name)
+        self.write("backends/nvidia/lib/libdevice.10.bc", "the same")
 
     def write(self, name: str, text: str) -> None:
         path = self.root / name
@@ -105,6 +106,7 @@ ALL, ASSEMBLES, NONE = 5, 4, 1  # stages that run
         ("compiler/compiler.py", "another", ALL),
         ("backends/nvidia/compiler.py", "another", ALL),
         ("backends/nvidia/lib/libdevice.10.bc", "another", ASSEMBLES),
+        ("backends/nvidia/lib/libdevice.10.bc", "as large", ASSEMBLES),
         ("ptxas", "another one", ALL),
         ("language/core.py", "another", NONE),
         ("compiler/code_generator.py", "another", NONE),
@@ -115,6 +117,26 @@ def test_what_another_compiler_shares(triton: Compiler, file: str, text: str, ru
     triton.write(file, text)
     triton.compile()
     assert len(triton.ran) == runs, triton.ran
+
+
+def test_a_backend_that_is_a_link_into_a_checkout(triton: Compiler, tmp_path: Path) -> None:
+    # As an editable install, and each commit that is compiled with, has it.
+    (triton.root / "backends" / "nvidia").rename(tmp_path / "backend")
+    (triton.root / "backends" / "nvidia").symlink_to(tmp_path / "backend")
+    triton.compile()
+    triton.write("backends/nvidia/compiler.py", "another pipeline")
+    triton.compile()
+    assert len(triton.ran) == ALL
+
+
+def test_another_library_of_the_same_size_and_time(triton: Compiler) -> None:
+    triton.compile()
+    library = triton.root / "_C" / "libtriton.so"
+    library.rename(library.with_suffix(".old"))
+    triton.write("_C/libtriton.so", "_C/libtritoN.so")
+    library.with_suffix(".old").unlink()
+    triton.compile()
+    assert len(triton.ran) == ASSEMBLES
 
 
 @pytest.mark.parametrize(
