@@ -51,6 +51,17 @@ _PROGRAM = "tritonsmith kernel.compile"
 _FINAL = ("ok", "failed")  # a crash or a compile that was given up may have been the machine's fault
 _FOREIGN = re.compile(r"[^\w.+-]")
 _SCHEMA = 2  # of METRICS: a change of what is measured, and how, changes it
+# Variables that Triton does not name in its own cache key, as there they are options or digests of files: their
+# effects, and tools that make a part of the binary.
+_STEERING = ("codegen", "debug", "override", "sanitize")
+_TOOLS = (
+    "TRITON_AMD_CODEGEN_PATH",
+    "TRITON_HIP_LLD_PATH",
+    "TRITON_LIBDEVICE_PATH",
+    "TRITON_PTXAS-BLACKWELL_PATH",
+    "TRITON_PTXAS_BLACKWELL_PATH",
+    "TRITON_PTXAS_PATH",
+)
 _TABLES = ("gpu-limits", "kernel-metrics", "kernel-resources")
 
 
@@ -223,7 +234,7 @@ class ResultFinder:
         self._env = env
         self._trees: dict[tuple[Path, str], KernelSources | None] = {}
         self._versions: dict[tuple[str, ...], str] = {}
-        self._steered = _steered()
+        self._steered = is_steered()
 
     def sources(self, job: CompileJob) -> str:
         """Return a digest of the kernel's file and its own imports; empty if not needed or not known."""
@@ -302,8 +313,12 @@ class ResultFinder:
         return self._trees[place]
 
 
-def _steered() -> bool:
-    return any(row.cache == "invalidates" and name in os.environ for name, row in variables.table().items())
+def is_steered() -> bool:
+    """Report whether a variable of this process changes what a Triton compiles."""
+    return any(
+        name in os.environ and (row.cache == "invalidates" or row.effect in _STEERING or name in _TOOLS)
+        for name, row in variables.table().items()
+    )
 
 
 def keep(job: CompileJob, manifest: Manifest) -> None:
@@ -325,7 +340,7 @@ def keep(job: CompileJob, manifest: Manifest) -> None:
         steps.append(Remove((job.out,), space.root, phase="kernel"))
     # A file that was edited since the key was made would be kept under the key of another content.
     tree = TreeReader(KeptImports()).of(job.request.file, job.request.kernel, job.module)
-    for_good = not _steered() and tree.key == job.sources
+    for_good = not is_steered() and tree.key == job.sources
     loose: list[Point] = []
     for target in dict.fromkeys(point.target for point in manifest.points):
         points = tuple(point for point in manifest.points if point.target == target)

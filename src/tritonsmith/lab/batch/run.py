@@ -258,8 +258,10 @@ def _results(
 
 def _submit(unit: _Unit, workers: ExecutorPool, options: BatchOptions) -> Future[Result | RemoteResult]:
     if unit.place:
-        # Not of a job that is compiled to see whether the outcome is the same, as for `--confirm`.
-        shared = unit.place.space.root / "kernels" / kept.STAGES if unit.job.keyed else None
+        # Not of a job that is compiled to see whether the outcome is the same, as for `--confirm`. Nor with a
+        # plugin, say: its variable tells its path, and not what somebody builds there.
+        share = unit.job.keyed and not kept.is_steered()
+        shared = unit.place.space.root / "kernels" / kept.STAGES if share else None
         return workers.executor.submit(compile_here, unit.request, unit.place, unit.out, shared)
     remote = pack(unit.request, unit.job.triton, options.timeout, options.env)
     return workers.executor.submit(compile_there, remote)

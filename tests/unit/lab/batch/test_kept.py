@@ -17,7 +17,7 @@ from tritonsmith.compiler import manifest, targets, tritons
 from tritonsmith.compiler.manifest import Manifest
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.core.envs import workspace
-from tritonsmith.core.errors import FactError, UsageError
+from tritonsmith.core.errors import FactError, SmithError, UsageError
 from tritonsmith.lab.batch import kept, run, store
 from tritonsmith.lab.batch.kept import CompileJob
 from tritonsmith.lab.batch.run import BatchOptions
@@ -88,14 +88,15 @@ def test_a_result_that_was_cleared_meanwhile(ask: Ask) -> None:
     assert compiled(ask())[0][1]
 
 
+@pytest.mark.parametrize("name", ["DISABLE_LLVM_OPT", "PTXAS_OPTIONS", "TRITON_PTXAS_PATH", "TRITON_DEBUG"])
 def test_steered_compiles_leave_files_for_their_run_alone(
-    ask: Ask, python: Path, monkeypatch: pytest.MonkeyPatch
+    ask: Ask, python: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setenv("DISABLE_LLVM_OPT", "1")
+    monkeypatch.setenv(name, "1")
     ((made, _),) = compiled(ask())
     assert made.folder.is_dir()
     assert kept.metrics_of(made).points.keys() == {"cuda-80-32", "hip-gfx942-64"}
-    monkeypatch.delenv("DISABLE_LLVM_OPT")
+    monkeypatch.delenv(name)
     assert compiled(ask())[0][1]
     assert not made.folder.exists()
     assert len(compiler.compiled(python)) == 4
@@ -114,6 +115,23 @@ def test_metrics_are_those_of_their_own_files(ask: Ask, monkeypatch: pytest.Monk
         patch.setattr(kept, "restore", lambda _: None)
         assert kept.metrics_of(steered) == other
     assert kept.metrics_of(kept_) == before
+
+
+@pytest.mark.parametrize(("name", "shares"), [("HOME", True), ("LLVM_PASS_PLUGIN_PATH", False)])
+def test_a_compile_that_is_steered_shares_no_stages(
+    ask: Ask, monkeypatch: pytest.MonkeyPatch, name: str, *, shares: bool
+) -> None:
+    seen: list[Path | None] = []
+
+    def compile_here(request: CompileRequest, place: object, out: Path, shared: Path | None) -> SmithError:
+        seen.append(shared)
+        return SmithError("no")
+
+    monkeypatch.setenv(name, "1")
+    monkeypatch.setattr(run, "compile_here", compile_here)
+    with pytest.raises(SmithError, match="no"):
+        compiled(ask())
+    assert [bool(shared) for shared in seen] == [shares]
 
 
 def test_a_file_that_was_edited_before_its_compile_is_not_kept(ask: Ask, tmp_path: Path) -> None:
