@@ -406,6 +406,10 @@ def shared_stages(request: PointsRequest, point: PointRequest) -> SharedStages |
     # A changed pipeline gives other code of the same IR, and one that begins with IR has other stages.
     if not request.shared or point.surgery is not None or request.last or request.ir:
         return None
+    # A kernel's file may set this hook, since 3.5, to replace stages by its own.
+    runtime = getattr(sys.modules.get("triton.knobs"), "runtime", None)
+    if getattr(runtime, "add_stages_inspection_hook", None) is not None:
+        return None
     return SharedStages(request.shared, point)
 
 
@@ -492,7 +496,8 @@ def _neutral(text: str) -> str:
     """Replace the folder of Triton in a text, which tells nothing about what it compiles."""
     import triton
 
-    return text.replace(os.path.dirname(triton.__file__), "triton")
+    # With the separator: `triton_kernels` lies beside it.
+    return text.replace(os.path.join(os.path.dirname(triton.__file__), ""), os.path.join("triton", ""))
 
 
 @functools.lru_cache(maxsize=None)

@@ -217,3 +217,16 @@ def test_compiles_that_are_changed_or_cut_have_no_memory() -> None:
     assert shared_stages(asked(), PointRequest(("cuda", 90, 32), surgery=SurgeryRequest())) is None
     for request in (asked(""), asked(last="ttgir"), asked(ir=True)):
         assert shared_stages(request, POINT) is None
+
+
+def test_stages_that_a_hook_replaces_have_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    request = PointsRequest("k.py", "k", stand_ins=(), gpus={}, points=(POINT,), ir=False, shared="here")
+    assert shared_stages(request, POINT)
+    runtime = types.SimpleNamespace(add_stages_inspection_hook=print)
+    monkeypatch.setitem(sys.modules, "triton.knobs", types.SimpleNamespace(runtime=runtime))  # type: ignore[arg-type]
+    assert shared_stages(request, POINT) is None
+
+
+def test_a_package_beside_triton_keeps_its_place(triton: Compiler) -> None:
+    assert compile_point._neutral(f"{triton.root}/language/core.py") == "triton/language/core.py"
+    assert compile_point._neutral(f"{triton.root}_kernels/a.py") == f"{triton.root}_kernels/a.py"
