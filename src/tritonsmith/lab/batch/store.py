@@ -199,14 +199,21 @@ class ResultStore:
             with _connected(source, read_only=True) as other:
                 if not _check(other, source):
                     raise ValueError("it is empty")  # noqa: TRY301 - one error for all
+                # A view instead of a table could go on for ever, and SQLite does not hear ^C meanwhile.
+                schema = other.execute("SELECT sql FROM sqlite_schema WHERE sql NOT NULL").fetchall()
+                if sorted(schema) != sorted((text,) for text in _TABLES):
+                    raise ValueError("its tables are others")  # noqa: TRY301 - one error for all
                 total = 0
                 new = 0
                 for place in other.execute("SELECT triton, key, target FROM result").fetchall():
                     total += 1
+                    for part in place:
+                        untrusted.place_in(part)
                     if not self.find(place[0], place[1], [place[2]]):
                         self._take(other, place)
                         new += 1
-        except (sqlite3.Error, zstandard.ZstdError, ValueError) as error:
+        # A column may have a value of any type, whatever its declaration says (sqlite.org/datatype3.html).
+        except (sqlite3.Error, zstandard.ZstdError, ValueError, TypeError, AttributeError) as error:
             raise FactError("cannot read these results", where=source, why=str(error)) from error
         return new, total
 

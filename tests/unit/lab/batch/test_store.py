@@ -23,6 +23,10 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "a folder" / "results.db"
 
 
+ENDLESS = """CREATE VIEW result AS WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n FROM c)
+    SELECT n AS triton, n AS key, n AS target, n AS manifest, n AS metrics FROM c"""
+
+
 def changed(path: Path, sql: str) -> list[tuple[int, ...]]:
     base = sqlite3.connect(path)
     rows = base.execute(sql).fetchall()
@@ -188,14 +192,19 @@ def test_results_of_another_machine(path: Path, tmp_path: Path) -> None:
         "UPDATE file SET sha256='0'",
         "UPDATE content SET data=x'28b52ffda0ffffffff'",  # unpacks to 4 GiB
         "UPDATE result SET manifest=x'00'",
+        "UPDATE result SET manifest='a text'",
+        "UPDATE result SET triton='../../outside'",
+        "UPDATE result SET key=x'00'",
         "DROP TABLE content",
+        f"DROP TABLE result; {ENDLESS}",
     ],
 )
 def test_a_strangers_file_may_hold_anything(path: Path, tmp_path: Path, change: str) -> None:
     there = ResultStore(tmp_path / "there.db")
     there.keep(*PLACE, "theirs", PARTS)
     there.close()
-    changed(tmp_path / "there.db", change)
+    for statement in change.split("; "):
+        changed(tmp_path / "there.db", statement)
     here = ResultStore(path)
     with pytest.raises(FactError, match="cannot read these results"):
         here.merge(tmp_path / "there.db")
