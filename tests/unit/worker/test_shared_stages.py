@@ -223,7 +223,7 @@ def test_stages_that_a_hook_replaces_have_no_memory(monkeypatch: pytest.MonkeyPa
     request = PointsRequest("k.py", "k", stand_ins=(), gpus={}, points=(POINT,), ir=False, shared="here")
     assert shared_stages(request, POINT)
     runtime = types.SimpleNamespace(add_stages_inspection_hook=print)
-    monkeypatch.setitem(sys.modules, "triton.knobs", types.SimpleNamespace(runtime=runtime))  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "triton.knobs", types.SimpleNamespace(runtime=runtime))
     assert shared_stages(request, POINT) is None
 
 
