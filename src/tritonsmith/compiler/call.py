@@ -13,8 +13,12 @@ It is in `compiler/`, the lowest room that starts the worker: build, inspect, ch
 
 from __future__ import annotations
 
+import atexit
+import threading
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Protocol, TypeVar
 
@@ -24,9 +28,17 @@ from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, SmithError
 from tritonsmith.core.plan import MakeDir, Plan, Remove, Run, Step, Write, files
 from tritonsmith.core.plan.programs import LineProcess
-from tritonsmith.core.plan.steps.base import CommandFailedError
+from tritonsmith.core.plan.steps.base import CommandFailedError, StepTools
 from tritonsmith.core.process import query
-from tritonsmith.worker.border import BorderError, RequestRefusedError, WorkerRefusal, row_of, text_of
+from tritonsmith.worker.border import (
+    EXIT_REFUSED,
+    BorderError,
+    RequestRefusedError,
+    WorkerRefusal,
+    row_of,
+    text_of,
+)
+from tritonsmith.worker.messages import PointsRequest, ServedRow
 
 Row = TypeVar("Row")
 Head = TypeVar("Head")
@@ -300,15 +312,23 @@ class Conversation:
     Args:
         python: an interpreter that has Triton.
         words: the command and its argument.
-        folder: where it runs, and keeps what it prints as errors.
+        folder: where it runs.
         change: changes of its environment; None removes a variable.
+        log: the file of what it prints as errors; None for one in that folder.
 
     Raises:
         FactError: the interpreter cannot be started.
     """
 
-    def __init__(self, python: Path, *words: str, folder: Path, change: Mapping[str, str | None]) -> None:
-        self._log = folder / "worker.log"
+    def __init__(
+        self,
+        python: Path,
+        *words: str,
+        folder: Path,
+        change: Mapping[str, str | None],
+        log: Path | None = None,
+    ) -> None:
+        self._log = log or folder / "worker.log"
         self._process = LineProcess(_argv(python, *words), cwd=folder, change=change, errors=self._log)
 
     def say(self, line: str) -> None:
@@ -331,6 +351,115 @@ class Conversation:
     def close(self) -> None:
         """Stop the worker and what it has started."""
         self._process.close()
+
+
+WARM = 3  # workers at once: each has some 30 MiB of its own, and 160 with torch
+_DEATHS = 3  # in a row, after which an interpreter is started for each request again
+
+
+class WarmWorkers:
+    """Workers that have imported Triton and compile one request after the other, each in a fork.
+
+    There is one for each interpreter and change of its environment, and at most three: the one that was used
+    least recently gives way. They are for the first thread of a process, and end with it, however it ends.
+    """
+
+    def __init__(self) -> None:
+        self._workers: dict[tuple[Path, Environ], Conversation] = {}
+        self._deaths: Counter[tuple[Path, Environ]] = Counter()
+
+    def answer(self, step: Run) -> int | None:
+        """Compile the request of a step of `steps`, and return the exit code.
+
+        Returns:
+            The code that the step's own process would have; None if only that process can tell.
+        """
+        # Linux ends a worker with the thread that started it, not with the process (prctl(2),
+        # PR_SET_PDEATHSIG), and a pool of threads, as Dask has, may end any of them.
+        if threading.current_thread() is not threading.main_thread():
+            return None
+        key = Path(step.argv[0]), step.env
+        if self._deaths[key] >= _DEATHS:
+            return None
+        worker: Conversation | None = None
+        try:
+            worker = self._workers.pop(key, None) or self._started(step)
+            worker.say(f"{PointsRequest.COMMAND} {step.argv[-1]}")
+            row = worker.hear(ServedRow)
+        # A crash of the file that is compiled may have taken the worker along. A path that is no UTF-8 cannot
+        # be said.
+        except (SmithError, UnicodeError):
+            self._deaths[key] += 1
+            if worker:
+                worker.close()
+            return None
+        except BaseException:
+            # ^C: the files of the request are about to be removed, and nothing may write to them any more.
+            if worker:
+                worker.close()
+            raise
+        self._deaths[key] = 0
+        self._workers[key] = worker
+        return row.value if row.status == "ok" else None
+
+    def close(self) -> None:
+        """End the workers."""
+        while self._workers:
+            self._workers.popitem()[1].close()
+
+    def _started(self, step: Run) -> Conversation:
+        if not self._workers:
+            # They would end anyway, but CPU seconds of a process that nobody waits for are in no sum.
+            atexit.unregister(self.close)
+            atexit.register(self.close)
+        while len(self._workers) >= WARM:
+            self._workers.pop(next(iter(self._workers))).close()
+        # Beside the folder of the request, which is removed before the worker ends.
+        return Conversation(
+            Path(step.argv[0]),
+            "attend",
+            step.argv[-1],
+            folder=step.cwd.parent,
+            change=dict(step.env),
+            log=step.cwd / "worker.log",
+        )
+
+
+@dataclass(frozen=True)
+class WarmRun(Step):
+    """Compile a request by a worker that has imported Triton, or else by the process of a step of `steps`.
+
+    Attributes:
+        cold: that step.
+        results: the file of the rows.
+        workers: the workers.
+    """
+
+    cold: Run
+    results: Path
+    workers: WarmWorkers
+
+    def shell(self) -> list[str]:
+        """Return the line that compiles the same without such a worker."""
+        return self.cold.shell()
+
+    def act(self, tools: StepTools) -> None:
+        """Compile by a worker, or else by that step."""
+        code = self.workers.answer(self.cold)
+        if code is not None:
+            printed = untrusted.text_if_any(Path(f"{self.cold.argv[-1]}.log"))
+            tools.write_log(*printed.splitlines(), f"exit code {code}, of a worker that had imported Triton")
+        if code == EXIT_REFUSED and refusal_in(self.results):
+            tools.fail(self.cold, code)
+        # A worker is faster, and no more: whatever it has no result for, such as a file that ends its
+        # process, goes to a process of its own, whose end is reported.
+        if code != 0:
+            self.cold.act(tools)
+
+    @property
+    def title(self) -> str:
+        """The title of that step."""
+        return self.cold.title
 
 
 def site(request: WorkerRequest, file: Path) -> str:

@@ -88,6 +88,14 @@ class PreparedCompile:
         ]
         return replace(self, plan=Plan(self.plan.title, tuple(steps)))
 
+    def warm(self, workers: call.WarmWorkers) -> PreparedCompile:
+        """Return a copy that compiles by a worker that has imported Triton, if there can be one."""
+        steps = [
+            call.WarmRun(step, self.results, workers, phase=step.phase) if isinstance(step, Run) else step
+            for step in self.plan.steps
+        ]
+        return replace(self, plan=Plan(self.plan.title, tuple(steps)))
+
 
 @dataclass(frozen=True)
 class CompileResult:

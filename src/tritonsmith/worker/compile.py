@@ -12,6 +12,7 @@ import dataclasses
 import faulthandler
 import functools
 import gc
+import itertools
 import json
 import os
 import platform
@@ -28,12 +29,13 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TextIO
 
 from .border import EXIT_REFUSED, RequestRefusedError, read_request, refusal_text, row_of, text_of
-from .compile_point import attempt, failed, target_name
-from .file_context import FileSurroundings, prepare, surroundings
-from .load import LoadedKernel, content_of, load_checked
+from .compile_point import attempt, compiler_identity, failed, target_name
+from .file_context import EXIT_COLD, FileSurroundings, TorchShelf, prepare, surroundings
+from .load import LoadedKernel, content_of, load_checked, quiet
 from .messages import CompiledRow, CompileHead, PointRequest, PointsRequest, ServedRow
 from .processes import die_with_parent, ignore_interrupts, in_child, interrupt_with_parent
 from .stage import check_gpu, listen, read_tail
+from .stubs import is_stub_module
 
 if TYPE_CHECKING:
     from dataclasses import dataclass
@@ -59,36 +61,91 @@ def compile_each(first_path: str) -> int:
     status of the process that did it.
 
     Args:
-        first_path: a request like those to compile; it decides which modules are replaced in the kernel's
-            file.
+        first_path: the first of them; Triton is imported beside its stand-ins.
     """
     from .passes import print_all
 
     die_with_parent()
-    first = read_request(PointsRequest, first_path)
-    around = surroundings(first)
-    # Each fork would start every ptxas again, only to ask for its GPUs.
-    for arch in {point.target[1] for point in first.points if point.target[0] == "cuda"}:
-        with contextlib.suppress(RequestRefusedError):
-            check_gpu(int(arch))
-    compile_warm = functools.partial(compile_points, around=around)
+    around = surroundings(read_request(PointsRequest, first_path))
+    shelf = TorchShelf(around)
+    compile_warm = functools.partial(compile_points, around=around, shelf=shelf)
     acts: dict[str, Callable[[str], int]] = {"compile": compile_warm, "generic": print_all}
-    # As in `_compile_points`: a collection in a child would touch, and so copy, every page of Triton.
-    gc.collect()
-    gc.freeze()
+    _settle()
+    torch_is_used = False
     for line in sys.stdin:
         command, _, request_path = line.rstrip("\n").partition(" ")
+        if command == PointsRequest.COMMAND:
+            _look_up(request_path)
+            if torch_is_used and not shelf.is_full and _mentions_torch(request_path):
+                with quiet():
+                    shelf.fill()
+                _settle()
         log = f"{request_path}.log"
         # Triton is imported once, here. Each request has a fork of its own, so that what a kernel's file does
         # to its process ends with the request, and a crash costs one row of the results.
-        answer = in_child(functools.partial(acts[command], request_path), log, LONGEST_REQUEST)
-        row = ServedRow(answer["status"], answer.get("value"), answer.get("error"))
-        print(text_of(row), flush=True)
+        act = functools.partial(_as_alone, acts[command], command, request_path)
+        answer = in_child(act, log, LONGEST_REQUEST)
+        code, used_torch = answer.get("value") or (None, False)
+        torch_is_used = torch_is_used or used_torch
+        print(text_of(ServedRow(answer["status"], code, answer.get("error"))), flush=True)
     return 0
 
 
-def compile_points(request_path: str, around: FileSurroundings | None = None) -> int:
-    """Compile all points of a request; make new surroundings if none are given."""
+def _settle() -> None:
+    # As in `_compile_points`: a collection in a child would touch, and so copy, every page of Triton.
+    gc.collect()
+    gc.freeze()
+
+
+def _look_up(request_path: str) -> None:
+    """Fill the tables about ptxas and Triton's files before the fork: each fork would do so again."""
+    # Whatever is wrong with the request is the fork's to say: what stays are the tables of the functions.
+    with contextlib.suppress(Exception):
+        request = read_request(PointsRequest, request_path)
+        for target in {point.target for point in request.points}:
+            if target[0] == "cuda":
+                check_gpu(int(target[1]))
+            for only_ptxas in (False, True) if request.shared else ():
+                compiler_identity(only_ptxas, target)
+
+
+def _mentions_torch(request_path: str) -> bool:
+    # Not what the file will do: only a hint that torch, which takes as long as several compiles, is needed
+    # once more. A file that does without it does not see it.
+    with contextlib.suppress(Exception):
+        request = read_request(PointsRequest, request_path)
+        return not request.ir and b"torch" in content_of(request.file)
+    return False
+
+
+def _as_alone(act: Callable[[str], int], command: str, request_path: str) -> tuple[int, bool]:
+    """Do what one line of input says, with everything as in a process that was started for it.
+
+    Returns:
+        The exit code, and whether the file imported an installed torch, beside which a process can fork.
+    """
+    # The kernel's file may look at its arguments, read its input, or open files beside it: the input here is
+    # the tool's next request.
+    sys.argv[1:] = [command, request_path]
+    os.chdir(os.path.dirname(request_path))
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    code = act(request_path)
+    torch = sys.modules.get("torch")
+    return code, torch is not None and not is_stub_module(torch) and can_fork()
+
+
+def compile_points(
+    request_path: str, around: FileSurroundings | None = None, shelf: TorchShelf | None = None
+) -> int:
+    """Compile all points of a request.
+
+    Args:
+        request_path: the request.
+        around: the surroundings of its file; None for new ones.
+        shelf: what was imported before a fork, for this file if it imports that.
+    """
     interrupt_with_parent()
     request = read_request(PointsRequest, request_path)
     # A cache of this run alone: the user's would answer for points that were compiled before.
@@ -102,7 +159,7 @@ def compile_points(request_path: str, around: FileSurroundings | None = None) ->
     try:
         with open(request.results, "w", encoding="utf-8") as results:
             try:
-                good = _compile_points(request, request_path, results, around)
+                good = _compile_points(request, request_path, results, around, shelf)
             except RequestRefusedError as error:
                 results.write(refusal_text(error.refusal) + "\n")
                 print(f"{error}: {error.refusal.why}")
@@ -115,9 +172,20 @@ def compile_points(request_path: str, around: FileSurroundings | None = None) ->
 
 
 def _compile_points(
-    request: PointsRequest, request_path: str, results: TextIO, around: FileSurroundings | None = None
+    request: PointsRequest,
+    request_path: str,
+    results: TextIO,
+    around: FileSurroundings | None = None,
+    shelf: TorchShelf | None = None,
 ) -> bool:
     around = prepare(request, around)
+    with Spares(request, around if shelf else None) as spares:
+        return _compile_with(spares, request, request_path, results, around)
+
+
+def _compile_with(
+    spares: Spares, request: PointsRequest, request_path: str, results: TextIO, around: FileSurroundings
+) -> bool:
     first: LoadedKernel | None = None
     refusal: RequestRefusedError | None = None
     try:
@@ -136,6 +204,9 @@ def _compile_points(
     unloaded: set[int] = set()
 
     def report(number: int, result: CompiledRow) -> None:
+        # What one process must not import from the shelf, this one must not either: none of it counts.
+        if spares.around and result.status == "crashed" and result.error.endswith(f"exit code {EXIT_COLD}"):
+            os._exit(EXIT_COLD)
         if not result.loaded:
             unloaded.add(number)
         row = finished(request, request.points[number], result)
@@ -166,7 +237,10 @@ def _compile_points(
         argv = [sys.executable, os.path.dirname(os.path.abspath(__file__)), "serve", request_path, number]
         loaded = refuser(refusal) if refusal else loader(first, around)
         work = functools.partial(serve, request, loaded, around)
-        return CompileProcess(group, work, argv if group.loads else None, siblings)
+        spare = spares.take(group) if group.loads else None
+        return spare or CompileProcess(
+            group, work, argv if group.loads else None, [*siblings, *spares.waiting.values()]
+        )
 
     # Without this, the first collection of each child would copy every page that it shares with this process.
     gc.collect()
@@ -218,15 +292,21 @@ def serve_alone(request_path: str, number: str) -> int:
     interrupt_with_parent()
     request = read_request(PointsRequest, request_path)
     with open(os.dup(0), encoding="ascii") as reader, open(os.dup(1), "w", encoding="utf-8") as writer:
-        around = prepare(request)
-        request, _ = drop_foreign_options(request)
-        try:
-            loaded = loader(load_checked(request, around, int(number)), around)
-        except RequestRefusedError as error:
-            # The refusal is about this target; points of other targets still get their rows.
-            loaded = refuser(error)
-        serve(request, loaded, around, reader, writer)
+        serve_loading(request, int(number), prepare(request), reader, writer)
     return 0
+
+
+def serve_loading(
+    request: PointsRequest, number: int, around: FileSurroundings, reader: Iterable[str], writer: TextIO
+) -> None:
+    """Load the file for the target of a point, and compile what is read."""
+    request, _ = drop_foreign_options(request)
+    try:
+        loaded = loader(load_checked(request, around, number), around)
+    except RequestRefusedError as error:
+        # The refusal is about this target; points of other targets still get their rows.
+        loaded = refuser(error)
+    serve(request, loaded, around, reader, writer)
 
 
 def serve(
@@ -407,6 +487,50 @@ class CompileProcess:
         with contextlib.suppress(ValueError):
             return f"the compiler died: {signal.Signals(-code).name}"
         return f"the compiler ended the process: exit code {code}"
+
+
+class Spares:
+    """Forks from before the load of the file, each for a target that may need a load of its own.
+
+    Without them, a file that asks about the GPU would cost a new process, which imports Triton and perhaps
+    torch, for each further target.
+
+    Attributes:
+        around: the surroundings; None if this process was started for its request, and is no fork itself.
+        waiting: those that were not needed so far, by target.
+    """
+
+    def __init__(self, request: PointsRequest, around: FileSurroundings | None) -> None:
+        """Fork once for each target but the first."""
+        self.around = around
+        self.waiting: dict[str, CompileProcess] = {}
+        targets = [target_name(point) for point in request.points]
+        for target in dict.fromkeys(targets) if around and not request.ir and can_fork() else ():
+            if target != targets[0]:
+                work = functools.partial(self._serve, request, targets.index(target))
+                siblings = list(self.waiting.values())
+                self.waiting[target] = CompileProcess(CompileGroup(target, True), work, None, siblings)
+
+    def __enter__(self) -> Spares:  # noqa: PYI034 - Python 3.8 has no Self
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        while self.waiting:
+            self.waiting.popitem()[1].end()
+
+    def take(self, group: CompileGroup) -> CompileProcess | None:
+        """Return the process for a group, if it was not taken before."""
+        spare = self.waiting.pop(group.target, None)
+        if spare:
+            spare.group = group
+        return spare
+
+    def _serve(self, request: PointsRequest, number: int, reader: TextIO, writer: TextIO) -> None:
+        interrupt_with_parent()
+        # Most files ask for no GPU, so that nothing comes and nothing is loaded.
+        first = reader.readline()
+        if first and self.around:
+            serve_loading(request, number, self.around, itertools.chain([first], reader), writer)
 
 
 class CompilePool:

@@ -23,12 +23,13 @@ class FakeGpu:
     Attributes:
         target: Triton's GPUTarget.
         queried: whether a fact that differs between targets was queried.
+        every: the facts of each target that may be the GPU.
     """
 
     def __init__(
         self, doubt: Callable[[str], None], unknown: type[BaseException], every: Mapping[str, Table]
     ) -> None:
-        self._doubt, self._unknown, self._every = doubt, unknown, every
+        self._doubt, self._unknown, self.every = doubt, unknown, every
         self.target: Any = None
         self.queried = False
         self._facts: Table = {}
@@ -37,11 +38,11 @@ class FakeGpu:
         """Switch to another target."""
         self.target = target
         key = f"{target.backend}:{target.arch}:{target.warp_size}"
-        self._facts = self._every.get(key, {"known": {}, "of_model": {}, "names": {}})
+        self._facts = self.every.get(key, {"known": {}, "of_model": {}, "names": {}})
 
     def packages(self) -> set[str]:
         """Return the packages that read environment variables about the GPU."""
-        return {name for facts in self._every.values() for name in facts.get("environment", ())}
+        return {name for facts in self.every.values() for name in facts.get("environment", ())}
 
     def environment(self, package: str) -> dict[str, str]:
         """Return the variables that a package reads."""

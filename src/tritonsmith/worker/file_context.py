@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import dataclasses
 import functools
+import importlib
+import importlib.abc
 import json
 import os
 import subprocess
@@ -12,13 +15,15 @@ import sys
 import tempfile
 import types
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from importlib.machinery import ModuleSpec
+from typing import TYPE_CHECKING, Any
 
 from .border import RequestRefusedError
 from .fake_gpu import FakeDriver, FakeGpu
 from .fake_torch import PROVIDED, patched, provide, triton_found
+from .foreign import INSTALLED
 from .messages import DisassemblerRequest, FileRequest
 from .stubs import ImportWatcher, Ledger, LentFinder, StubFinder, UnknownError
 
@@ -38,6 +43,7 @@ class FileSurroundings:
         ledger: a record of replaced modules, and of the code that depends on them.
         gpu: the target's GPU.
         disassemblers: the disassembler of each binary stage, with those of its programs that exist.
+        watcher: runs code around the import of some modules.
     """
 
     def __init__(self, modules: Iterable[str], gpus: Table, lent: Table) -> None:
@@ -45,16 +51,28 @@ class FileSurroundings:
         self.gpu = FakeGpu(self.ledger.note, UnknownError, gpus)
         self.disassemblers: dict[str, DisassemblerRequest] = {}
         around = {"torch": patched, "torch.utils._triton": triton_found}
-        self._watcher = ImportWatcher(
+        self.watcher = ImportWatcher(
             {name: functools.partial(change, self.gpu) for name, change in around.items()}
         )
         for name in self.gpu.packages():
-            self._watcher.around[name] = self._with_variables
+            self.watcher.around[name] = self._with_variables
+        self._lent = LentFinder(dict(lent))
+        self._stubs = StubFinder(modules, self.ledger, functools.partial(provide, self.gpu))
         # Installed modules win: stand-ins are for what nobody else finds. A lent package is a real one, so it
         # comes before them.
-        sys.meta_path.insert(0, self._watcher)
-        sys.meta_path.append(LentFinder(lent))
-        sys.meta_path.append(StubFinder(modules, self.ledger, functools.partial(provide, self.gpu)))
+        sys.meta_path.insert(0, self.watcher)
+        sys.meta_path.append(self._lent)
+        sys.meta_path.append(self._stubs)
+
+    def renew(self, request: FileRequest) -> None:
+        """Take the facts of another request, before its file is loaded."""
+        # A request has facts about its own targets only: a file would find the GPU of a later one unknown.
+        for name in self.gpu.packages():
+            self.watcher.around.pop(name, None)
+        self.gpu.every = request.gpus
+        for name in self.gpu.packages():
+            self.watcher.around[name] = self._with_variables
+        self._lent.folders, self._stubs.names = request.lent, frozenset(request.stand_ins)
 
     def become(self, target: GpuTarget) -> None:
         """Switch to the GPU of another target."""
@@ -84,12 +102,133 @@ class FileSurroundings:
 
         parts = package.split(".")
         for length in range(1, len(parts) + 1):
-            self._watcher.around[".".join(parts[:length])] = run
+            self.watcher.around[".".join(parts[:length])] = run
+
+
+# What a compile sets for itself, before it loads the kernel's file: `import torch` reads none of it.
+_OF_A_COMPILE = ("TRITON_CACHE_DIR", "TRITON_HOME", "TMPDIR", "TRITON_ALWAYS_COMPILE")
+EXIT_COLD = 9  # of a fork whose file needs a process of its own
+
+
+class TorchShelf(importlib.abc.MetaPathFinder):
+    """An installed torch that was imported before a fork, and that a file gets when it imports torch.
+
+    Until then, torch and the packages that it imports are not among the modules, so that a file that does
+    without them is compiled as beside no torch. `import torch` takes 2.5 s of CPU, more than most compiles.
+
+    Args:
+        around: the surroundings, beside which torch is imported.
+    """
+
+    def __init__(self, around: FileSurroundings) -> None:
+        self._around = around
+        self._modules: dict[str, dict[str, types.ModuleType]] = {}  # by package
+        self._names: set[str] = set()  # of all that torch imports, Python's own library included
+        self._state: list[Any] = []
+        self._path: list[str] = []
+        self._news: Callable[[], None] = lambda: None
+
+    @property
+    def is_full(self) -> bool:
+        """Whether torch is there."""
+        return bool(self._modules)
+
+    def fill(self) -> None:
+        """Import torch, and hide it."""
+        ledger, gpu, before = self._around.ledger, self._around.gpu, set(sys.modules)
+        known = dict(ledger.used), dict(ledger.gone), dict(ledger.doubts)
+        asked = gpu.queried
+        torch = importlib.import_module("torch")
+
+        # What the import noted is noted again when the file imports torch, as if it were imported then.
+        after, now_asked = (dict(ledger.used), dict(ledger.gone), dict(ledger.doubts)), gpu.queried
+        (ledger.used, ledger.gone, ledger.doubts), gpu.queried = known, asked
+
+        def notes() -> None:
+            for name, place in after[0].items():
+                ledger.used.setdefault(name, place)
+            for name, place in after[1].items():
+                ledger.gone.setdefault(name, place)
+            ledger.doubts.update(after[2])
+            gpu.queried = gpu.queried or now_asked
+
+        self._news = notes
+        self._names = {name.partition(".")[0] for name in set(sys.modules) - before}
+        for package in self._names:
+            top = sys.modules.get(package)
+            path = str(getattr(top, "__file__", None) or "")
+            if top is torch or any(part in path for part in INSTALLED):
+                names = [name for name in sys.modules if name.partition(".")[0] == package]
+                self._modules[package] = {name: sys.modules.pop(name) for name in names}
+        sys.meta_path.insert(0, self)
+        self._state, self._path = self._now(), list(sys.path)
+
+    def _now(self) -> list[Any]:
+        """Return what an import of torch depends on."""
+        environ = {name: value for name, value in os.environ.items() if name not in _OF_A_COMPILE}
+        # Of a file that is a part of torch, `tolerate` replaces what is done around the import.
+        watched = {name: self._around.watcher.around.get(name) for name in self._modules}
+        return [environ, watched, list(sys.meta_path), list(sys.path_hooks), builtins.__import__]
+
+    def check(self) -> None:
+        """End this process if torch, imported now, might not be the torch that was imported before."""
+        if not self._modules or "torch" in sys.modules:
+            return
+        own = (name for modules in self._modules.values() for name in modules)
+        foreign = [name for name in own if name in sys.modules and not self._is_ours(name)]
+        # A folder of the user's that is new may have a `queue.py`, which torch would import.
+        folders = [part for part in sys.path if part not in self._path]
+        shadows = [part for part in folders if self._names & _modules_in(part)]
+        if foreign or shadows or self._now() != self._state:
+            # Not an exception, which the file might catch.
+            os._exit(EXIT_COLD)
+
+    def _is_ours(self, name: str) -> bool:
+        return sys.modules[name] is self._modules[name.partition(".")[0]].get(name)
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: types.ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return the usual spec of a hidden package, with a loader that has loaded it already."""
+        if name not in self._modules:
+            return None
+        self.check()
+        # Not the watcher: what it does around an import is done.
+        others = (each for each in sys.meta_path if not isinstance(each, (TorchShelf, ImportWatcher)))
+        specs = (each.find_spec(name, path, target) for each in others if hasattr(each, "find_spec"))
+        spec = next((spec for spec in specs if spec), None)
+        module = self._modules[name][name]
+        old = getattr(module, "__spec__", None)
+        if spec is None or spec.loader is None or old is None or spec.origin != old.origin:
+            os._exit(EXIT_COLD)
+
+        def exec_module(_: types.ModuleType) -> None:
+            shown = self._modules.values() if name == "torch" else [self._modules[name]]
+            for modules in shown:
+                sys.modules.update(modules)
+            if name == "torch":
+                self._news()
+
+        loader: Any = spec.loader
+        loader.create_module, loader.exec_module = lambda _: module, exec_module
+        return spec
+
+
+def _modules_in(folder: str) -> set[str]:
+    """Return the names that may be modules or packages in a folder."""
+    try:
+        names = os.listdir(folder or ".")
+    except OSError:
+        return set()
+    return {name.partition(".")[0] for name in names if "." not in name or name.endswith((".py", ".so"))}
 
 
 def prepare(request: FileRequest, around: FileSurroundings | None = None) -> FileSurroundings:
     """Import Triton if need be, find disassemblers, and return the surroundings of a kernel's file."""
-    around = around or surroundings(request)
+    if around is None:
+        around = surroundings(request)
+    else:
+        around.renew(request)
     import triton
 
     origin = os.path.dirname(triton.__file__)

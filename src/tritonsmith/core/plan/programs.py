@@ -255,5 +255,9 @@ class LineProcess:
                     stream.close()
 
     def _gone(self) -> FactError:
-        errors = self._errors.read_text(encoding="utf-8", errors="replace")[-2000:]
+        # The caller may have removed the folder that the program was started for.
+        try:
+            errors = self._errors.read_text(encoding="utf-8", errors="replace")[-2000:]
+        except OSError:
+            errors = ""
         return FactError("a worker ended unexpectedly", where=self._errors, why=errors or None)

@@ -5,14 +5,16 @@ tritonsmith must be installed on the machines of the cluster, in the same versio
 
 from __future__ import annotations
 
+import functools
 import logging
+import math
 import multiprocessing
 import os
 import re
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from concurrent.futures import (
     FIRST_COMPLETED,
     CancelledError,
@@ -28,9 +30,11 @@ from dataclasses import dataclass
 from importlib import metadata
 from multiprocessing.connection import Connection
 from types import FrameType
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 from tritonsmith import __version__
+from tritonsmith.compiler import call
+from tritonsmith.compiler.interpreter import Interpreter
 from tritonsmith.core.errors import FactError, SmithError, StepError, UsageError
 from tritonsmith.core.ui import console
 
@@ -219,6 +223,25 @@ def _check(client: Client, address: str) -> None:
         console.warn(f"tritonsmith is {version} on {names}, and {__version__} here")
 
 
+@dataclass(frozen=True, eq=False)
+class _Waiting(Generic[T]):
+    """A unit of work that no process has begun.
+
+    Attributes:
+        future: gets its result.
+        triton: the key of the worker that can compile it: see `call.WarmWorkers`.
+        run: runs it.
+    """
+
+    future: Future[T]
+    triton: Hashable
+    run: Callable[[], T]
+
+
+def _triton(place: Interpreter) -> Hashable:
+    return place.python, tuple(place.variables.items())
+
+
 class Processes(Executor):
     """As `ProcessPoolExecutor`, but a process that dies breaks one unit, which another process then takes.
 
@@ -233,6 +256,10 @@ class Processes(Executor):
         # A thread for each process: it waits for the unit, and gives it to the next process if this one dies.
         self._threads = ThreadPoolExecutor(count, "unit")
         self._own = threading.local()
+        self._count = count
+        self._lock = threading.Lock()
+        self._waiting: list[_Waiting[Any]] = []
+        self._tritons: dict[Hashable, bool] = {}  # whether a process has a worker for it
         self._made: list[ProcessPoolExecutor] = []
         self._stopping = False
 
@@ -241,18 +268,65 @@ class Processes(Executor):
 
         The future's exception is a `BrokenProcessPool` if `ATTEMPTS` processes died of it.
         """
-        return self._threads.submit(self._attempt, fn, *args, **kwargs)
+        future: Future[T] = Future()
+        triton = next((_triton(part) for part in args if isinstance(part, Interpreter)), None)
+        with self._lock:
+            self._waiting.append(
+                _Waiting(future, triton, functools.partial(self._attempt, fn, *args, **kwargs))
+            )
+            self._tritons.setdefault(triton, False)
+        self._threads.submit(self._run_next)
+        return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """End the processes; with `cancel_futures`, interrupt what they run."""
         if cancel_futures:
             self._stopping = True
             self._writer.close()
+            with self._lock:
+                for unit in self._waiting:
+                    unit.future.cancel()
         self._threads.shutdown(wait=wait, cancel_futures=cancel_futures)
         for pool in self._made:
             pool.shutdown(wait=wait)
         self._writer.close()
         self._reader.close()
+
+    def _run_next(self) -> None:
+        """Run the unit that suits this thread's process best."""
+        unit = self._taken()
+        if not unit.future.set_running_or_notify_cancel():
+            return
+        try:
+            result = unit.run()
+        except BaseException as error:  # noqa: BLE001 - whoever waits for the future gets it
+            unit.future.set_exception(error)
+        else:
+            unit.future.set_result(result)
+
+    def _taken(self) -> _Waiting[Any]:
+        """Take the first unit by a Triton that this process has a worker for, or that nobody has one for."""
+        own: list[Hashable] | None = getattr(self._own, "tritons", None)
+        if own is None:
+            own = self._own.tritons = []
+        with self._lock:
+            # Where processes divide the Tritons among them, fewer workers are started. As the units of one
+            # kernel come one after the other, all of its results are there at about the same time.
+            share = min(call.WARM, math.ceil(len(self._tritons) / self._count))
+            free = len(own) < share
+            suits = (
+                unit
+                for unit in self._waiting
+                if unit.triton in own or (free and not self._tritons[unit.triton])
+            )
+            unit = next(suits, self._waiting[0])
+            self._waiting.remove(unit)
+            self._tritons[unit.triton] = True
+        if unit.triton in own:
+            own.remove(unit.triton)
+        own.append(unit.triton)
+        del own[: -call.WARM]
+        return unit
 
     def _attempt(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         for left in reversed(range(ATTEMPTS)):

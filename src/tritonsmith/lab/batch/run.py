@@ -17,7 +17,7 @@ from pathlib import Path
 
 import zstandard
 
-from tritonsmith.compiler import run, source_tree, tritons
+from tritonsmith.compiler import call, run, source_tree, tritons
 from tritonsmith.compiler.interpreter import Interpreter, UnavailableError
 from tritonsmith.compiler.manifest import FILE, Manifest, Point, Status
 from tritonsmith.compiler.request import CompileRequest
@@ -38,6 +38,9 @@ _UNIT = "unit"  # phase of the steps of one unit of work
 _PHASE = "compile"
 _MOST = 32  # points of a unit: a larger sweep is cut, so that many can work at it
 _MIB = 1 << 20
+# Of each process of the pool, which compiles one unit after the other: `import triton` and what a new process
+# asks every ptxas take longer than most compiles.
+_WORKERS = call.WarmWorkers()
 
 Result = Manifest | SmithError
 
@@ -369,7 +372,7 @@ def compile_here(
     try:
         # In a folder of this attempt's own, and copied from there: a killed attempt leaves nothing in `out`.
         with _scratch(place.space) as scratch:
-            manifest = _compiled(request, place, scratch, shared)
+            manifest = _compiled(request, place, scratch, shared, _WORKERS)
             _run(place.space, Copy(manifest.folder, out, tree=True, phase=_UNIT))
             return replace(manifest, folder=out)
     except SmithError as error:
@@ -443,9 +446,15 @@ def unpack(answer: RemoteResult, out: Path) -> Manifest:
 
 
 def _compiled(
-    request: CompileRequest, place: Interpreter, scratch: Path, shared: Path | None = None
+    request: CompileRequest,
+    place: Interpreter,
+    scratch: Path,
+    shared: Path | None = None,
+    workers: call.WarmWorkers | None = None,
 ) -> Manifest:
     prepared = run.prepare(request, place, scratch / "out", shared)
+    if workers:
+        prepared = prepared.warm(workers)
     try:
         manifest = run.execute(prepared, place, silent=True).manifest
     finally:

@@ -8,43 +8,55 @@ from tests.support import script_of_python
 
 _PROGRAM = """\
 import hashlib, json, os, signal, sys, time
-request = json.load(open(sys.argv[3]))
-data = open(request["file"], "rb").read()
-text = data.decode()
-with open({log!r}, "a") as log:
-    for point in request["points"]:
-        log.write(request["kernel"] + " " + point["id"] + "\\n")
-if "die always" in text or ("die once" in text and not os.path.exists({log!r} + ".died")):
-    open({log!r} + ".died", "w").close()
-    os.kill(os.getppid(), signal.SIGKILL)
-    time.sleep(0.2)
-if "hang" in text:
-    time.sleep(600)
-# By one version, the first compile crashes and the next does not.
-flaky, again = "flaky " + {version!r} in text, os.path.exists({log!r} + ".flaky")
-# By one version, the first compile succeeds and the next crashes.
-breaks = "breaks " + {version!r} in text
-if flaky or breaks:
-    open({log!r} + ".flaky", "w").close()
-refused = {{"kind": "file", "what": "it is refused"}} if "refuse" in text else None
-head = {{"triton": {version!r}, "origin": "/fake", "python": "3.11", "missing": [],
-         "notes": [], "variables": {{}}, "file_sha256": hashlib.sha256(data).hexdigest()}}
-rows = [{{"refused": refused}}] if refused else [head]
-for point in [] if refused else request["points"]:
-    folder = os.path.join(request["output"], point["id"])
-    os.makedirs(folder, exist_ok=True)
-    path = os.path.join(point["id"], "k.ptx")
-    content = request["file"] if "tell" in text else "// ptx"
-    open(os.path.join(request["output"], path), "w").write(content)
-    stage = {{"path": path, "size": len(content), "sha256": hashlib.sha256(content.encode()).hexdigest()}}
-    status = "crashed" if "crash" in text or (flaky and not again) or (breaks and again) else "ok"
-    target = ":".join(map(str, point["target"]))
-    rows.append({{"id": point["id"], "target": target, "status": status, "seconds": 0.1,
-                  "signature": point["signature"], "constexprs": point["constexprs"], "hints": point["hints"],
-                  "options": point["options"], "stages": {{"ptx": stage}}, "metadata": {{}}, "log": "",
-                  "error": request["file"] + ":3: no" if "crash" in text else ""}})
-open(request["results"], "w").write("".join(json.dumps(row) + "\\n" for row in rows))
-sys.exit(2 if refused else 0)
+def answer(path):
+    request = json.load(open(path))
+    data = open(request["file"], "rb").read()
+    text = data.decode()
+    with open({log!r}, "a") as log:
+        for point in request["points"]:
+            log.write(request["kernel"] + " " + point["id"] + "\\n")
+    if "die always" in text or ("die once" in text and not os.path.exists({log!r} + ".died")):
+        open({log!r} + ".died", "w").close()
+        os.kill(os.getppid(), signal.SIGKILL)
+        time.sleep(0.2)
+    if "leave" in text and sys.argv[2] == "attend":
+        os._exit(7)
+    if "hang" in text:
+        time.sleep(600)
+    # By one version, the first compile crashes and the next does not.
+    flaky, again = "flaky " + {version!r} in text, os.path.exists({log!r} + ".flaky")
+    # By one version, the first compile succeeds and the next crashes.
+    breaks = "breaks " + {version!r} in text
+    if flaky or breaks:
+        open({log!r} + ".flaky", "w").close()
+    refused = {{"kind": "file", "what": "it is refused"}} if "refuse" in text else None
+    head = {{"triton": {version!r}, "origin": "/fake", "python": "3.11", "missing": [],
+             "notes": [], "variables": {{}}, "file_sha256": hashlib.sha256(data).hexdigest()}}
+    rows = [{{"refused": refused}}] if refused else [head]
+    for point in [] if refused else request["points"]:
+        folder = os.path.join(request["output"], point["id"])
+        os.makedirs(folder, exist_ok=True)
+        path = os.path.join(point["id"], "k.ptx")
+        content = request["file"] if "tell" in text else "// ptx"
+        open(os.path.join(request["output"], path), "w").write(content)
+        stage = {{"path": path, "size": len(content), "sha256": hashlib.sha256(content.encode()).hexdigest()}}
+        status = "crashed" if "crash" in text or (flaky and not again) or (breaks and again) else "ok"
+        target = ":".join(map(str, point["target"]))
+        rows.append({{"id": point["id"], "target": target, "status": status, "seconds": 0.1,
+                      "signature": point["signature"], "constexprs": point["constexprs"],
+                      "hints": point["hints"], "options": point["options"],
+                      "stages": {{"ptx": stage}}, "metadata": {{}}, "log": "",
+                      "error": request["file"] + ":3: no" if "crash" in text else ""}})
+    open(request["results"], "w").write("".join(json.dumps(row) + "\\n" for row in rows))
+    return 2 if refused else 0
+with open({log!r} + ".starts", "a") as log:
+    log.write(sys.argv[2] + "\\n")
+if sys.argv[2] == "attend":  # one request after the other
+    for line in sys.stdin:
+        code = answer(line.rstrip("\\n").partition(" ")[2])
+        print(json.dumps({{"status": "ok", "value": code, "error": None}}), flush=True)
+else:
+    sys.exit(answer(sys.argv[3]))
 """
 
 
@@ -61,6 +73,12 @@ def make(folder: Path, version: str = "3.4.0") -> Path:
 def compiled(python: Path) -> list[str]:
     """What it was asked for so far: `kernel point`."""
     log = python.parents[1] / "log"
+    return log.read_text().splitlines() if log.is_file() else []
+
+
+def starts(python: Path) -> list[str]:
+    """The commands that it was started with so far."""
+    log = python.parents[1] / "log.starts"
     return log.read_text().splitlines() if log.is_file() else []
 
 
