@@ -521,8 +521,8 @@ def compiler_identity(only_ptxas: bool, target: tuple[str, int | str, int]) -> s
     digest = sha256()
     for path in sorted(filter(os.path.isfile, texts)):
         digest.update(f"{os.path.relpath(path, origin)}\n".encode() + content_of(path))
-    # Of large files the size and time, as ccache does: commits with the same libraries have links to them. And
-    # the inode: where builds are reproducible, as those of Nix, every file has the same time.
+    # Of large files the size and time, as ccache does: commits with the same libraries have links to them.
+    # And the inode: where builds are reproducible, as those of Nix, every file has the same time.
     for path in sorted(filter(os.path.isfile, [*others, ptxas])):
         status = os.stat(path)
         facts = status.st_size, status.st_mtime_ns, status.st_dev, status.st_ino

@@ -51,8 +51,8 @@ _PROGRAM = "tritonsmith kernel.compile"
 _FINAL = ("ok", "failed")  # a crash or a compile that was given up may have been the machine's fault
 _FOREIGN = re.compile(r"[^\w.+-]")
 _SCHEMA = 2  # of METRICS: a change of what is measured, and how, changes it
-# Variables that Triton does not name in its own cache key, as there they are options or digests of files: their
-# effects, and tools that make a part of the binary.
+# Variables that Triton does not name in its own cache key, as they are options or digests of files there:
+# their effects, and the tools that make a part of the binary.
 _STEERING = ("codegen", "debug", "override", "sanitize")
 _TOOLS = (
     "TRITON_AMD_CODEGEN_PATH",
