@@ -122,8 +122,17 @@ class KeyedJobs:
         tree = self._trees.of(request.file, request.kernel, module)
         # The name and the entry of the list are for tables; the target is a column of its own.
         content = replace(request, file=Path(tree.main), targets=(), name="", listed=None)
-        key = digest(tree.key, content, *self._tool)
+        # A kernel's file may read facts of the GPU, and an H200 has the target of an H100.
+        chosen = tritons.applied(request, triton).targets
+        others = [targets.gpu_facts(target) for target in chosen if not _is_usual(target)]
+        key = digest(tree.key, content, *self._tool, *others)
         return CompileJob(request, triton, folder_of(triton) / key, True, module, tree.key)
+
+
+def _is_usual(target: targets.Target) -> bool:
+    """Report whether the model of a target's GPU is the one that its architecture stands for."""
+    (usual,) = targets.parse_all([str(target)])
+    return targets.gpu_facts(target) == targets.gpu_facts(usual)
 
 
 class KeptImports:

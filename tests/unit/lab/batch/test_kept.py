@@ -57,6 +57,11 @@ def test_a_target_more_compiles_that_target_alone(ask: Ask, python: Path) -> Non
     assert compiler.compiled(python) == ["k cuda-80-32", "k hip-gfx942-64"]
 
 
+def test_models_of_one_target_have_results_of_their_own(ask: Ask) -> None:
+    keys = {name: ask(chosen=targets.parse_all([name])).out.name for name in ("h100", "cuda:90", "h200")}
+    assert keys["h100"] == keys["cuda:90"] != keys["h200"]
+
+
 def test_files_are_there_when_they_are_wanted(ask: Ask) -> None:
     ((made, _),) = compiled(ask())
     assert not made.folder.exists()
