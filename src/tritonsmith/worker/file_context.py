@@ -130,19 +130,19 @@ class TorchShelf(importlib.abc.MetaPathFinder):
 
     @property
     def is_full(self) -> bool:
-        """Whether torch is there."""
+        """Report whether torch is there."""
         return bool(self._modules)
 
     def fill(self) -> None:
         """Import torch, and hide it."""
         ledger, gpu, before = self._around.ledger, self._around.gpu, set(sys.modules)
-        known = dict(ledger.used), dict(ledger.gone), dict(ledger.doubts)
+        earlier = dict(ledger.used), dict(ledger.gone), dict(ledger.doubts)
         asked = gpu.queried
         torch = importlib.import_module("torch")
 
         # What the import noted is noted again when the file imports torch, as if it were imported then.
         after, now_asked = (dict(ledger.used), dict(ledger.gone), dict(ledger.doubts)), gpu.queried
-        (ledger.used, ledger.gone, ledger.doubts), gpu.queried = known, asked
+        (ledger.used, ledger.gone, ledger.doubts), gpu.queried = earlier, asked
 
         def notes() -> None:
             for name, place in after[0].items():
