@@ -27,7 +27,7 @@ from tests.integration.chromium import Page
 
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.lab.compare import site
-from tritonsmith.lab.compare.site import SiteContent, SiteFinding, SiteRow, SiteState, BadgeText
+from tritonsmith.lab.compare.site import BadgeText, SiteContent, SiteFinding, SiteRow, SiteState
 
 LIMIT = 2.0  # seconds
 CHANGES, FAILS, SPILLS = 0.3, 0.02, 0.1  # of steps, of those, and of those again: how many

@@ -137,12 +137,12 @@ class TorchShelf(importlib.abc.MetaPathFinder):
         """Import torch, and hide it."""
         ledger, gpu, before = self._around.ledger, self._around.gpu, set(sys.modules)
         earlier = dict(ledger.used), dict(ledger.gone), dict(ledger.doubts)
-        asked = gpu.queried
+        queried = gpu.queried
         torch = importlib.import_module("torch")
 
         # What the import noted is noted again when the file imports torch, as if it were imported then.
         after, now_asked = (dict(ledger.used), dict(ledger.gone), dict(ledger.doubts)), gpu.queried
-        (ledger.used, ledger.gone, ledger.doubts), gpu.queried = earlier, asked
+        (ledger.used, ledger.gone, ledger.doubts), gpu.queried = earlier, queried
 
         def notes() -> None:
             for name, place in after[0].items():

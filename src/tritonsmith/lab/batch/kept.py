@@ -62,6 +62,7 @@ _TOOLS = (
     "TRITON_PTXAS_BLACKWELL_PATH",
     "TRITON_PTXAS_PATH",
 )
+_GPUS = ("gpu-limits", "gpu-properties", "gpu-targets")
 _TABLES = ("gpu-limits", "kernel-metrics", "kernel-resources")
 
 
@@ -105,8 +106,11 @@ class KeyedJobs:
             [name if name.startswith("{triton}") else Path(name).name for name in entry.programs]
             for entry in interpreter.locate_programs(workspace.default()).disassemblers
         ]
-        # Another worker may write other files.
-        self._tool = digest(call.source_text(), configs.load("kernels")), programs
+        # Another worker may write other files, and tell a kernel's file other facts about the GPU.
+        tables = [configs.load(name) for name in ("kernels", *_GPUS)]
+        # What the kernel's file imports from elsewhere may be found there first.
+        self._tool = digest(call.source_text(), tables), programs, os.environ.get("PYTHONPATH", "")
+        self._packages = functools.cache(_packages)
 
     def job(self, request: CompileRequest, triton: Triton, module: str = "") -> CompileJob:
         """Return the job of a kernel.
@@ -125,8 +129,16 @@ class KeyedJobs:
         # A kernel's file may read facts of the GPU, and an H200 has the target of an H100.
         chosen = tritons.applied(request, triton).targets
         others = [targets.gpu_facts(target) for target in chosen if not _is_usual(target)]
-        key = digest(tree.key, content, *self._tool, *others)
+        # Of a user's interpreter, whose packages a kernel may import; the tool's own have Triton alone.
+        packages = [] if triton.source or triton.version else self._packages(triton.python)
+        key = digest(tree.key, content, *self._tool, *others, packages)
         return CompileJob(request, triton, folder_of(triton) / key, True, module, tree.key)
+
+
+def _packages(python: str) -> list[str]:
+    """Return the names and versions of the packages beside an interpreter's Triton."""
+    site = tritons.package(Path(python)).parent if python else None
+    return sorted(path.name for path in site.glob("*.dist-info")) if site else []
 
 
 def _is_usual(target: targets.Target) -> bool:

@@ -146,6 +146,20 @@ def test_a_file_that_was_edited_before_its_compile_is_not_kept(ask: Ask, tmp_pat
     assert kept.results(workspace.default()) == ()
 
 
+def test_packages_that_a_kernel_may_import_count(
+    ask: Ask, python: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled(ask())
+    (site,) = python.parents[1].glob("lib/python3*/site-packages")
+    (site / "helpers-1.0.dist-info").mkdir()
+    assert compiled(ask())[0][1]
+    assert not compiled(ask())[0][1]
+    (site / "helpers-1.0.dist-info").rename(site / "helpers-1.1.dist-info")
+    assert compiled(ask())[0][1]
+    monkeypatch.setenv("PYTHONPATH", "/mine")
+    assert compiled(ask())[0][1]
+
+
 def test_metrics_are_measured_once(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     ((made, _),) = compiled(ask())
     before = kept.metrics_of(made)

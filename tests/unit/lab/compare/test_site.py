@@ -25,7 +25,7 @@ from tritonsmith.core.errors import SmithError, UsageError
 from tritonsmith.lab.batch import kept
 from tritonsmith.lab.compare import matching, rehearsal, site
 from tritonsmith.lab.compare.matching import Pair, PairMember
-from tritonsmith.lab.compare.site import SiteContent, SiteFinding, SiteRow, SiteState, BadgeText
+from tritonsmith.lab.compare.site import BadgeText, SiteContent, SiteFinding, SiteRow, SiteState
 from tritonsmith.lab.compare.thresholds import Threshold
 from tritonsmith.lab.model import Observation, Verdict
 
