@@ -592,8 +592,13 @@ def culprit_command(finding: Violation, file: Path, a: Triton, b: Triton) -> str
             when=finding.limit,
             target=finding.target,
         )
-    # `bisect` has no question about launches, and needs a release or a commit at both ends: so compare what
-    # lies between. The label of a commit is for people, and its interpreter exists, as it has compiled.
+    # `bisect` has no question about launches. In a comment on a pull request, the commits can be named, and
+    # their interpreters, which are on the machine of CI alone, cannot.
+    if a.source and b.source and good and bad:
+        clone, env = a.source.clone, a.source.env
+        return command("farm", kernel, base=good, head=bad, source=clone, env=env, target=finding.target)
+    # It needs a release or a commit at both ends, too: so compare what lies between. The label of a commit is
+    # for people, and its interpreter exists, as it has compiled.
     ends = [side.python if side.source else side.label for side in (a, b)]
     tritons_between = ",".join((ends[0], *between(a, b), ends[1]))
     return command("compare", kernel, triton=tritons_between, target=finding.target)

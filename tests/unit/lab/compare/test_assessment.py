@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -186,6 +187,12 @@ def test_a_finding_between_commits_goes_on_in_their_clone() -> None:
     assert shlex.split(rehearsal.culprit_command(found, Path("/c/kernels.toml"), base, head)) == [
         "invoke", "bisect", "--good", "a" * 40, "--bad", "b" * 40, "--source", "/my clone", "--env", "dev",
         "--kernel", "/c/kernels.toml:k", "--target", "cuda:90:32",
+    ]  # fmt: skip
+    # A comment on a pull request can name commits, and no interpreter of the machine that made it.
+    launch = replace(found, finding="cannot be launched any more")
+    assert shlex.split(rehearsal.culprit_command(launch, Path("/c/kernels.toml"), base, head)) == [
+        "invoke", "farm", "/c/kernels.toml:k", "--base", "a" * 40, "--head", "b" * 40,
+        "--source", "/my clone", "--env", "dev", "--target", "cuda:90:32",
     ]  # fmt: skip
     own = Triton("debug", env="debug")
     assert "--triton debug,/b " in rehearsal.culprit_command(found, Path("/c/kernels.toml"), own, head)
