@@ -189,7 +189,7 @@ def test_a_finding_between_commits_goes_on_in_their_clone() -> None:
         "--kernel", "/c/kernels.toml:k", "--target", "cuda:90:32",
     ]  # fmt: skip
     # A comment on a pull request can name commits, and no interpreter of the machine that made it.
-    launch = replace(found, finding="cannot be launched any more")
+    launch = replace(found, finding=LAUNCHES)
     assert shlex.split(rehearsal.culprit_command(launch, Path("/c/kernels.toml"), base, head)) == [
         "invoke", "farm", "/c/kernels.toml:k", "--base", "a" * 40, "--head", "b" * 40,
         "--source", "/my clone", "--env", "dev", "--target", "cuda:90:32",
