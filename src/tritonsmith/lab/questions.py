@@ -233,9 +233,15 @@ class ResultRegressions:
         """
         second = self._by(after, target)
         # Most kernels are right, and then it does not matter what they were.
-        if second.verdict is not Verdict.BAD or self._by(before, target).verdict is not Verdict.BAD:
+        if second.verdict is not Verdict.BAD:
             return second
-        return replace(second, verdict=Verdict.GOOD, figures=f"by both Tritons: {second.figures}")
+        first = self._by(before, target)
+        if first.verdict is Verdict.BAD:
+            return replace(second, verdict=Verdict.GOOD, figures=f"by both Tritons: {second.figures}")
+        if first.verdict is Verdict.SKIP:  # it may have been wrong before
+            why = f"{second.figures}, and whether it does by the first Triton is unknown: {first.why}"
+            return Observation(Verdict.SKIP, why=why)
+        return second
 
     def _by(self, job: CompileJob, target: str) -> Observation:
         label = job.triton.label
