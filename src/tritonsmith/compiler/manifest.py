@@ -53,7 +53,8 @@ _READERS = 60.0
 _FOREIGN = re.compile(r"[^\w.,=+-]")
 # Characters; file systems allow 255 bytes, and the digest of a longer name comes on top.
 _LONGEST = 200
-Status = Literal["ok", "failed", "crashed", "timeout"]
+# `lost`: no compiler saw it, as no worker of a cluster could run it; the kernel may be fine.
+Status = Literal["ok", "failed", "crashed", "timeout", "lost"]
 
 
 @dataclass(frozen=True)

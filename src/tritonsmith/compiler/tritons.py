@@ -6,14 +6,16 @@ nightly wheel (`nightly-3.6.0.dev20251012-gitfeedf00d`). A commit is built from 
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +25,23 @@ from tritonsmith.compiler import manifest, signature, targets
 from tritonsmith.compiler.interpreter import Interpreter, choose_interpreter
 from tritonsmith.compiler.request import CompileRequest, Sweep
 from tritonsmith.compiler.targets import Target
+from tritonsmith.core import untrusted
 from tritonsmith.core.command_line import command
 from tritonsmith.core.envs import receipts, settings, workspace
 from tritonsmith.core.envs.receipts import Session
 from tritonsmith.core.envs.workspace import EnvDir
 from tritonsmith.core.errors import FactError, LockedError, SmithError, StepError, UsageError, did_you_mean
-from tritonsmith.core.plan import Plan, Remove, locks
-from tritonsmith.core.plan.steps.base import CommandFailedError
+from tritonsmith.core.plan import Plan, Remove, digest, locks
+from tritonsmith.core.plan.steps.base import CHUNK, CommandFailedError
 from tritonsmith.core.process import query
-from tritonsmith.facts import checkout, git_history, installed_tritons, machine, pytorch_pins
+from tritonsmith.facts import (
+    checkout,
+    git_history,
+    installed_tritons,
+    machine,
+    package_owners,
+    pytorch_pins,
+)
 from tritonsmith.wheels import ptxas, venv
 from tritonsmith.wheels.ptxas import RegistryPtxas
 
@@ -50,7 +60,7 @@ _SITES = ("lib/python3*/site-packages", "lib/python3*/dist-packages")
 TASK = "up"  # the task that makes a wheel's environment: names its receipt and logs
 # Seconds to wait while another process makes the same environment: a wheel has more than 150 MB, and networks
 # are slow.
-_PATIENCE = 1800.0
+PATIENCE = 1800.0
 _VERSIONS = re.compile(r"\(from versions: ([^)]*)\)")
 _AVAILABLE = re.compile(r"^Available versions: (.*)$", re.MULTILINE)
 _ANSWER = 60.0  # seconds that the package index may take
@@ -300,6 +310,45 @@ def is_checkout(python: Path) -> bool:
     return site is not None and not (site / "triton" / "__init__.py").is_file()
 
 
+def fingerprint(python: Path) -> str:
+    """Return a key of the content of the Triton that an interpreter imports; empty if there is none to find.
+
+    A version does not tell two Tritons apart: a checkout has that of its last release for months.
+    """
+    site = _site(python)
+    if site is None:
+        return ""
+    folder = site / "triton"
+    if not (folder / "__init__.py").is_file():  # an editable install, or the interpreter of a commit
+        hooks = [*sorted(site.glob("*.pth")), *sorted(site.glob("*_finder.py"))]
+        folder = package_owners.editable_package(hooks) or folder
+    rows, visited = [], set[str]()
+    # Links are followed: backends of a checkout, and all libraries of a commit, lie elsewhere.
+    for parent, inner, names in os.walk(folder, followlinks=True):
+        real = os.path.realpath(parent)
+        # A link that leads back would be followed for ever.
+        inner[:] = [] if real in visited else sorted(set(inner) - {"__pycache__"})
+        visited.add(real)
+        for path in (Path(parent) / name for name in sorted(names)):
+            with suppress(OSError):  # a link to nothing
+                about = path.stat()
+                # What compiles is read. The rest of a wheel, such as profilers, has some hundred MiB.
+                whole = path.suffix in (".py", ".bc") or path.name.startswith(("libtriton", _PTXAS))
+                content = _sum(path, about.st_size, about.st_mtime_ns) if whole else str(about.st_size)
+                rows.append((str(path.relative_to(folder)), content))
+    return digest(rows) if rows else ""
+
+
+@cache
+def _sum(path: Path, _size: int, _changed: int) -> str:
+    """Return the SHA-256 of a file; once for its size and time, as a worker compares it for each unit."""
+    content = hashlib.sha256()
+    with untrusted.opened(path) as file:
+        while piece := file.read(CHUNK):
+            content.update(piece)
+    return content.hexdigest()
+
+
 def _site(python: Path) -> Path | None:
     # Not `resolve`: the interpreter of a virtual environment is a link to one without Triton.
     prefix = python.parent.parent
@@ -432,7 +481,7 @@ def check(versions: Iterable[str]) -> None:
             raise UsageError(what, where=python, hints=did_you_mean(version, known))
 
 
-def make(version: str, *, patience: float = _PATIENCE) -> EnvDir:
+def make(version: str, *, patience: float = PATIENCE) -> EnvDir:
     """Create the environment of a release (in full) if needed; wait `patience` seconds if it is locked.
 
     Raises:

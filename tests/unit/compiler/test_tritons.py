@@ -145,3 +145,25 @@ def test_a_commit_is_an_end_of_a_clone(make: Callable[[str], Made]) -> None:
 def test_what_is_no_end_of_a_bisect(text: str, says: str) -> None:
     with pytest.raises(UsageError, match=re.escape(says)):
         tritons.parse_end(text, "--good", None, lambda: NIGHTLIES)
+
+
+def test_a_fingerprint_is_of_the_content(tmp_path: Path) -> None:
+    def make(name: str) -> tuple[Path, Path]:
+        site = tmp_path / name / "lib" / "python3.11" / "site-packages"
+        (site / "triton-3.6.0.dist-info").mkdir(parents=True)
+        (site / "triton-3.6.0.dist-info" / "METADATA").write_text("Name: triton\nVersion: 3.6.0\n")
+        checkout = tmp_path / f"{name} checkout" / "python"
+        (checkout / "triton" / "_C").mkdir(parents=True)
+        (checkout / "triton" / "__init__.py").write_text('__version__ = "3.6.0"\n')
+        (checkout / "triton" / "again").symlink_to(checkout / "triton")  # a walk would not end
+        library = tmp_path / f"{name} libtriton.so"
+        library.write_text("code")
+        (checkout / "triton" / "_C" / "libtriton.so").symlink_to(library)
+        (site / "tritonsmith-bisect.pth").write_text(f"{checkout}\n")
+        return tmp_path / name / "bin" / "python", library
+
+    (one, _), (other, library) = make("one"), make("other")
+    assert tritons.fingerprint(one) == tritons.fingerprint(other) != ""
+    library.write_text("edoc")  # as large as before
+    assert tritons.fingerprint(one) != tritons.fingerprint(other)
+    assert tritons.fingerprint(tmp_path / "nobody" / "bin" / "python") == ""

@@ -339,7 +339,12 @@ class Compared:
     @property
     def lost(self) -> bool:
         """Report whether A compiles and B does not."""
-        return self.pair.a.point.status == "ok" and self.pair.b.point.status != "ok"
+        return self.pair.a.point.status == "ok" and not self.measured and not self.untested
+
+    @property
+    def untested(self) -> bool:
+        """Report whether no compiler saw one of the two, which then tells nothing about either."""
+        return any(member.point.status == "lost" for member in (self.pair.a, self.pair.b))
 
     @property
     def stuck(self) -> str:

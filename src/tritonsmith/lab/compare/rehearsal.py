@@ -48,6 +48,7 @@ FROM_TO = ("--from", "--to")
 _LATE = "its compile by the first Triton, which took too long"  # in the place of a metric, too
 _ALONE = "its counterpart"  # in the place of a metric
 _FLAKY = "the outcome of its compile"  # in the place of a metric
+_LOST = "its compile, which no worker could run"  # in the place of a metric
 _SHOWN = 8  # messages of kernels that compile by neither Triton, in an error
 
 
@@ -517,13 +518,22 @@ def check(
     neither = tuple((row.pair.kernel, row.pair.point, row.pair.b.point.gist) for row in judgement.neither)
     if not judgement.measured and not judgement.findings:
         hints = ["--json has the compilers' messages"]
-        why = "\n".join(f"{kernel} {point}: {message}" for kernel, point, message in neither[:_SHOWN])
+        lost = [
+            (row.kernel, row.point, row.message)
+            for row in judgement.unknown
+            if row.finding == thresholds.UNTESTED
+        ]
+        messages = [*neither, *lost][:_SHOWN]
+        why = "\n".join(f"{kernel} {point}: {message}" for kernel, point, message in messages)
         raise FactError("not sure: no kernel compiles by both Tritons", why=why, hints=hints)
     # The usual terms are for both vendors, so no kernel has all of their metrics: only terms of `--fail-on`
     # are required.
     unchecked = (threshold.term.metric for threshold in judgement.unchecked if threshold.required)
     sure = [row for row in judgement.findings if (row.kernel, row.target) not in flaky]
-    unknown = [(row.kernel, row.point, row.metric) for row in judgement.unknown]
+    unknown = [
+        (row.kernel, row.point, _LOST if row.finding == thresholds.UNTESTED else row.metric or row.finding)
+        for row in judgement.unknown
+    ]
     unknown += [
         (row.kernel, row.point, row.metric or _FLAKY) for row in judgement.findings if row not in sure
     ]

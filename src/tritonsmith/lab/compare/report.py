@@ -21,7 +21,7 @@ from tritonsmith.inspect import show as show_stage
 from tritonsmith.ir.normalize.diff import Diff
 from tritonsmith.lab import metrics, terms
 from tritonsmith.lab.compare.matching import TEXTS, Compared, Comparison, MetricChange, PairMember
-from tritonsmith.lab.compare.thresholds import LAUNCHES, Threshold, Violation
+from tritonsmith.lab.compare.thresholds import LAUNCHES, UNTESTED, Threshold, Violation
 
 FILE = "compare.json"
 _STYLES = {"better": "green", "worse": "red", "": ""}
@@ -84,6 +84,8 @@ def explain(violation: Violation) -> str:
     # The violations without a term come first: their reading is empty, and would be taken for a text's.
     if violation.finding == LAUNCHES:
         return f"A can be launched, but B cannot: {violation.message}"
+    if violation.finding == UNTESTED:
+        return f"{UNTESTED}: {violation.message}"
     if violation.threshold is None:
         return f"compiles in A but not in B: {violation.message}"
     if violation.reading.unknown:

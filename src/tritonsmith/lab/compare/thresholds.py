@@ -23,6 +23,7 @@ from tritonsmith.lab.terms import Term, TermReading
 
 CRASHES = "crashes the compiler"
 COMPILES, LAUNCHES = "does not compile any more", "cannot be launched any more"
+UNTESTED = "was not compiled"
 WRONG = "computes something else"
 LOST = (CRASHES, COMPILES, LAUNCHES, WRONG)  # in the order of their ranks
 _SHORTEST = 20  # characters of a kernel's name in a line
@@ -35,6 +36,7 @@ WORDS = {
     Verdict.SKIP: "not tested",
 }
 _NOT_READ = TermReading(applies=False)
+_LOST_ON_THE_WAY = TermReading(applies=False, unknown=True)
 _NUMBER = re.compile(r"\d+")
 
 
@@ -161,7 +163,8 @@ class Violation:
     @property
     def message(self) -> str:
         """The status and message of a compile that failed, or the reason why it is of no use."""
-        point = self.compared.pair.b.point
+        a, b = self.compared.pair.a.point, self.compared.pair.b.point
+        point = a if self.finding == UNTESTED and a.status == "lost" else b
         if self.compared.result and self.finding == WRONG:
             return self.compared.result.figures or self.compared.result.why
         if self.finding == LAUNCHES:
@@ -305,8 +308,11 @@ def usual() -> tuple[Threshold, ...]:
 
 def judge(compared: Compared, thresholds: Sequence[Threshold]) -> Iterator[Violation]:
     """Yield what is worse on the second side of one pair, and the values that are unknown."""
+    # A worker that died or could not compile is no property of the kernel; but nothing passes without one.
+    if compared.untested:
+        yield Violation(compared, UNTESTED, len(LOST), reading=_LOST_ON_THE_WAY)
     # Without a compile or a launch there is nothing to compare: that is worse by any terms.
-    if compared.lost:
+    elif compared.lost:
         finding = CRASHES if compared.pair.b.point.status == "crashed" else COMPILES
         yield Violation(compared, finding, LOST.index(finding))
     elif compared.stuck:
@@ -331,7 +337,7 @@ def judge(compared: Compared, thresholds: Sequence[Threshold]) -> Iterator[Viola
 def check(comparison: Comparison, thresholds: Sequence[Threshold]) -> Judgement:
     """Judge all pairs of a comparison."""
     pairs = comparison.compared
-    failed = [pair for pair in pairs if pair.pair.a.point.status != "ok"]
+    failed = [pair for pair in pairs if pair.pair.a.point.status != "ok" and not pair.untested]
     measured = tuple(pair for pair in pairs if pair.measured)
     applied = {
         threshold: any(terms.look(threshold.term, pair).applies for pair in measured)
@@ -373,7 +379,7 @@ class WorseThanBaseline:
             return Observation(Verdict.SKIP, why=cell.why)
         manifest = manifests[cell.job.out]
         points = [point for point in manifest.points if point.target == cell.target]
-        fails = any(point.status != "ok" for point in points)
+        fails = any(point.status not in ("ok", "lost") for point in points)
         if cell.baseline and cell.baseline.out not in manifests:
             return product.observation(points, Verdict.SKIP, why=product.UNTESTED)
         baselines = [manifests[cell.baseline.out]] if cell.baseline else self._baselines
@@ -396,7 +402,10 @@ class WorseThanBaseline:
             return product.observation(points, Verdict.BAD, "; ".join(dict.fromkeys(figures)))
         if fails:  # by the baseline, too: that is no regression, and no good result either
             return product.observation(points, Verdict.OTHER)
-        unknown = ", ".join(f"{row.metric}: {terms.UNKNOWN}" for row in violations)
+        unknown = ", ".join(
+            f"{row.metric}: {terms.UNKNOWN}" if row.metric else f"{row.finding}: {row.message}"
+            for row in violations
+        )
         return product.observation(points, Verdict.SKIP if unknown else Verdict.GOOD, why=unknown)
 
     def metrics_of(self, manifest: Manifest) -> FolderMetrics:

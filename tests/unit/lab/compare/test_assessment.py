@@ -128,6 +128,18 @@ def test_a_baseline_that_took_too_long_decides_nothing(after: Status) -> None:
     ]
 
 
+@pytest.mark.parametrize(("a", "b"), [("ok", "lost"), ("lost", "ok"), ("lost", "failed"), ("lost", "lost")])
+def test_a_compile_that_no_worker_could_run_decides_nothing(a: Status, b: Status) -> None:
+    made = verdict(SAME, other("far", a, b))
+    assert not [*made.findings, *made.neither, *made.fixed]
+    assert [(kernel, metric) for kernel, _, metric in made.unknown] == [
+        ("far", "its compile, which no worker could run")
+    ]
+    with pytest.raises(FactError, match="no kernel compiles by both") as caught:
+        verdict(other("far", a, b))
+    assert "far cuda-90-32: lost" in str(caught.value)
+
+
 def test_terms_of_the_user_take_the_place_of_the_usual() -> None:
     worse = one("k", NVIDIA, {**NVIDIA, "code_bytes": 5000, "registers_per_thread": 101})
     (found,) = verdict(worse, fail_on="registers>+0").findings
