@@ -81,19 +81,29 @@ class PhaseProgress:
         else:
             self._print("...")
 
-    def update(self, done: int, total: int | None, current: str = "") -> None:
-        """Update the current phase: steps or bytes done, of how many if known; and the current step."""
+    def update(self, done: int, total: int | None, current: str = "", part: float | None = None) -> None:
+        """Update the current phase.
+
+        Args:
+            done: steps or bytes.
+            total: of how many, if known.
+            current: the current step.
+            part: the part of the work that is done, from 0 to 1, where steps differ in how long they take.
+        """
+        if part is None:
+            part = done / total if total else 0.0
         if self._bars and self._bar is not None:
             share = _share(done, total)
             shown = " ".join(printable(current[:60]).split())
-            self._bars.update(self._bar, completed=done, total=total, current=shown, share=share)
+            completed = part * total if total else done
+            self._bars.update(self._bar, completed=completed, total=total, current=shown, share=share)
             return
         now = self._clock()
         # A line for each of Ninja's 5,000 steps would bury the rest of a CI log.
         if now - self._printed < PLAIN_INTERVAL:
             return
         self._printed = now
-        left = f", {duration((now - self._began) / done * (total - done))} left" if done and total else ""
+        left = f", {duration((now - self._began) / part * (1 - part))} left" if part and total else ""
         self._print(f"{_share(done, total)}{left}: {current}")
 
     def end(self, seconds: float) -> None:

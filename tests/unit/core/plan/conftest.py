@@ -18,9 +18,9 @@ class Recorder(PhaseProgress):
         super().__init__(live=False, silent=True)
         self.updates: list[tuple[int, int | None, str]] = []
 
-    def update(self, done: int, total: int | None, current: str = "") -> None:
+    def update(self, done: int, total: int | None, current: str = "", part: float | None = None) -> None:
         self.updates.append((done, total, current))
-        super().update(done, total, current)
+        super().update(done, total, current, part)
 
 
 def tools(progress: PhaseProgress | None = None) -> StepTools:
