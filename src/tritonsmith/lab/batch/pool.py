@@ -14,21 +14,14 @@ import re
 import signal
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterator, Mapping
-from concurrent.futures import (
-    FIRST_COMPLETED,
-    CancelledError,
-    Executor,
-    Future,
-    ProcessPoolExecutor,
-    ThreadPoolExecutor,
-    wait,
-)
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
+from concurrent.futures import CancelledError, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import metadata
 from multiprocessing.connection import Connection
+from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
@@ -36,6 +29,7 @@ from tritonsmith import __version__
 from tritonsmith.compiler import call
 from tritonsmith.compiler.interpreter import Interpreter
 from tritonsmith.core.errors import FactError, SmithError, StepError, UsageError
+from tritonsmith.core.text import duration
 from tritonsmith.core.ui import console
 
 if TYPE_CHECKING:
@@ -46,7 +40,7 @@ ATTEMPTS = 2  # of a unit whose process dies: once may be the machine's fault, t
 _AGAIN = 0.2  # seconds between signals to a process that is to end
 _TICK = 1.0  # seconds between looks at the pool
 _ALONE = 30.0  # seconds without any worker, until what is left is given up
-_CONNECT = 5.0  # seconds that a scheduler may take to answer
+_CONNECT = 10.0  # seconds that a scheduler may take to answer
 _ADDRESS = re.compile(r"((tcp|tls|ws|wss)://)?[^\s/:]+:\d+", re.ASCII)  # distributed.comm
 _PACKAGE = "tritonsmith"
 
@@ -59,6 +53,10 @@ class DiedError(StepError):
     """A unit of work killed its worker in every attempt."""
 
 
+class LostError(StepError):
+    """A unit of work was not run, for a reason that is none of its own."""
+
+
 @dataclass(frozen=True)
 class ExecutorPool:
     """A pool of processes or workers that runs units of work.
@@ -67,35 +65,75 @@ class ExecutorPool:
         executor: takes them.
         slots: how many run at once.
         remote: whether they run on other machines, so that a unit has to contain what it needs.
-        alive: whether any worker is there to run them.
+        workers: the addresses of those that can run units now; a single word for processes of this machine.
     """
 
     executor: Executor
     slots: int
     remote: bool
-    alive: Callable[[], bool]
+    workers: Callable[[], Collection[str]]
 
-    def results(self, submitted: Mapping[Future[T], K]) -> Iterator[tuple[K, T | SmithError]]:
-        """Yield each unit's result as it arrives; a `DiedError` for units that no worker is left for."""
-        pending = dict(submitted)
-        last_alive = time.monotonic()
+    def results(
+        self,
+        pending: dict[Future[T], K],
+        again: Callable[[K, T], Future[T] | None] = lambda _unit, _result: None,
+        patience: float = math.inf,
+    ) -> Iterator[tuple[K, T | SmithError]]:
+        """Yield each unit's result as it arrives; a `LostError` for units that no worker is left for.
+
+        Args:
+            pending: units by their futures; each future is removed from it when its result arrives.
+            again: submits a unit again whose result does not count, and returns None if it counts.
+            patience: seconds without any result, until what is left is given up.
+        """
+        # A queue and not `concurrent.futures.wait`, which takes and gives back the lock of every future that
+        # is pending, for each result: of twenty thousand units, minutes.
+        finished: SimpleQueue[Future[T]] = SimpleQueue()
+        for future in pending:
+            future.add_done_callback(finished.put)
+        last_alive = last_result = time.monotonic()
+        what = "no worker is left"
         while pending:
-            done, _ = wait(pending, timeout=_TICK, return_when=FIRST_COMPLETED)
-            for future in done:
-                result = self.result(future)
-                yield pending.pop(future), result
-            now = time.monotonic()
-            # A cluster may be empty for a while, as where its workers are restarted: only a longer time
-            # counts.
-            last_alive = now if self.alive() else last_alive
-            if now - last_alive > _ALONE:
-                lost = DiedError(
-                    "no worker is left", hints=["start a worker, then run the same command again"]
-                )
-                yield from ((unit, lost) for unit in pending.values())
-                return
+            try:
+                future = finished.get(timeout=_TICK)
+            except Empty:
+                # Only now, since it asks the scheduler.
+                last_alive = time.monotonic() if self.workers() else last_alive
+                # A cluster may be empty for a while, as where its workers are restarted: only a longer time
+                # counts.
+                if time.monotonic() - last_alive > _ALONE:
+                    break
+                # A worker may hang in a way that its own limits do not end, as on a disk that is gone.
+                if time.monotonic() - last_result > patience:
+                    what = f"no worker has answered for {duration(patience)}"
+                    break
+                continue
+            last_alive = last_result = time.monotonic()
+            unit, result = pending.pop(future), self.result(future)
+            # As long as a future of a cluster exists, its result stays in the memory of the worker, and is
+            # computed once more if that worker dies.
+            del future
+            if not isinstance(result, LostError | DiedError) and (other := again(unit, result)):
+                pending[other] = unit
+                other.add_done_callback(finished.put)
+                del other
+                continue
+            yield unit, result
+        hints = ["check the workers, then run the same command again"]
+        yield from ((unit, LostError(what, hints=hints)) for unit in pending.values())
 
-    def result(self, future: Future[T]) -> T | SmithError:
+    def submit_elsewhere(
+        self, unfit: Collection[str], fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> Future[T] | None:
+        """Run `fn` on a worker that is none of these; None if there is no other."""
+        others = [worker for worker in self.workers() if worker not in unfit]
+        if not others:
+            return None
+        # Others are allowed all the same: a unit for workers that all end would wait for them for ever.
+        where: dict[str, Any] = {"workers": others, "allow_other_workers": True}
+        return self.executor.submit(fn, *args, **kwargs, **where)
+
+    def result(self, future: Future[T]) -> T | DiedError | LostError:
         """Return the result of a finished unit; a `DiedError` if its worker died.
 
         Raises:
@@ -106,7 +144,7 @@ class ExecutorPool:
         except BrokenProcessPool:
             return DiedError(f"the compiling process died in all {ATTEMPTS} attempts")
         except CancelledError:
-            return DiedError("cancelled by the cluster")
+            return LostError("cancelled by the cluster")
         except Exception as error:
             # Anything else is a bug of this tool: a unit returns its `SmithError`s as results.
             if self.remote and _is_death(error):
@@ -132,7 +170,7 @@ def opened(scheduler: str, count: int) -> Iterator[ExecutorPool]:
             cluster: Executor = client.get_executor(pure=False)  # type: ignore[no-untyped-call]
             threads = sum(row["nthreads"] for row in _workers(client).values())
             try:
-                yield ExecutorPool(cluster, threads, remote=True, alive=lambda: _alive(client))
+                yield ExecutorPool(cluster, threads, remote=True, workers=lambda: _connected_workers(client))
             finally:
                 cluster.shutdown(wait=False)
         return
@@ -140,7 +178,7 @@ def opened(scheduler: str, count: int) -> Iterator[ExecutorPool]:
     # pending.
     processes = Processes(count)
     try:
-        yield ExecutorPool(processes, count, remote=False, alive=lambda: True)
+        yield ExecutorPool(processes, count, remote=False, workers=lambda: ("here",))
     except BaseException:
         # This also happens when the consumer drops the generator: units that nobody waits for would compile
         # on.
@@ -191,9 +229,19 @@ def _is_death(error: Exception) -> bool:
     return isinstance(error, KilledWorker)
 
 
-def _alive(client: Client) -> bool:
-    """Report whether any worker is connected."""
-    return client.status == "running" and bool(_workers(client))
+def this_worker() -> str:
+    """Return the address of the worker that runs this; empty if none does."""
+    from distributed import get_worker  # noqa: PLC0415
+
+    try:
+        return str(get_worker().address)
+    except ValueError:
+        return ""
+
+
+def _connected_workers(client: Client) -> Collection[str]:
+    """Return the addresses of the workers; none if the scheduler is gone."""
+    return tuple(_workers(client)) if client.status == "running" else ()
 
 
 def _workers(client: Client) -> Mapping[str, Any]:
