@@ -9,6 +9,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.integration import farm_clone
+from tests.integration.farm_clone import Farm
 from tests.integration.harness import LLVM, Done, Smith, interrupt, plant, require_llvm, wait_for
 from tests.integration.mini_site import Site
 from tests.integration.mini_site import make as make_site
@@ -46,6 +48,12 @@ def with_llvm(smith: Smith) -> Done:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
     """Mini-Triton with libraries to debug, built. Whoever has some in debug undoes it."""
     return make_site(tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def farm(tmp_path_factory: pytest.TempPathFactory) -> Farm:
+    """A clone with commits of every kind. Its tests are one group, so that they are built once."""
+    return farm_clone.make(tmp_path_factory)
 
 
 @dataclass(frozen=True)

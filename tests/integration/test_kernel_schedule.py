@@ -5,25 +5,21 @@ from __future__ import annotations
 import csv
 import io
 import json
-import re
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 import pytest
 
+from tests.integration.dask_cluster import Cluster, running
 from tests.integration.harness import DEAD, Smith, interrupt, wait_for
 from tests.support import all_gone
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.lab.bisect.program_tests import CommandTests
 from tritonsmith.worker import FOLDER
 
-DASK = Path(sys.executable).with_name("dask")
 KERNELS = 6
 FILE = """import triton
 import triton.language as tl
@@ -128,57 +124,11 @@ def test_it_goes_on_where_it_stopped(smith: Smith, rows: list[dict[str, str]]) -
     assert [path.name for path, when in after.items() if before[path] != when] == ["k1.cubin"]
 
 
-@dataclass(frozen=True)
-class Cluster:
-    """A scheduler and its workers.
-
-    Attributes:
-        address: of the scheduler.
-        workers: processes; none has a nanny that would bring it back.
-    """
-
-    address: str
-    workers: list[subprocess.Popen[str]]
-
-
 @pytest.fixture
 def cluster(smith: Smith, tmp_path: Path) -> Iterator[Cluster]:
     """Two workers on this machine, with a workspace of their own."""
-    file = tmp_path / "scheduler.json"
-    environ = {
-        **smith.environ,
-        "TRITONSMITH_HOME": str(tmp_path / "theirs"),
-        "DASK_TEMPORARY_DIRECTORY": str(tmp_path),
-    }
-    common = ("--scheduler-file", str(file))
-    scheduler = (DASK, "scheduler", *common, "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
-    worker = (
-        DASK,
-        "worker",
-        *common,
-        "--nthreads",
-        "1",
-        "--no-dashboard",
-        "--no-nanny",
-        "--host",
-        "127.0.0.1",
-    )
-    log = (tmp_path / "log").open("wb")
-    started: list[subprocess.Popen[str]] = []
-    try:
-        for argv in (scheduler, worker, worker):
-            process = subprocess.Popen(argv, env=environ, cwd=tmp_path, stdout=log, stderr=log, text=True)
-            started.append(process)
-        wait_for(lambda: file.is_file() and file.read_text().endswith("}"), started[0])
-        address = json.loads(file.read_text())["address"]
-        text = tmp_path / "log"
-        wait_for(lambda: len(re.findall(r"Register worker", text.read_text())) == 2, started[0])
-        yield Cluster(address, started[1:])
-    finally:
-        for process in started:
-            process.kill()
-            process.wait()
-        log.close()
+    with running(tmp_path, smith.environ, [tmp_path / "theirs"] * 2) as started:
+        yield started
 
 
 @pytest.mark.slow

@@ -1,0 +1,146 @@
+"""Many machines: a farm by a real Dask cluster whose workers die, hang, or have another Triton."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.integration.dask_cluster import running
+from tests.integration.harness import Smith, wait_for
+from tests.unit.lab.compare import compiler
+from tritonsmith.core.envs.workspace import Workspace
+from tritonsmith.core.errors import EXIT_UNDECIDED
+
+pytestmark = pytest.mark.slow
+
+SIDES = {"wheel": "3.4.0", "torch": "3.6.0"}
+KERNELS = 5
+
+
+@pytest.fixture
+def smith(tmp_path: Path) -> Smith:
+    """The tool beside a list of kernels, with a Triton that compiles nothing in each of two environments."""
+    smith = Smith(tmp_path, cwd=tmp_path)
+    workspace(smith.home)
+    rows = []
+    for number in range(KERNELS):
+        compiler.kernel(tmp_path, f"k{number}")
+        rows.append(
+            f'[[kernel]]\nfile = "k{number}.py"\nsignature = "*fp32,64"\ntargets = ["a100", "mi300x"]\n'
+        )
+    (tmp_path / "kernels.toml").write_text("".join(rows))
+    return smith
+
+
+def workspace(home: Path, versions: dict[str, str] = SIDES) -> Path:
+    """A workspace with such environments."""
+    Workspace(home).claim()
+    for env, version in versions.items():
+        compiler.make(home / "envs" / env / "venv", version)
+    return home
+
+
+def farm(smith: Smith, *flags: str, code: int = EXIT_UNDECIDED) -> dict[str, Any]:
+    """What a farm says; its binaries have no resources, so that nothing is not decided."""
+    done = smith("farm", "kernels.toml", "--base", "wheel", "--head", "torch", "--json", *flags, code=code)
+    content: dict[str, Any] = json.loads(done.out)
+    return {**content, "err": done.err}
+
+
+def counts(homes: Sequence[Path]) -> Counter[str]:
+    """How often each kernel was compiled for each target by each side."""
+    return Counter(
+        f"{env} {row}"
+        for home in homes
+        for env in SIDES
+        for row in compiler.compiled(home / "envs" / env / "venv" / "bin" / "python")
+    )
+
+
+def told(farm: dict[str, Any]) -> list[tuple[str, str, str, str]]:
+    """What does not depend on who compiled."""
+    return [
+        (row["kernel"], row["point"], row["from"]["status"], row["to"]["status"]) for row in farm["kernels"]
+    ]
+
+
+@pytest.fixture
+def homes(tmp_path: Path) -> list[Path]:
+    return [workspace(tmp_path / f"worker {number}") for number in range(2)]
+
+
+def test_the_result_is_that_of_this_machine_and_nothing_is_compiled_twice(
+    smith: Smith, tmp_path: Path, homes: list[Path]
+) -> None:
+    here = farm(smith)
+    with running(tmp_path, smith.environ, homes) as cluster:
+        there = farm(smith, "--scheduler", cluster.address)
+    assert told(there) == told(here)
+    assert there["verdict"] == here["verdict"]
+    compiled = counts(homes)
+    assert len(compiled) == 2 * 2 * KERNELS
+    assert set(compiled.values()) == {1}
+    assert all(counts([home]) for home in homes)
+
+
+def test_a_worker_that_is_killed_costs_the_compile_that_it_ran(
+    smith: Smith, tmp_path: Path, homes: list[Path]
+) -> None:
+    """What it had compiled before is not compiled again, though that lay in its memory."""
+    compiler.kernel(tmp_path, f"k{KERNELS - 1}", "die once")
+    (homes[0] / "envs" / "wheel" / "venv" / "log.died").touch()  # by the other side alone
+    with running(tmp_path, smith.environ, homes[:1] * 2) as cluster:
+        there = farm(smith, "--scheduler", cluster.address)
+        assert sum(process.poll() == -signal.SIGKILL for process in cluster.workers) == 1
+    assert {row[2:] for row in told(there)} == {("ok", "ok")}
+    compiled = counts(homes[:1])
+    assert [name.split()[:2] for name, times in compiled.items() if times > 1] == [
+        ["torch", f"k{KERNELS - 1}"]
+    ] * 2
+    assert set(compiled.values()) == {1, 2}
+
+
+def test_a_worker_that_stands_still_is_left_out(smith: Smith, tmp_path: Path, homes: list[Path]) -> None:
+    # Sooner than after five minutes; but on a busy machine, one that is well may be late, too.
+    quick = {"DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "30s"}
+    words = ("farm", "kernels.toml", "--base", "wheel", "--head", "torch", "--json")
+    with (
+        running(tmp_path, {**smith.environ, **quick}, homes) as cluster,
+        smith.running(*words, "--scheduler", cluster.address) as process,
+    ):
+        still = psutil.Process(cluster.workers[0].pid)
+        wait_for(lambda: sum(counts(homes[:1]).values()) > 0, process)
+        still.suspend()
+        out, err = process.communicate(timeout=600)
+    assert process.returncode == EXIT_UNDECIDED, err
+    assert {row[2:] for row in told(json.loads(out))} == {("ok", "ok")}
+
+
+@pytest.mark.parametrize("other", [{**SIDES, "torch": "3.5.0"}, {"wheel": "3.4.0"}], ids=["another", "none"])
+def test_a_worker_with_another_triton_is_left_out(
+    smith: Smith, tmp_path: Path, homes: list[Path], other: dict[str, str]
+) -> None:
+    odd = workspace(tmp_path / "odd", other)
+    with running(tmp_path, smith.environ, [homes[0], odd]) as cluster:
+        there = farm(smith, "--scheduler", cluster.address)
+    assert {row[2:] for row in told(there)} == {("ok", "ok")}
+    assert set(counts([homes[0], odd]).values()) == {1}
+    assert not [name for name in counts([odd]) if name.startswith("torch")]
+    assert there["err"].count("cannot compile by torch") == 1
+
+
+def test_where_no_worker_has_the_triton_nothing_is_decided(smith: Smith, tmp_path: Path) -> None:
+    odd = workspace(tmp_path / "odd", {"wheel": "3.4.0"})
+    words = ("farm", "kernels.toml", "--base", "wheel", "--head", "torch", "--json")
+    with running(tmp_path, smith.environ, [odd]) as cluster:
+        done = smith(*words, "--scheduler", cluster.address, code=1)
+    assert done.error.startswith("error: not sure: no kernel compiles by both Tritons")
+    assert "no Python interpreter with Triton" in done.error
+    assert done.err.count("cannot compile by torch") == 1
