@@ -33,6 +33,7 @@ NEEDS = {
 SMALL = {
     "caches.py": ("--entries", "20", "--runs", "1"),
     "command_line.py": ("--runs", "1"),
+    "farm_schedule.py": ("--kernels", "10"),
     "kernel_compile.py": ("PYTHON", "--rounds", "1", "--points", "2"),
     "kernel_resources.py": ("PYTHON", "--entries", "2", "--rounds", "1"),
     "pass_dumps.py": ("PYTHON", "--megabytes", "1", "--rounds", "1", "--tile", "16"),
