@@ -317,7 +317,9 @@ class Processes(Executor):
         The future's exception is a `BrokenProcessPool` if `ATTEMPTS` processes died of it.
         """
         future: Future[T] = Future()
-        triton = next((_triton(part) for part in args if isinstance(part, Interpreter)), None)
+        place = next((part for part in args if isinstance(part, Interpreter)), None)
+        # Units that share stages keep their order: two Tritons at once would both make what one could find.
+        triton = None if place is None or kwargs.get("shared") else _triton(place)
         with self._lock:
             self._waiting.append(
                 _Waiting(future, triton, functools.partial(self._attempt, fn, *args, **kwargs))

@@ -381,7 +381,7 @@ def _submit(unit: _Unit, workers: ExecutorPool, options: BatchOptions) -> Future
         # plugin, say: its variable tells its path, and not what somebody builds there.
         share = unit.job.keyed and not kept.is_steered()
         shared = unit.place.space.root / "kernels" / kept.STAGES if share else None
-        return workers.executor.submit(compile_here, unit.request, unit.place, unit.out, shared)
+        return workers.executor.submit(compile_here, unit.request, unit.place, unit.out, shared=shared)
     return workers.executor.submit(compile_there, _remote(unit, options))
 
 
