@@ -128,8 +128,8 @@ def test_a_compile_that_is_steered_shares_no_stages(
 ) -> None:
     seen: list[object] = []
 
-    def compile_here(*arguments: object) -> SmithError:
-        seen.append(arguments[-1])
+    def compile_here(*_: object, shared: Path | None) -> SmithError:
+        seen.append(shared)
         return SmithError("no")
 
     monkeypatch.setenv(name, "1")
