@@ -132,7 +132,11 @@ def compile_all(
 
 
 def prepare(
-    request: CompileRequest, interpreter: Interpreter, out: Path | None = None, shared: Path | None = None
+    request: CompileRequest,
+    interpreter: Interpreter,
+    out: Path | None = None,
+    shared: Path | None = None,
+    sent: tuple[str, ...] = (),
 ) -> PreparedCompile:
     """Find the kernel, expand the request into points, and make the plan.
 
@@ -141,6 +145,7 @@ def prepare(
         interpreter: the interpreter.
         out: the output folder; None for a folder of the workspace.
         shared: see `worker_request`.
+        sent: see `worker_request`.
 
     Raises:
         SmithError: the file, the kernel or the signature is wrong, or the folder holds something else.
@@ -159,7 +164,7 @@ def prepare(
     # A folder that the user named keeps what else is in it.
     if out is None:
         steps.insert(0, Remove((folder,), interpreter.space.root, phase=phase))
-    question = worker_request(request, kernel, points, interpreter, folder, work, shared=shared)
+    question = worker_request(request, kernel, points, interpreter, folder, work, shared=shared, sent=sent)
     variables = worker_variables(interpreter)
     steps += call.steps(interpreter.python, question, work / "request.json", env=variables, phase=phase)
     return PreparedCompile(Plan(phase, tuple(steps)), request, kernel, points, folder, work)
@@ -278,6 +283,7 @@ def worker_request(
     *,
     strict: bool = False,
     shared: Path | None = None,
+    sent: tuple[str, ...] = (),
 ) -> PointsRequest:
     """Return the request as the worker takes it.
 
@@ -290,6 +296,7 @@ def worker_request(
         work: folder of the results and the caches.
         strict: fail if one of the points does.
         shared: folder of outputs of stages that compiles of several Tritons share; None to run all stages.
+        sent: the folder of the kernel's file, if that is a copy, and the folder that the copy is from.
     """
     return PointsRequest(
         **vars(file_request(request.file, kernel, points, interpreter)),
@@ -303,6 +310,7 @@ def worker_request(
         disassemble=request.disassemble,
         stages=tuple(configs.load("kernels")["stages"]["compiler"]),
         shared=str(shared or ""),
+        sent=sent,
     )
 
 

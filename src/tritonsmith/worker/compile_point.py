@@ -137,7 +137,7 @@ def compile_point(
     stages_so_far: Table = {}
     stopped = contextlib.suppress(surgery.StoppedError)
     shared = shared_stages(request, point)
-    placed = neutral_places() if request.shared else contextlib.nullcontext()
+    placed = neutral_places(request.sent) if request.shared else contextlib.nullcontext()
     with counted(request.last, stages_so_far, shared) as times, surgery.operating(operation), stopped, placed:
         compiled = triton.compile(source, target=target, options=options)
     seconds = time.monotonic() - began
@@ -531,11 +531,14 @@ def compiler_identity(only_ptxas: bool, target: tuple[str, int | str, int]) -> s
 
 
 @contextlib.contextmanager
-def neutral_places() -> Iterator[None]:
+def neutral_places(sent: tuple[str, ...] = ()) -> Iterator[None]:
     """Let debug information name Triton's own files relative to its folder.
 
     A function of Triton that a kernel calls, such as `tl.sum`, has its path in the IR and in the binary: two
     Tritons in two folders would never compile the same.
+
+    Args:
+        sent: see `PointsRequest`.
     """
     from triton.compiler.code_generator import CodeGenerator
 
@@ -544,7 +547,7 @@ def neutral_places() -> Iterator[None]:
     @functools.wraps(real)
     def init(self: object, *arguments: Any, **named: Any) -> None:
         if isinstance(named.get("file_name"), str):
-            named["file_name"] = _neutral(named["file_name"])
+            named["file_name"] = _neutral(named["file_name"].replace(*sent) if sent else named["file_name"])
         real(self, *arguments, **named)
 
     CodeGenerator.__init__ = init

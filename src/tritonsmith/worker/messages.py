@@ -294,6 +294,8 @@ class PointsRequest(FileRequest):
         last: the stage after which the compile ends; empty for a whole compile.
         shared: folder with the outputs of stages by their inputs, for compiles of many Tritons; empty for
             none.
+        sent: a folder of copies of files, and the folder that they are from, which debug information names;
+            empty if the file is not a copy.
     """
 
     COMMAND: ClassVar[str] = "compile"
@@ -312,6 +314,7 @@ class PointsRequest(FileRequest):
     stages: tuple[str, ...] = ()
     last: str = ""
     shared: str = ""
+    sent: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

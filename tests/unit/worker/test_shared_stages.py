@@ -180,6 +180,29 @@ def test_a_triton_that_was_moved_is_the_same(
     assert len(triton.ran) == NONE
 
 
+@pytest.mark.parametrize(
+    ("sent", "file", "expected"),
+    [
+        ((), "{root}/language/standard.py", "triton/language/standard.py"),
+        ((), "/home/me/kernel.py", "/home/me/kernel.py"),
+        (("/scratch/12", "/home/me"), "/scratch/12/pack/kernel.py", "/home/me/pack/kernel.py"),
+        (("/scratch/12", "/home/me"), "{root}/language/standard.py", "triton/language/standard.py"),
+    ],
+)
+def test_debug_information_names_the_same_places_everywhere(
+    triton: Compiler, sent: tuple[str, ...], file: str, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class CodeGenerator:
+        def __init__(self, *, file_name: str) -> None:
+            self.file_name = file_name
+
+    for name in ("triton.compiler", "triton.compiler.code_generator"):
+        monkeypatch.setitem(sys.modules, name, types.SimpleNamespace(CodeGenerator=CodeGenerator))
+    with compile_point.neutral_places(sent):
+        assert CodeGenerator(file_name=file.format(root=triton.root)).file_name == expected
+    assert CodeGenerator(file_name="/a").file_name == "/a"
+
+
 def test_objects_and_damaged_files_are_not_taken(triton: Compiler) -> None:
     triton.compile(object_=object())  # before the first stage: told as text
     assert len(triton.ran) == ALL

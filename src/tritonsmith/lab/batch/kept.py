@@ -363,13 +363,13 @@ def keep(job: CompileJob, manifest: Manifest) -> None:
     tree = TreeReader(KeptImports()).of(job.request.file, job.request.kernel, job.module)
     for_good = not is_steered() and tree.key == job.sources
     loose: list[Point] = []
-    for target in dict.fromkeys(point.target for point in manifest.points):
-        points = tuple(point for point in manifest.points if point.target == target)
-        part = replace(manifest, points=points)
+    for target, part in _by_target(manifest):
+        points = part.points
         # Without the file's checksum a refusal is not final: see `run._refusal`.
         if for_good and manifest.file_sha256 and all(point.status in _FINAL for point in points):
             database().keep(*_place(job.out), target, part.render(), dict(_files(part)))
-            _keep_metrics(replace(part, folder=job.out), measured_now(part))
+            measured = _read_metrics(untrusted.text_if_any(_ahead(part)), part) or measured_now(part)
+            _keep_metrics(replace(part, folder=job.out), measured)
             continue
         loose += points
         folders = (manifest.folder / point.id for point in points)
@@ -382,6 +382,24 @@ def keep(job: CompileJob, manifest: Manifest) -> None:
         text = replace(manifest, points=tuple(loose)).render()
         steps.append(Write(job.out / manifests.FILE, text, phase="kernel"))
     space.run(Plan("kernel", tuple(steps)), "kernel.unit", quiet=True)
+
+
+def measure_ahead(manifest: Manifest) -> None:
+    """Measure what was compiled into a folder, target by target, for `keep`, which then need not."""
+    for _, part in _by_target(manifest):
+        # What cannot be measured is an error of `keep`.
+        with suppress(SmithError):
+            files.write_atomically(_ahead(part), _metrics_text(part, measured_now(part)))
+
+
+def _ahead(part: Manifest) -> Path:
+    return part.folder / f"{digest([point.id for point in part.points])}.{METRICS}"
+
+
+def _by_target(manifest: Manifest) -> Iterator[tuple[str, Manifest]]:
+    for target in dict.fromkeys(point.target for point in manifest.points):
+        points = tuple(point for point in manifest.points if point.target == target)
+        yield target, replace(manifest, points=points)
 
 
 def _files(manifest: Manifest) -> Iterator[tuple[str, bytes]]:
@@ -540,8 +558,7 @@ def _metrics_in_database(manifest: Manifest) -> FolderMetrics:
     notes: list[str] = []
     targets_of_points = dict.fromkeys(point.target for point in manifest.points)
     texts = database().metrics(*_place(manifest.folder), list(targets_of_points))
-    for target in targets_of_points:
-        part = replace(manifest, points=tuple(row for row in manifest.points if row.target == target))
+    for target, part in _by_target(manifest):
         measured = _read_metrics(texts.get(target, ""), part)
         if measured is None and any(point.stages for point in part.points):
             restore(part)
@@ -555,8 +572,12 @@ def _metrics_in_database(manifest: Manifest) -> FolderMetrics:
 
 
 def _keep_metrics(part: Manifest, measured: FolderMetrics) -> None:
+    database().keep_metrics(*_place(part.folder), part.points[0].target, _metrics_text(part, measured))
+
+
+def _metrics_text(part: Manifest, measured: FolderMetrics) -> str:
     content = {"key": _metrics_key(part), "points": measured.points, "notes": measured.notes}
-    database().keep_metrics(*_place(part.folder), part.points[0].target, json.dumps(content))
+    return json.dumps(content)
 
 
 def _read_metrics(text: str, part: Manifest) -> FolderMetrics | None:

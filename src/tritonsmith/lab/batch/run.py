@@ -377,16 +377,24 @@ def _length(file: Path, kernel: str) -> int:
 
 def _submit(unit: _Unit, workers: ExecutorPool, options: BatchOptions) -> Future[Result | RemoteResult]:
     if unit.place:
-        # Not of a job that is compiled to see whether the outcome is the same, as for `--confirm`. Nor with a
-        # plugin, say: its variable tells its path, and not what somebody builds there.
-        share = unit.job.keyed and not kept.is_steered()
-        shared = unit.place.space.root / "kernels" / kept.STAGES if share else None
+        shared = _stages(unit.place) if _shares(unit) else None
         return workers.executor.submit(compile_here, unit.request, unit.place, unit.out, shared=shared)
     return workers.executor.submit(compile_there, _remote(unit, options))
 
 
+def _shares(unit: _Unit) -> bool:
+    # Not of a job that is compiled to see whether the outcome is the same, as for `--confirm`. Nor with a
+    # plugin, say: its variable tells its path, and not what somebody builds there.
+    return unit.job.keyed and not kept.is_steered()
+
+
+def _stages(place: Interpreter) -> Path:
+    return place.space.root / "kernels" / kept.STAGES
+
+
 def _remote(unit: _Unit, options: BatchOptions) -> RemoteJob:
-    return pack(unit.request, unit.job.triton, options.timeout, options.env, unit.fingerprint)
+    triton, shares = unit.job.triton, _shares(unit)
+    return pack(unit.request, triton, options.timeout, options.env, unit.fingerprint, shares=shares)
 
 
 def _elsewhere(
@@ -499,6 +507,8 @@ class RemoteJob:
             its folder.
         fingerprint: of that Triton, which must be the same there; empty if it is not compared.
         tool: a key of the part of this tool that compiles, which must be the same there.
+        root: the folder that the files are from.
+        shares: stages may be shared: see `worker.compile_point.SharedStages`.
     """
 
     request: CompileRequest
@@ -509,6 +519,8 @@ class RemoteJob:
     files: tuple[tuple[str, bytes], ...]
     fingerprint: str
     tool: str
+    root: str
+    shares: bool
 
 
 @dataclass(frozen=True)
@@ -542,6 +554,8 @@ def compile_here(
         # In a folder of this attempt's own, and copied from there: a killed attempt leaves nothing in `out`.
         with _scratch(place.space) as scratch:
             manifest = _compiled(request, place, scratch, shared, _WORKERS)
+            if shared:  # here and not in the process that all results come to, which is one
+                kept.measure_ahead(manifest)
             _run(place.space, Copy(manifest.folder, out, tree=True, phase=_UNIT))
             return replace(manifest, folder=out)
     except SmithError as error:
@@ -549,7 +563,13 @@ def compile_here(
 
 
 def pack(
-    request: CompileRequest, triton: Triton, timeout: int | None, env: str, fingerprint: str = ""
+    request: CompileRequest,
+    triton: Triton,
+    timeout: int | None,
+    env: str,
+    fingerprint: str = "",
+    *,
+    shares: bool = False,
 ) -> RemoteJob:
     """Return a unit for another machine: see `RemoteJob`.
 
@@ -558,11 +578,14 @@ def pack(
     """
     # IR imports nothing, so the one file is all.
     if request.from_ir:
-        main, sent = request.file.name, [(request.file.name, _content(request.file))]
+        root, main = request.file.parent, request.file.name
+        sent = [(main, _content(request.file))]
     else:
         tree = source_tree.of(request.file, request.kernel)
-        main, sent = tree.main, [(name, _content(tree.root / name)) for name, _ in tree.sums]
-    return RemoteJob(request, triton, timeout, env, main, tuple(sent), fingerprint, _tool())
+        root, main, sent = tree.root, tree.main, [(name, _content(tree.root / name)) for name, _ in tree.sums]
+    return RemoteJob(
+        request, triton, timeout, env, main, tuple(sent), fingerprint, _tool(), str(root), shares
+    )
 
 
 @functools.cache
@@ -588,10 +611,13 @@ def compile_there(job: RemoteJob) -> RemoteResult | SmithError:
                 files.write(scratch / name, content)
             # Messages name the copy, which nobody has; the sender's path takes its place.
             file, original = scratch / job.main, job.request.file
+            shared, sent = (_stages(place), (str(scratch), job.root)) if job.shares else (None, ())
             try:
-                manifest = _compiled(replace(job.request, file=file), place, scratch)
+                manifest = _compiled(replace(job.request, file=file), place, scratch, shared, sent=sent)
             except SmithError as error:
                 return _about_file_here(plain(error), file, original)
+            if job.shares:
+                kept.measure_ahead(manifest)
             points = tuple(
                 replace(point, error=point.error.replace(str(file), str(original)))
                 for point in manifest.points
@@ -650,8 +676,9 @@ def _compiled(
     scratch: Path,
     shared: Path | None = None,
     workers: call.WarmWorkers | None = None,
+    sent: tuple[str, ...] = (),
 ) -> Manifest:
-    prepared = run.prepare(request, place, scratch / "out", shared)
+    prepared = run.prepare(request, place, scratch / "out", shared, sent)
     if workers:
         prepared = prepared.warm(workers)
     try:

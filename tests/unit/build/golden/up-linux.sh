@@ -112,7 +112,8 @@ cat > /home/dev/.local/share/tritonsmith/envs/wheel/kernels/vector_add.request.j
     "hsaco"
   ],
   "last": "",
-  "shared": ""
+  "shared": "",
+  "sent": []
 }
 EOF
 (cd /home/dev/.local/share/tritonsmith/envs/wheel/kernels && env -u TRITON_INTERPRET -u TRITON_STORE_BINARY_ONLY -u TRITON_CACHE_MANAGER TRITON_HIP_LLD_PATH=/usr/lib/llvm-19/bin/ld.lld /home/dev/.local/share/tritonsmith/envs/wheel/venv/bin/python /home/dev/tritonsmith/src/tritonsmith/worker compile /home/dev/.local/share/tritonsmith/envs/wheel/kernels/vector_add.request.json)

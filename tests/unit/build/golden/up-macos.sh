@@ -112,7 +112,8 @@ cat > '/Users/dev/Library/Application Support/tritonsmith/envs/wheel/kernels/vec
     "hsaco"
   ],
   "last": "",
-  "shared": ""
+  "shared": "",
+  "sent": []
 }
 EOF
 (cd '/Users/dev/Library/Application Support/tritonsmith/envs/wheel/kernels' && env -u TRITON_INTERPRET -u TRITON_STORE_BINARY_ONLY -u TRITON_CACHE_MANAGER TRITON_HIP_LLD_PATH=/opt/homebrew/opt/llvm/bin/ld.lld '/Users/dev/Library/Application Support/tritonsmith/envs/wheel/venv/bin/python' /Users/dev/tritonsmith/src/tritonsmith/worker compile '/Users/dev/Library/Application Support/tritonsmith/envs/wheel/kernels/vector_add.request.json')

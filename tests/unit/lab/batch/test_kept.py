@@ -160,6 +160,19 @@ def test_packages_that_a_kernel_may_import_count(
     assert compiled(ask())[0][1]
 
 
+def test_metrics_are_measured_where_it_was_compiled(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, folders = kept.measured_now, list[str]()
+
+    def measured_now(manifest: Manifest) -> kept.FolderMetrics:
+        folders.append(manifest.folder.name)
+        return real(manifest)
+
+    monkeypatch.setattr(kept, "measured_now", measured_now)
+    ((made, _),) = compiled(ask())
+    assert kept.metrics_of(made).points.keys() == {"cuda-80-32", "hip-gfx942-64"}
+    assert folders == ["out", "out"]  # of the unit, target by target
+
+
 def test_metrics_are_measured_once(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     ((made, _),) = compiled(ask())
     before = kept.metrics_of(made)
