@@ -398,7 +398,7 @@ _STEERING = (
 _OWN = {"TRITON_CACHE_DIR", "TRITON_HOME", "TRITON_ALWAYS_COMPILE"}  # set by this worker, for each run
 _TEXT = ("cubin",)  # the stages that programs make of a text, and libtriton has no part in
 _SHARED = 1  # another version of the tool that keeps something else has another number
-_SLOTS = 4096  # files of the memory, each of some 50 KB
+_SLOTS = 16384  # files of the memory, each of some 50 KB
 
 
 def shared_stages(request: PointsRequest, point: PointRequest) -> SharedStages | None:

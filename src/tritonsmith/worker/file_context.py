@@ -291,7 +291,7 @@ def disassembled(tool: DisassemblerRequest, path: str) -> bytes | None:
 # nvdisasm takes half a second of CPU for the smallest kernel, more than the compile, and most compiles of a
 # search or of an edited program give a binary that was there before. The folder is a direct-mapped cache: the
 # key says which of its files a text replaces, so that it never has to be pruned.
-_SLOTS = 2048
+_SLOTS = 16384
 _LARGEST = 1 << 20  # bytes, compressed: a kernel's text has some ten thousand
 
 
