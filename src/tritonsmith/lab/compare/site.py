@@ -28,6 +28,7 @@ from tritonsmith.core.errors import FactError, SmithError, UsageError
 from tritonsmith.core.plan import Plan, digest, files
 from tritonsmith.core.text import counted
 from tritonsmith.core.ui.tables import clipped
+from tritonsmith.facts import machine
 from tritonsmith.lab import experiment, failure, metrics, product
 from tritonsmith.lab import report as pages
 from tritonsmith.lab.batch import kept, run
@@ -45,6 +46,7 @@ from tritonsmith.lab.product import Cell, CompiledKernels
 TASK = "farm.site"
 PAGE, BADGE = "index.html", "badge.svg"
 _MARK = "Written by farm.site of tritonsmith"
+_ELSEWHERE = "choose another folder: --out DIR"
 _TEMPLATE, _STYLE, _SCRIPT, _BADGE = (
     Path(__file__).with_name(f"site.{name}") for name in ("html", "css", "js", "svg")
 )
@@ -483,15 +485,17 @@ def check(folder: Path) -> None:
     """Check that a site may be written there, before anything is compiled.
 
     Raises:
-        UsageError: it is a file, or has a page or a badge of somebody else's.
+        UsageError: it is a file, cannot be written, or has a page or a badge of somebody else's.
     """
     if folder.exists() and not folder.is_dir():
-        raise UsageError("--out is a file, not a folder", where=folder)
+        raise UsageError("--out is a file, not a folder", where=folder, hints=[_ELSEWHERE])
+    if why := machine.why_not_writable(folder):
+        raise UsageError("--out cannot be written", where=folder, why=why, hints=[_ELSEWHERE])
     for path in (folder / PAGE, folder / BADGE):
         # A folder such as docs/ may have an index.html that somebody wrote by hand.
         if path.exists() and _MARK not in untrusted.text_if_any(path):
-            hints = ["choose another folder: --out DIR"]
-            raise UsageError("this folder has a file that `farm.site` did not write", where=path, hints=hints)
+            what = "this folder has a file that `farm.site` did not write"
+            raise UsageError(what, where=path, hints=[_ELSEWHERE])
 
 
 def write(content: SiteContent, folder: Path) -> Path:

@@ -152,6 +152,8 @@ def test_a_folder_of_somebody_else_stays(tmp_path: Path) -> None:
         (tmp_path / name).unlink()
     with pytest.raises(UsageError, match="is a file"):
         site.check(page)
+    with pytest.raises(UsageError, match="--out cannot be written"):
+        site.check(page / "below")
     with pytest.raises(SmithError, match="cannot write the site"):
         site.write(content(), page)
     with pytest.raises(SmithError, match="no kernel was compiled"):
