@@ -672,7 +672,13 @@ def export(dest: str, space: Workspace) -> Plan:
     """
     base = space.root / "kernels" / DATABASE
     if not results(space):
-        raise FactError("there are no kept results", where=base, hints=["compare and farm keep theirs"])
+        raise FactError(
+            "there are no kept results",
+            where=base,
+            hints=[
+                "`invoke farm` and `invoke compare --from 3.8.0 --to 3.9.0` keep those of commits and releases"
+            ],
+        )
     folder = dest.endswith("/") or (not transfer.is_url(dest) and transfer.local(dest).is_dir())
     target = f"{dest.rstrip('/')}/{DATABASE}" if folder else dest
     if transfer.is_url(target):
