@@ -269,7 +269,10 @@ class StoreImport:
 
 
 def locate(
-    place: str, space: Workspace, sha256: str = "", made_by: str = "store.export NAME DEST"
+    place: str,
+    space: Workspace,
+    sha256: str = "",
+    hint: str = "`invoke store.export NAME DEST` creates one, on the machine that has the entry",
 ) -> ImportSource:
     """Find an archive and its checksum, by default in the file beside it, and plan to fetch it.
 
@@ -277,7 +280,7 @@ def locate(
         place: a path, `file://`, `http(s)://`, or a URL of an object store.
         space: the workspace, for downloads.
         sha256: the checksum; empty to read the file beside the archive.
-        made_by: the command that makes such an archive, for messages.
+        hint: how to get such an archive, where there is none.
 
     Raises:
         DownloadError: the archive or its checksum does not exist.
@@ -286,7 +289,7 @@ def locate(
         raise DownloadError(
             "no such archive",
             where=local(place),
-            hints=[f"`invoke {made_by}` creates one, on the machine that has what it packs"],
+            hints=[hint],
         )
     expected = sha256.lower() or checksum(place)
     if not is_url(place):

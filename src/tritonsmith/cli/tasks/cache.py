@@ -178,7 +178,7 @@ def export(
 @task(name="import")
 def import_(
     context: Context,
-    source: str = word("file of farm --export: path, http(s):// or s3:// (.db)"),
+    source: str = word("packed results: path, http(s):// or s3:// (.db)"),
     sha256: str = SHA256,
     dry_run: bool = DRY_RUN,
 ) -> None:
@@ -186,7 +186,8 @@ def import_(
     from tritonsmith.build.store import transfer
 
     space = workspace.default()
-    archive = transfer.locate(source, space, sha256, "farm --export DEST")
+    hint = "`invoke farm --export DEST` creates one, on the machine that has the results"
+    archive = transfer.locate(source, space, sha256, hint)
     if dry_run:
         output.plan(archive.plan)
         console.note("results that are not here are then copied into the workspace")

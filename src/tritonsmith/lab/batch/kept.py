@@ -675,9 +675,7 @@ def export(dest: str, space: Workspace) -> Plan:
         raise FactError(
             "there are no kept results",
             where=base,
-            hints=[
-                "`invoke farm` and `invoke compare --from 3.8.0 --to 3.9.0` keep those of commits and releases"
-            ],
+            hints=["`invoke compare --from 3.8.0 --to 3.9.0` keeps some"],
         )
     folder = dest.endswith("/") or (not transfer.is_url(dest) and transfer.local(dest).is_dir())
     target = f"{dest.rstrip('/')}/{DATABASE}" if folder else dest
