@@ -236,6 +236,11 @@ class ResultStore:
         """Close the file."""
         self._base.close()
 
+    def __del__(self) -> None:
+        # Since 3.13, Python warns of a connection that nobody closes. `kept.database` keeps the last one.
+        with suppress(AttributeError, sqlite3.Error):
+            self._base.close()
+
     def _known(self, sums: Iterable[str]) -> set[str]:
         text = "SELECT 1 FROM content WHERE sha256=?"
         known = self._do(
@@ -319,7 +324,9 @@ def is_ours(path: Path) -> bool:
 def _connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     # `isolation_level=None`: the module would begin transactions of its own where nobody expects them.
     address = f"{path.absolute().as_uri()}{'?mode=ro' if read_only else ''}"
-    return sqlite3.connect(address, uri=True, timeout=_PATIENCE, isolation_level=None)
+    return sqlite3.connect(
+        address, uri=True, timeout=_PATIENCE, isolation_level=None, check_same_thread=False
+    )
 
 
 @contextmanager

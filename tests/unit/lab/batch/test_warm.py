@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -100,7 +101,7 @@ def test_the_command_and_what_was_printed_are_in_the_log(tmp_path: Path) -> None
     compiled(compiler.kernel(tmp_path), compiler.make(tmp_path / "venv"))
     (log,) = workspace.default().root.glob("logs/*-kernel.compile-*.log")
     text = log.read_text()
-    assert f"{call._MAIN.parent} compile " in text
+    assert f"{shlex.quote(str(call._MAIN.parent))} compile " in text
     assert "exit code 0, of a worker that had imported Triton" in text
 
 
