@@ -43,7 +43,8 @@ def require_single(request: CompileRequest) -> CompileRequest:
     if len(request.targets) > 1:
         hints = [f"--target {target.spelling()}" for target in request.targets[:3]]
         raise UsageError("passes are checked for one target at a time", hints=hints)
-    if request.sweeps or request.autotune:
+    many = [sweep for sweep in request.sweeps if len(sweep.texts) > 1]
+    if many or request.runs_for_configs or len(request.configs) > 1:
         raise UsageError("passes are checked for one variant at a time", hints=["without --sweep"])
     return request
 

@@ -102,11 +102,9 @@ def _explained(error: ParseError) -> tuple[str, Sequence[str]]:
     if match := re.match(r"No idea what '(.+)' is", str(error)):
         # If Invoke took an unknown flag for the value of a word, it complains of the word behind it.
         wrong = _unknown_flag(name) or match[1]
-        if wrong.startswith("-"):
-            return f"unknown flag {wrong}", (*_like_flag(wrong, name), page)
-        if name is None:
-            return f"unknown task {wrong!r}", _like_task(wrong)
-        return f"{typed} does not take the argument {wrong!r}", (*_as_a_flag(wrong, name), page)
+        what, hints = _unexpected(wrong, error)
+        # An unknown task has no options.
+        return what, (*hints, page) if name or wrong.startswith("-") else hints
     if task and (match := re.match(r"Flag <Argument: ([\w-]+)", str(error))) and "needed value" in str(error):
         flag = next(option for option in task.options if option.flag == f"--{match[1]}")
         return f"{flag.flag} needs a value: {flag.usage}", (page,)
@@ -116,6 +114,23 @@ def _explained(error: ParseError) -> tuple[str, Sequence[str]]:
         hints = [f"{option.placeholder}: {option.about}" for option in missing]
         return f"{typed} needs {' and '.join(option.placeholder for option in missing)}", (*hints, page)
     return str(error), (page,)
+
+
+def _unexpected(wrong: str, error: ParseError) -> tuple[str, Sequence[str]]:
+    """Explain a word or a flag that a task does not take."""
+    name = error.context.name if error.context else None
+    mode = modes.of_task(name or "")
+    if mode and wrong in {other.by for other in modes.MODES if other.command == mode.command}:
+        return f"{mode.selected} and {wrong} cannot be combined", ()
+    if wrong.startswith("-"):
+        return f"unknown flag {wrong}", tuple(_like_flag(wrong, name))
+    if name is None:
+        return f"unknown task {wrong!r}", _like_task(wrong)
+    # The value of the flag that selects a mode is the first word of its task, wherever the flag stands.
+    words = error.context.positional_args if mode and error.context else ()
+    taken = (f"{str(word.name).upper()} is {word.value!r}" for word in words)
+    typed = mode.selected if mode else name
+    return f"{typed} does not take the argument {wrong!r}", (*taken, *_as_a_flag(wrong, name))
 
 
 def _unknown_flag(name: str | None) -> str:

@@ -318,24 +318,53 @@ def expand_points(
         UsageError: the signature does not fit the kernel, a swept value its parameter, or an option
             the configs.
     """
+    points: dict[str, CompilePoint] = {}
+    for point, _, _ in _combinations(request, kernel, tuple(configs)):
+        # Two configs of an autotuner may be equal; one compile serves both.
+        points.setdefault(point.id, point)
+    return tuple(points.values())
+
+
+def narrow(request: CompileRequest, kernel: KernelSource | None, point: str) -> CompileRequest | None:
+    """Return the request for one of its points alone; None if it has no such point.
+
+    Args:
+        request: its configs, if it has any, are the recorded ones.
+        kernel: as for `expand_points`.
+        point: the point's id.
+
+    Raises:
+        UsageError: as `expand_points`.
+    """
+    for candidate, number, swept in _combinations(request, kernel, ()):
+        if candidate.id == point:
+            return replace(
+                request,
+                targets=(candidate.target,),
+                configs=request.configs[number : number + 1],
+                sweeps=tuple(Sweep(name, (text,)) for name, text in swept.items()),
+            )
+    return None
+
+
+def _combinations(
+    request: CompileRequest, kernel: KernelSource | None, configs: tuple[Config, ...]
+) -> Iterator[tuple[CompilePoint, int, dict[str, str]]]:
+    """Yield every point with the number of its config and the swept values."""
     chosen: tuple[Config | None, ...]
-    chosen = (*configs,) or tuple(_recorded_configs(request.configs, kernel)) or (None,)
+    chosen = configs or tuple(_recorded_configs(request.configs, kernel)) or (None,)
     # A config has up to ten values, and a folder's name only so many characters: it shows what differs.
     varying = _varying(config for config in chosen if config)
     combinations = itertools.product(
         request.targets,
-        chosen,
+        enumerate(chosen),
         itertools.product(*([(sweep.name, text) for text in sweep.texts] for sweep in request.sweeps)),
         request.variants or (request.surgery,),
     )
-    points: dict[str, CompilePoint] = {}
-    for target, config, swept, surgery in combinations:
+    for target, (number, config), swept, surgery in combinations:
         point = _expanded_point(request, kernel, target, config, dict(swept), varying)
         labels = {"surgery": surgery.label} if surgery and request.variants else {}
-        point = replace(point, id=_point_id(point.id, labels), surgery=surgery)
-        # Two configs of an autotuner may be equal; one compile serves both.
-        points.setdefault(point.id, point)
-    return tuple(points.values())
+        yield replace(point, id=_point_id(point.id, labels), surgery=surgery), number, dict(swept)
 
 
 def summarize_points(points: Sequence[CompilePoint]) -> Iterator[str]:

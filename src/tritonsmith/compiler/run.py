@@ -28,7 +28,7 @@ from tritonsmith.compiler.manifest import (
     record_triton,
     scratch_folder,
 )
-from tritonsmith.compiler.request import CompilePoint, CompileRequest, expand_points
+from tritonsmith.compiler.request import CompilePoint, CompileRequest, expand_points, narrow
 from tritonsmith.compiler.source import KernelSource
 from tritonsmith.compiler.targets import Target
 from tritonsmith.core import configs
@@ -233,6 +233,21 @@ def points_in_text(request: CompileRequest) -> tuple[str, tuple[CompilePoint, ..
     """
     kernel, head = _head_in_text(request)
     return kernel, tuple(expand_points(request, head)) if head else ()
+
+
+def one_point(request: CompileRequest, point: str) -> CompileRequest:
+    """Return a request for one of its points alone; the same request if the file's text does not tell which.
+
+    Args:
+        request: the request.
+        point: the point's id.
+
+    Raises:
+        SmithError: the file, the kernel or the signature is wrong.
+    """
+    _, head = _head_in_text(request)
+    known = not request.runs_for_configs and (head or request.from_ir)
+    return (narrow(request, head, point) if known else None) or request
 
 
 def _points_by_running(

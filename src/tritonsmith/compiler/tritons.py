@@ -128,10 +128,14 @@ class Triton:
         return self.version or (installed(Path(self.python)) if self.python else "")
 
 
-def parse(text: str) -> Triton:
+def parse(text: str, *, targets_too: bool = True) -> Triton:
     """Parse a side: words between commas, as in `3.4.0,h100`, `debug,num_warps=8,ptxas=13.0`, `out/before`.
 
     `3.4` means 3.4.0, as in PEP 440, not the newest of its patches.
+
+    Args:
+        text: the words.
+        targets_too: suggest targets and options, too, for a word that is nothing known.
 
     Raises:
         UsageError: a word is none of these, or contradicts another.
@@ -144,7 +148,7 @@ def parse(text: str) -> Triton:
         )
     side = Triton(text.strip())
     for word in words:
-        side = _with(side, word, alone=len(words) == 1)
+        side = _with(side, word, alone=len(words) == 1, targets_too=targets_too)
     return side
 
 
@@ -356,7 +360,7 @@ def _site(python: Path) -> Path | None:
     return next((site for site in sites if installed_tritons.version_in(site)), None)
 
 
-def _with(side: Triton, word: str, *, alone: bool) -> Triton:
+def _with(side: Triton, word: str, *, alone: bool, targets_too: bool) -> Triton:
     if match := _OPTION.fullmatch(word):
         return _with_option(side, match[1], match[2])
     if (named_targets := _targets(word)) is not None:
@@ -384,7 +388,7 @@ def _with(side: Triton, word: str, *, alone: bool) -> Triton:
         return replace(side, python=str(path))
     named = named or _from(word)
     if named is None:
-        raise _unknown(word, path)
+        raise _unknown(word, path, targets_too=targets_too)
     return replace(side, version=named.version, python=named.python)
 
 
@@ -412,7 +416,7 @@ def full(version: str) -> str:
     return f"{number}{str(parsed).removeprefix(parsed.base_version)}"
 
 
-def _unknown(word: str, path: Path) -> UsageError:
+def _unknown(word: str, path: Path, *, targets_too: bool) -> UsageError:
     if wrong := targets.mistaken(word):
         return wrong
     if path.is_dir():
@@ -422,13 +426,15 @@ def _unknown(word: str, path: Path) -> UsageError:
         return UsageError(f"{word} is a folder without compiled kernels", hints=[hint])
     if "/" in word:
         return UsageError("no such interpreter, folder or env file", where=path)
-    hints = [*did_you_mean(word, _known()), "options are NAME=VALUE, paths contain a /"]
+    if not targets_too:
+        return UsageError(f"{word!r} is not a Triton", hints=did_you_mean(word, _known()))
+    known = (*_known(), *targets.known(), targets.ALL)
+    hints = [*did_you_mean(word, known), "options are NAME=VALUE, paths contain a /"]
     return UsageError(f"{word!r} is neither a Triton nor a target", hints=hints)
 
 
 def _known() -> Iterator[str]:
     yield from (name for name, _, _ in settings.available())
-    yield from (*targets.known(), targets.ALL)
     yield from (path.parent.name for path in workspace.default().root.glob(f"envs/{WHEEL}*/venv"))
     yield from (row.version for row in checkout.triton_releases())
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tritonsmith.compiler import tritons
+from tritonsmith.compiler import run, tritons
 from tritonsmith.compiler.interpreter import Interpreter
 from tritonsmith.compiler.manifest import Manifest, Point
 from tritonsmith.compiler.request import CompileRequest
@@ -24,7 +24,7 @@ from tritonsmith.lab.batch import kept
 from tritonsmith.lab.batch.kept import CompileJob
 from tritonsmith.lab.batch.run import BatchOptions
 from tritonsmith.lab.compare import matching
-from tritonsmith.lab.compare.matching import Compared, Paired
+from tritonsmith.lab.compare.matching import Compared, Pair, Paired
 from tritonsmith.lab.failure import Failure
 from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.terms import Term, TermReading
@@ -220,22 +220,22 @@ class ResultRegressions:
         self._options = options
         self._places: dict[str, Interpreter] = {}
 
-    def of(self, before: CompileJob, after: CompileJob, target: str) -> Observation:
-        """Check a kernel for one target; a skip if nobody knows.
+    def of(self, before: CompileJob, after: CompileJob, pair: Pair) -> Observation:
+        """Check one point of a kernel; a skip if nobody knows.
 
         Args:
             before: the compile by the first Triton.
             after: by the second.
-            target: the target: `cuda:90:32`.
+            pair: the point by both.
 
         Raises:
             SmithError: a Triton is not there.
         """
-        second = self._by(after, target)
+        second = self._by(after, pair.b.point)
         # Most kernels are right, and then it does not matter what they were.
         if second.verdict is not Verdict.BAD:
             return second
-        first = self._by(before, target)
+        first = self._by(before, pair.a.point)
         if first.verdict is Verdict.BAD:
             return replace(second, verdict=Verdict.GOOD, figures=f"by both Tritons: {second.figures}")
         if first.verdict is Verdict.SKIP:  # it may have been wrong before
@@ -243,17 +243,18 @@ class ResultRegressions:
             return Observation(Verdict.SKIP, why=why)
         return second
 
-    def _by(self, job: CompileJob, target: str) -> Observation:
+    def _by(self, job: CompileJob, point: Point) -> Observation:
         label = job.triton.label
         if label not in self._places:
             timeout, env = self._options.timeout, self._options.env
             self._places[label] = tritons.place_of(job.triton, 1, timeout, env)
         whole = tritons.applied(job.request, job.triton)
-        chosen = tuple(row for row in whole.targets if str(row) == target)
+        chosen = tuple(row for row in whole.targets if str(row) == point.target)
         parent = self._places[label].space.root / "kernels" / "checks"
         files.make_folder(parent)
         with files.scratch("check", parent) as folder:
-            request = replace(whole, targets=chosen)
+            # A kernel with several configs has as many points, and the check takes one.
+            request = run.one_point(replace(whole, targets=chosen), point.id)
             observation, culprit = wrong(request, self._places[label], folder / "dump", silent=True)
         # Without the kernel's name: one pass that changes many kernels is one finding.
         words = f"{culprit} changes the result"

@@ -3,9 +3,11 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tritonsmith.check import when_wrong
 from tritonsmith.compiler import interpreter, request, targets
 from tritonsmith.compiler.request import CompileRequest, Config, Surgery
 from tritonsmith.compiler.source import KernelParameter, KernelSource
@@ -111,6 +113,24 @@ def test_configs_are_told_apart_by_what_differs() -> None:
     found = request.expand_points(wanted("*fp32"), KERNEL, configs)
     assert [one.id for one in found[:2]] == ["cuda-90-32,BLOCK=32", "cuda-90-32,BLOCK=64"]
     assert found[0].options == {"num_warps": 4, "num_stages": 3}
+
+
+def test_one_point_of_many_can_be_requested_alone() -> None:
+    sweeps, _ = request.sweeps_of(["num_warps=4,8"])
+    recorded: tuple[dict[str, Any], ...] = ({"BLOCK": 32, "maxnreg": 64}, {"BLOCK": 64, "maxnreg": 64})
+    whole = replace(wanted("*fp32", sweeps=sweeps), configs=recorded, autotune=True)
+    every = request.expand_points(whole, KERNEL)
+    assert len(every) == 8
+    for point in every:
+        alone = request.narrow(whole, KERNEL, point.id)
+        assert alone is not None
+        (again,) = request.expand_points(alone, KERNEL)
+        # Its id is shorter, as there is nothing left to tell it from.
+        assert replace(again, id=point.id) == point
+        assert when_wrong.require_single(alone) == alone
+    assert request.narrow(whole, KERNEL, "cuda-90-32,BLOCK=128,num_warps=4") is None
+    with pytest.raises(UsageError, match="one variant"):
+        when_wrong.require_single(replace(whole, targets=whole.targets[:1]))
 
 
 def test_long_names_are_cut_and_stay_different() -> None:

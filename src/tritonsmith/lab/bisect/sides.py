@@ -245,7 +245,8 @@ class _NamedSides:
         except UsageError as error:
             here = f"commits, tags and branches are those of {self.clone}: git fetch --all --tags"
             none = "commits, tags and branches need a clone of Triton: --source CLONE"
-            hints = [*error.hints, here if self.clone else none]
+            # Most words that no list of Tritons has are commits: `HEAD`, outside of a checkout.
+            hints = [*error.hints, here] if self.clone else [none, *error.hints]
             what = error.what if flag in error.what else f"{flag}: {error.what}"
             raise UsageError(what, where=error.where, why=error.why, hints=hints) from error
 

@@ -165,7 +165,7 @@ def parse_side(text: str, flag: str) -> Triton:
     """
     if not text:
         raise UsageError(f"{flag} is missing", hints=["invoke compare --from 3.6.0 --to 3.9.0"])
-    side = tritons.parse(text)
+    side = tritons.parse(text, targets_too=False)
     if side.folder or side.targets or side.options:
         hints = [f"a version, an environment or an interpreter: {flag} 3.6.0"]
         raise UsageError(f"{flag} cannot be {text!r}", hints=hints)
@@ -336,7 +336,7 @@ def _with_results(rehearsal: UpgradeRehearsal, comparison: Comparison, options: 
             row = compared[place]
             progress.update(number, len(changed), f"{row.pair.kernel} {row.pair.point}")
             kernel = kernels[row.pair.kernel]
-            compared[place] = replace(row, result=checker.of(kernel.a, kernel.b, row.pair.b.point.target))
+            compared[place] = replace(row, result=checker.of(kernel.a, kernel.b, row.pair))
         progress.end(time.monotonic() - began)
     return replace(comparison, compared=tuple(compared))
 

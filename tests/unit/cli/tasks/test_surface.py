@@ -71,6 +71,8 @@ def test_every_flag_is_explained(name: str) -> None:
         (["passes.diff"], "passes.diff needs DIR\n"),
         (["up", "--dry"], "did you mean '--dry-run'?"),
         (["pins", "--list"], "unknown flag --list\n"),
+        (["farm", "k.toml", "--export", "out"], "does not take the argument 'out'\n  - DEST is 'k.toml'\n"),
+        (["farm", "--export", "a", "--import", "b"], "farm --export and --import cannot be combined\n"),
     ],
 )
 def test_usage_errors(smith: Smith, argv: list[str], says: str) -> None:

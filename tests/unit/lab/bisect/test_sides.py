@@ -278,7 +278,7 @@ def test_another_ptxas_is_another_compiler(clone: Made, monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     ("base", "head", "what"),
     [
-        ("no-such", "HEAD", "--base: 'no-such' is neither"),
+        ("no-such", "HEAD", "--base: 'no-such' is not a Triton"),
         ("commit 0123456", "HEAD", "--base: no commit 0123456"),
         ("", "wheel", "--base is missing, as --head is no commit"),
         ("main,wheel", "HEAD", "--base names two Tritons: main and wheel"),

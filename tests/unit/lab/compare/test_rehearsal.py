@@ -179,6 +179,10 @@ def test_sides(listed: Path) -> None:
             rehearsal.parse_side(text, "--to")
     with pytest.raises(UsageError, match="--from is missing"):
         rehearsal.parse_side("", "--from")
+    with pytest.raises(UsageError, match=r"'3\.9\.O' is not a Triton") as error:
+        rehearsal.parse_side("3.9.O", "--to")
+    # A side has no target, so no GPU is suggested.
+    assert "h100" not in str(error.value.hints)
     release = tritons.parse("3.6")
     flags = CompileRequest(Path(), "", "", ())
     with pytest.raises(UsageError, match="are the same Triton"):

@@ -240,7 +240,7 @@ def test_a_kernel_that_both_compute_wrongly_is_no_regression(
     monkeypatch.setattr(checker, "_by", lambda job, _: Observation(answers[job.triton.label]))
     request = CompileRequest(Path("k.py"), "k", "", ())
     first, second = (CompileJob(request, side, Path("out")) for side in (OLD, NEW))
-    assert checker.of(first, second, "cuda:90:32").verdict is expected
+    assert checker.of(first, second, SAME.pair).verdict is expected
 
 
 def test_a_compile_without_a_counterpart_is_not_decided() -> None:
