@@ -168,7 +168,7 @@ def export(
         output.plan(plan)
         return
     space.run(plan, "farm-export")
-    rows = [row for row in kept.results(space) if row.folder.parent.name != kept.OTHERS]
+    rows = kept.portable(space)
     kernels = sum(row.kernels for row in rows)
     console.out().print(
         f"{counted(kernels, 'kernel')} of {counted(len(rows), 'Triton')} packed", markup=False

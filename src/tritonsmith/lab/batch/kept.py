@@ -646,6 +646,11 @@ def results(space: Workspace) -> tuple[KeptResults, ...]:
     return tuple(KeptResults(root / row.triton, row.kernels, row.bytes) for row in database().usage())
 
 
+def portable(space: Workspace) -> tuple[KeptResults, ...]:
+    """List the kept results that mean the same on another machine: those of releases and commits."""
+    return tuple(row for row in results(space) if row.folder.parent.name != OTHERS)
+
+
 def removal(space: Workspace) -> Plan:
     """Plan the removal of all kept results."""
     root = space.root / "kernels"
@@ -671,10 +676,12 @@ def export(dest: str, space: Workspace) -> Plan:
         SmithError: the client for that kind of URL is missing.
     """
     base = space.root / "kernels" / DATABASE
-    if not results(space):
+    if not portable(space):
+        # An empty file would look like a success until somebody imports it.
         raise FactError(
-            "there are no kept results",
+            "there are no kept results of releases or commits",
             where=base,
+            why="those of environments and interpreters are of this machine alone" if results(space) else "",
             hints=["`invoke compare --from 3.8.0 --to 3.9.0` keeps some"],
         )
     folder = dest.endswith("/") or (not transfer.is_url(dest) and transfer.local(dest).is_dir())

@@ -227,6 +227,11 @@ def test_what_cannot_be_exported_or_imported(tmp_path: Path) -> None:
 def test_nothing_to_export(tmp_path: Path) -> None:
     with pytest.raises(FactError, match="there are no kept results"):
         kept.export(str(tmp_path), workspace.default())
+    # An interpreter's mean nothing elsewhere, and a file without results would look like a success.
+    kept.database().keep("rehearsed/python-1234", "key", "cuda:90:32", "{}", {"a/k.ptx": b"// ptx"})
+    with pytest.raises(FactError, match="of releases or commits") as error:
+        kept.export(str(tmp_path), workspace.default())
+    assert "of this machine alone" in error.value.why
 
 
 def test_a_plan_says_what_an_export_does(two_kept: Path, tmp_path: Path) -> None:
