@@ -6,10 +6,12 @@ by running its file, the worker runs it; a refusal of the worker becomes one err
 
 from __future__ import annotations
 
+import io
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import redirect_stderr
+from dataclasses import asdict, dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -26,11 +28,13 @@ from tritonsmith.core.errors import FactError, SmithError, UsageError, did_you_m
 from tritonsmith.core.plan.steps.base import CommandFailedError
 from tritonsmith.core.text import version_key
 from tritonsmith.facts import installed_tritons, machine
+from tritonsmith.worker import file_context
 from tritonsmith.worker.border import WorkerRefusal
 from tritonsmith.worker.messages import DescribedRow, DescribeRequest, DisassemblerRequest, PointRequest
 
 _MIB = 1 << 20
 _PATIENCE = 120.0  # seconds for one binary
+_NOWHERE = "/nonexistent"  # the folder of a Triton that is not known
 
 
 class UnavailableError(FactError):
@@ -81,6 +85,21 @@ class Disassembler:
                 if text is not None:
                     return text + "\n"
         return None
+
+    def as_compiled(self, binary: Path, packages: Iterable[Path]) -> bytes | None:
+        """Return the text that a compile would have kept beside a binary; None if no program can produce it.
+
+        Args:
+            binary: the file, under the name that the compile gave it.
+            packages: folders of Triton packages whose programs are tried, in this order.
+        """
+        request = self.request()
+        tools = [file_context.available(request, str(package)) for package in packages]
+        tools = tools or [file_context.available(request, _NOWHERE)]
+        programs = tuple(dict.fromkeys(program for tool in tools for program in tool.programs))
+        # What the programs say where all of them fail is in the note about the text that is missing.
+        with redirect_stderr(io.StringIO()):
+            return file_context.disassembled(replace(tools[0], programs=programs), str(binary))
 
 
 @dataclass(frozen=True)

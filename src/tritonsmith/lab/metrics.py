@@ -17,6 +17,7 @@ from tritonsmith.ir.normalize import assembly, diff
 
 TIME = "compile_seconds"
 _INSTRUCTIONS = "instructions "
+ALL = f"{_INSTRUCTIONS}{assembly.TOTAL}"  # the instructions of all classes
 _BYTES, _OPERATIONS = "_bytes", "_operations"
 _LANGUAGES = {"cuda": "sass", "hip": "amd"}  # backend to the language of its disassembly
 
@@ -61,6 +62,17 @@ def measure(manifest: Manifest, point: Point, row: ResourceRow) -> Measured:
         **dict(_operations(manifest, point, stages)),
         TIME: point.seconds,
     }
+
+
+def of_code(measured: Measured) -> Measured:
+    """Return the metrics that need a disassembly."""
+    return {key: value for key, value in measured.items() if key.startswith(_INSTRUCTIONS)}
+
+
+def needs_code(name: str) -> bool:
+    """Report whether a known name stands for metrics that need a disassembly."""
+    keys = (key for backend in _LANGUAGES for key in keys_of(name, backend))
+    return any(key.startswith(_INSTRUCTIONS) for key in keys)
 
 
 def metric(key: str) -> Metric:

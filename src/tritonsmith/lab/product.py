@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import uuid
 from collections import ChainMap, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -58,6 +58,8 @@ class Cell:
         return f"{self.kernel} {self.triton} {self.target}"
 
 
+# The folders and targets whose code has to be disassembled before a cell can be judged by these manifests.
+Unread = Callable[[Cell, Mapping[Path, Manifest]], Collection[tuple[Path, str]]]
 # Judges a cell by the manifests of the folders that are complete so far: its own, and that of its baseline
 # if it has one and nobody skipped that.
 Question = Callable[[Cell, Mapping[Path, Manifest]], Observation]
@@ -86,11 +88,15 @@ class CompiledKernels:
     Args:
         question: about each cell.
         options: of the pool.
+        unread: tells what a cell needs that was compiled without a disassembly; by default nothing.
     """
 
-    def __init__(self, question: Question, options: BatchOptions) -> None:
+    def __init__(
+        self, question: Question, options: BatchOptions, unread: Unread = lambda _cell, _manifests: ()
+    ) -> None:
         self._question = question
         self._options = options
+        self._unread = unread
         self._tested: set[str] = set()
         self.manifests: dict[Path, Manifest] = {}
         self.compiled = self.kept = 0
@@ -110,23 +116,44 @@ class CompiledKernels:
         }
         # A cell waits for its own folder and for that of its baseline, whichever comes last.
         waiting = {place: _folders(table[place]) & jobs.keys() for place in new}
+        later: dict[int, frozenset[Path]] = {}
+        work: defaultdict[Path, set[str]] = defaultdict(set)
+        for place in self._arrived(waiting, self._compiled(list(jobs.values()))):
+            if unread := self._unread(table[place], self.manifests):
+                later[place] = frozenset(folder for folder, _ in unread)
+                for folder, target in unread:
+                    work[folder].add(target)
+            else:
+                yield place, self._observed(table[place], self.manifests)
+        # All at once and not as they come: by then, everything is known that they are compared with.
+        parts = {folder: (self.manifests[folder], tuple(sorted(names))) for folder, names in work.items()}
+        for place in self._arrived(later, run.disassembled(parts, self._options)):
+            yield place, self._observed(table[place], self.manifests)
+        if again:
+            yield from self._again(table, again)
+
+    def _compiled(self, jobs: Sequence[CompileJob]) -> Iterator[Manifest]:
+        # Results that were taken up from a run that was stopped are jobs, too, and none of them was refused.
+        options = replace(self._options, strict=self._options.strict and not self.manifests)
+        for _, manifest, is_new in run.compiled(jobs, options):
+            self.compiled, self.kept = self.compiled + is_new, self.kept + (not is_new)
+            yield manifest
+
+    def _arrived(self, waiting: Mapping[int, frozenset[Path]], arriving: Iterable[Manifest]) -> Iterator[int]:
+        """Take the manifests as they come, and yield each place when the last of its folders is there."""
+        left = dict(waiting)
         by_folder: defaultdict[Path, list[int]] = defaultdict(list)
         for place, folders in waiting.items():
             for folder in folders:
                 by_folder[folder].append(place)
             if not folders:
-                yield place, self._observed(table[place], self.manifests)
-        # Results that were taken up from a run that was stopped are jobs, too, and none of them was refused.
-        options = replace(self._options, strict=self._options.strict and not self.manifests)
-        for job, manifest, is_new in run.compiled(list(jobs.values()), options):
-            self.manifests[job.out] = manifest
-            self.compiled, self.kept = self.compiled + is_new, self.kept + (not is_new)
-            for place in by_folder[job.out]:
-                waiting[place] -= {job.out}
-                if not waiting[place]:
-                    yield place, self._observed(table[place], self.manifests)
-        if again:
-            yield from self._again(table, again)
+                yield place
+        for manifest in arriving:
+            self.manifests[manifest.folder] = manifest
+            for place in by_folder[manifest.folder]:
+                left[place] -= {manifest.folder}
+                if not left[place]:
+                    yield place
 
     def recall(self, table: Sequence[Cell], earlier: Journal, journal: Journal) -> None:
         """Take up the observations of a run that was stopped, of all cells whose results are still there.
@@ -149,6 +176,9 @@ class CompiledKernels:
             folders = _folders(cell)
             manifests = {folder: there.get(folder) for folder in folders}
             if not (earlier.observations.get(cell.name) and folders and all(manifests.values())):
+                continue
+            # What it needs is read before the question, and not by whoever reports the answer.
+            if self._unread(cell, {folder: row for folder, row in manifests.items() if row}):
                 continue
             # All of its tests: a later one may disagree, and `--confirm` has to see both.
             for observation in earlier.observations[cell.name]:

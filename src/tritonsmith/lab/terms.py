@@ -133,6 +133,13 @@ def parse(texts: Iterable[str], flag: str) -> tuple[Term, ...]:
     return tuple(dict.fromkeys(term for text in texts for term in _parse(text.strip(), flag)))
 
 
+def needs_code(term: Term) -> bool:
+    """Report whether a term is about the disassembly of a binary, or about what is counted in it."""
+    if isinstance(term, TextTerm):
+        return term.stage in show_stage.BINARY.values()
+    return metrics.needs_code(term.metric)
+
+
 def look(term: Term, pair: Compared) -> TermReading:
     """Apply a term to a pair that compiles on both sides."""
     if isinstance(term, TextTerm):

@@ -17,15 +17,16 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 
 from tritonsmith.build.store import transfer
 from tritonsmith.compiler import call, interpreter, signature, source, source_tree, targets, tritons
 from tritonsmith.compiler import manifest as manifests
-from tritonsmith.compiler.manifest import Manifest, Point
+from tritonsmith.compiler.manifest import Manifest, Point, Stage
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.resources import measure
 from tritonsmith.compiler.source_tree import Import, KernelSources, TreeReader
@@ -38,6 +39,7 @@ from tritonsmith.core.plan import Copy, MakeDir, Plan, Remove, RunSql, Step, Wri
 from tritonsmith.core.plan.steps import fetch
 from tritonsmith.core.plan.steps.pack import WriteChecksum, checksum_file
 from tritonsmith.facts import variables
+from tritonsmith.inspect import show as show_stage
 from tritonsmith.lab import metrics
 from tritonsmith.lab.batch.store import CLEAR, REMOVE, ResultStore, is_ours
 from tritonsmith.lab.metrics import Measured
@@ -369,7 +371,8 @@ def keep(job: CompileJob, manifest: Manifest) -> None:
         if for_good and manifest.file_sha256 and all(point.status in _FINAL for point in points):
             database().keep(*_place(job.out), target, part.render(), dict(_files(part)))
             measured = _read_metrics(untrusted.text_if_any(_ahead(part)), part) or measured_now(part)
-            _keep_metrics(replace(part, folder=job.out), measured)
+            text = _metrics_text(part, measured)
+            database().keep_metrics(*_place(job.out), target, text)
             continue
         loose += points
         folders = (manifest.folder / point.id for point in points)
@@ -384,12 +387,17 @@ def keep(job: CompileJob, manifest: Manifest) -> None:
     space.run(Plan("kernel", tuple(steps)), "kernel.unit", quiet=True)
 
 
-def measure_ahead(manifest: Manifest) -> None:
-    """Measure what was compiled into a folder, target by target, for `keep`, which then need not."""
+def measure_ahead(manifest: Manifest, *, code: bool = True) -> None:
+    """Measure what was compiled into a folder, target by target, for `keep`, which then need not.
+
+    Args:
+        manifest: of the folder.
+        code: see `measured_now`.
+    """
     for _, part in _by_target(manifest):
         # What cannot be measured is an error of `keep`.
         with suppress(SmithError):
-            files.write_atomically(_ahead(part), _metrics_text(part, measured_now(part)))
+            files.write_atomically(_ahead(part), _metrics_text(part, measured_now(part, code=code)))
 
 
 def _ahead(part: Manifest) -> Path:
@@ -416,25 +424,128 @@ def restore(manifest: Manifest) -> None:
         FactError: they are damaged, or were removed meanwhile.
     """
     place = _place_of(manifest.folder)
+    # Whoever looks into the folder expects what every compile writes there.
+    manifest = disassemble(manifest)
     lacking = [point for point in manifest.points if place and not _as_compiled(manifest.folder, point)]
     if not lacking or place is None:
         return
-    written = 0
-    for target in dict.fromkeys(point.target for point in lacking):
-        for name, content in database().contents(*place, target):
-            path = manifest.folder / untrusted.place_in(name)
-            files.make_folder(path.parent)
-            files.write_atomically(path, content)
-            written += 1
-    if not written:
-        hints = ["run the same command again"]
-        raise FactError("this result is not kept any more", where=manifest.folder, hints=hints)
+    places = dict.fromkeys(point.target for point in lacking)
+    write = files.write_atomically
+    if not sum(_write_contents(place, target, manifest.folder, write) for target in places):
+        raise _gone(manifest.folder)
     # Last, and of all that is there now: a folder with a manifest is one that other commands can read.
     points = {point.id: point for point in manifest.points}
     with suppress(FactError):
         points = {point.id: point for point in manifests.read(manifest.folder).points} | points
     whole = replace(manifest, points=tuple(points.values()))
     files.write_atomically(manifest.folder / manifests.FILE, whole.render())
+
+
+def unread_targets(manifest: Manifest) -> frozenset[str]:
+    """Return the targets of a kept result whose code was not disassembled, since nothing needed that yet."""
+    # Where no program could read the code, the metrics say that it was tried.
+    return frozenset(name for name, _, row in _unread_parts(manifest) if row and row.unread)
+
+
+def _unread_parts(manifest: Manifest) -> Iterator[tuple[str, Manifest, FolderMetrics | None]]:
+    """Yield the targets that lack a disassembly, each with its part of a manifest and the kept metrics."""
+    place = _place_of(manifest.folder)
+    # Most results of an experiment that disassembles have their texts, so that nothing need be asked.
+    parts = {name: part for name, part in _by_target(manifest) if any(map(_is_unread, part.points))}
+    if place and parts:
+        texts = database().metrics(*place, list(parts))
+        for name, part in parts.items():
+            yield name, part, _read_metrics(texts.get(name, ""), part)
+
+
+def _is_unread(point: Point) -> bool:
+    return any(name in point.stages and text not in point.stages for name, text in show_stage.BINARY.items())
+
+
+def disassemble(
+    manifest: Manifest, chosen: Collection[str] | None = None, packages: Sequence[Path] = ()
+) -> Manifest:
+    """Disassemble code of a kept result that was compiled without, and keep the texts and their metrics.
+
+    Args:
+        manifest: of the result.
+        chosen: the targets; all of them if None.
+        packages: Triton packages whose disassemblers may be used, besides that of the compile.
+
+    Returns:
+        The manifest with the texts, where a disassembler could be found.
+
+    Raises:
+        FactError: a file of the result is damaged, or it was removed meanwhile.
+    """
+    points = {point.id: point for point in manifest.points}
+    own = manifests.trusted_package(manifest, workspace.default())
+    # Its own first: it is as new as the binary.
+    packages = [*([own] if own else []), *packages]
+    for target, part, measured in _unread_parts(manifest):
+        if chosen is not None and target not in chosen:
+            continue
+        if measured is None:
+            # Of what was read into this manifest before somebody else disassembled it.
+            points |= {point.id: point for point in _points_now(part, target)}
+        elif measured.unread:
+            points |= {point.id: point for point in _disassembled_part(part, target, packages).points}
+    return replace(manifest, points=tuple(points.values()))
+
+
+def _points_now(part: Manifest, target: str) -> tuple[Point, ...]:
+    """Return the points of a part as the database has them, if they have the files of the part and more."""
+    text = database().find(*_place(part.folder), [target]).get(target, "")
+    with suppress(FactError, ValueError):
+        now = manifests.parse(untrusted.json_of(text), part.folder).points
+        pairs = zip(part.points, now, strict=True)
+        if all(old.id == new.id and old.stages.items() <= new.stages.items() for old, new in pairs):
+            return now
+    return part.points
+
+
+def _disassembled_part(part: Manifest, target: str, packages: Sequence[Path]) -> Manifest:
+    place, points, texts = _place(part.folder), [], dict[str, bytes]()
+    tools = interpreter.locate_programs(workspace.default()).disassemblers
+    with files.scratch("code-") as folder:
+        # Not in the folder of the result, which has files only where somebody looks at them.
+        if not _write_contents(place, target, folder, files.write):
+            raise _gone(part.folder)
+        for point in part.points:
+            stages = dict(point.stages)
+            for tool in tools if _is_unread(point) else ():
+                binary = stages.get(tool.binary)
+                text = tool.as_compiled(folder / binary.path, packages) if binary else None
+                if binary and text is not None:
+                    name = f"{binary.path.removesuffix(tool.binary)}{tool.stage}"
+                    stages[tool.stage] = Stage(name, len(text), sha256(text).hexdigest())
+                    texts[name] = text
+                    files.write(folder / name, text)
+            points.append(replace(point, stages=stages))
+        read = replace(part, folder=folder, points=tuple(points))
+        measured = _metrics_text(read, measured_now(read))
+    # In the place of what was measured without the code, also where no program can read it: it is not tried
+    # again each time.
+    read = replace(read, folder=part.folder)
+    database().add(*place, target, read.render(), measured, texts)
+    return read
+
+
+def _write_contents(
+    place: tuple[str, str], target: str, folder: Path, write: Callable[[Path, bytes], None]
+) -> int:
+    """Write the files of a kept result into a folder; return their number."""
+    parts = list(database().contents(*place, target))
+    for name, content in parts:
+        path = folder / untrusted.place_in(name)
+        files.make_folder(path.parent)
+        write(path, content)
+    return len(parts)
+
+
+def _gone(folder: Path) -> FactError:
+    hints = ["run the same command again"]
+    return FactError("this result is not kept any more", where=folder, hints=hints)
 
 
 def _as_compiled(folder: Path, point: Point) -> bool:
@@ -526,21 +637,28 @@ class FolderMetrics:
     Attributes:
         points: by the point's id; empty for one that did not compile.
         notes: what a person should know.
+        unread: the points whose instructions are None because nothing has disassembled them yet, though it
+            could be done: see `disassemble`.
     """
 
     points: Mapping[str, Measured]
     notes: tuple[str, ...]
+    unread: frozenset[str] = frozenset()
 
 
-def metrics_of(manifest: Manifest) -> FolderMetrics:
+def metrics_of(manifest: Manifest, *, code: bool = True) -> FolderMetrics:
     """Return the metrics of a folder: those kept with its manifest, or else new ones, which are kept there.
+
+    Args:
+        manifest: of the folder.
+        code: disassemble what was kept without; otherwise it is `unread`.
 
     Raises:
         FactError: a file of a compile cannot be read.
     """
     # To read the binaries again would take longer than all the rest of an experiment that compiles nothing.
     if _place_of(manifest.folder):
-        return _metrics_in_database(manifest)
+        return _metrics_in_database(disassemble(manifest) if code else manifest)
     path = manifest.folder / METRICS
     key = digest(_SCHEMA, manifest.render(), [configs.load(name) for name in _TABLES])
     with suppress(OSError, ValueError, KeyError, TypeError):  # there are none yet, or not ours
@@ -556,6 +674,7 @@ def metrics_of(manifest: Manifest) -> FolderMetrics:
 def _metrics_in_database(manifest: Manifest) -> FolderMetrics:
     points: dict[str, Measured] = {}
     notes: list[str] = []
+    unread: set[str] = set()
     targets_of_points = dict.fromkeys(point.target for point in manifest.points)
     texts = database().metrics(*_place(manifest.folder), list(targets_of_points))
     for target, part in _by_target(manifest):
@@ -563,43 +682,43 @@ def _metrics_in_database(manifest: Manifest) -> FolderMetrics:
         if measured is None and any(point.stages for point in part.points):
             restore(part)
             measured = measured_now(part)
-            _keep_metrics(part, measured)
+            database().keep_metrics(*_place(part.folder), target, _metrics_text(part, measured))
         elif measured is None:  # nothing that was kept: a compile that crashed, say
             measured = measured_now(part)
         points |= {point.id: measured.points.get(point.id, {}) for point in part.points}
         notes += measured.notes
-    return FolderMetrics(points, tuple(dict.fromkeys(notes)))
-
-
-def _keep_metrics(part: Manifest, measured: FolderMetrics) -> None:
-    database().keep_metrics(*_place(part.folder), part.points[0].target, _metrics_text(part, measured))
+        unread |= measured.unread
+    return FolderMetrics(points, tuple(dict.fromkeys(notes)), frozenset(unread))
 
 
 def _metrics_text(part: Manifest, measured: FolderMetrics) -> str:
-    content = {"key": _metrics_key(part), "points": measured.points, "notes": measured.notes}
-    return json.dumps(content)
+    # An older version of this tool finds no metrics under the key of unread code, and measures for itself.
+    key = _metrics_key(part, *sorted(measured.unread))
+    return json.dumps({"key": key, "points": measured.points, "notes": measured.notes})
 
 
 def _read_metrics(text: str, part: Manifest) -> FolderMetrics | None:
     with suppress(ValueError, KeyError, TypeError):  # there are none yet, or not ours
         content = untrusted.json_of(text)
-        if content["key"] == _metrics_key(part):
+        bare = sorted(point.id for point in part.points if _is_unread(point))
+        unread = content["key"] != _metrics_key(part)
+        if not unread or (bare and content["key"] == _metrics_key(part, *bare)):
             # Thousands of results have the same hundred names.
             points = {
                 point: {sys.intern(name): value for name, value in measured.items()}
                 for point, measured in content["points"].items()
             }
-            return FolderMetrics(points, tuple(content["notes"]))
+            return FolderMetrics(points, tuple(content["notes"]), frozenset(bare if unread else ()))
     return None
 
 
-def _metrics_key(part: Manifest) -> str:
+def _metrics_key(part: Manifest, *unread: str) -> str:
     # Of its files, too: a compile that a variable steered has the place of the result that is kept.
     sums = {
         point.id: [point.status, {name: stage.sha256 for name, stage in point.stages.items()}]
         for point in part.points
     }
-    return digest(_measured_by(), sums)
+    return digest(_measured_by(), sums, *([unread] if unread else ()))
 
 
 @functools.cache
@@ -608,19 +727,28 @@ def _measured_by() -> str:
     return digest(_SCHEMA, [configs.load(name) for name in _TABLES])
 
 
-def measured_now(manifest: Manifest) -> FolderMetrics:
+def measured_now(manifest: Manifest, *, code: bool = True) -> FolderMetrics:
     """Measure all points of a folder, and write nothing to it.
+
+    Args:
+        manifest: of the folder.
+        code: false for compiles that disassembled nothing, for what may be disassembled later.
 
     Raises:
         FactError: a file of a compile cannot be read.
     """
     table = measure.of_manifest(manifest)
+    unread = frozenset(() if code else (point.id for point in manifest.points if _is_unread(point)))
+    # Those of AMD's assembly would do, but are not those of the disassembly: of two sides that are compared,
+    # one may have been disassembled before.
+    rows = [replace(row, instructions={}) if row.point in unread else row for row in table.rows]
     points = {
         point.id: metrics.measure(manifest, point, row) if point.status == "ok" else {}
-        for point, row in zip(manifest.points, table.rows, strict=True)
+        for point, row in zip(manifest.points, rows, strict=True)
     }
-    notes = (*manifest.warnings, *table.warnings, *table.notes, *measure.without_disassembly(manifest))
-    return FolderMetrics(points, tuple(dict.fromkeys(notes)))
+    notes = [*manifest.warnings, *table.warnings, *table.notes]
+    notes += measure.without_disassembly(manifest) if code else ()
+    return FolderMetrics(points, tuple(dict.fromkeys(notes)), unread)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import tarfile
 import time
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -23,6 +23,7 @@ import zstandard
 
 from tritonsmith import __version__
 from tritonsmith.compiler import call, run, source, source_tree, tritons
+from tritonsmith.compiler import manifest as manifests
 from tritonsmith.compiler.interpreter import Interpreter, UnavailableError
 from tritonsmith.compiler.manifest import FILE, Manifest, Point, Status
 from tritonsmith.compiler.request import CompileRequest
@@ -41,7 +42,8 @@ from tritonsmith.lab.batch.pool import DiedError, ExecutorPool, LostError
 from tritonsmith.wheels import ptxas
 
 _UNIT = "unit"  # phase of the steps of one unit of work
-_PHASE = "compile"
+_PHASE, _DISASSEMBLE = "compile", "disassemble"
+_FEW = 4  # disassemblies that take less than to start a process for them
 _MOST = 32  # points of a unit: a larger sweep is cut, so that many can work at it
 _CONSTANT = re.compile(r"(?:^|[,=])\s*(\d{1,9})(?=\s*(?:,|$))")  # of a signature: `64`, `BLOCK=64`
 _REFUSALS = 5  # of workers that cannot compile a unit, until it is given up
@@ -76,6 +78,8 @@ class BatchOptions:
         silent: show no progress.
         strict: raise an error if every job is refused for the same reason; if false, only note it in the
             manifests.
+        disassemble: results have the disassembly of their code. If false, that of results that are kept is
+            left to `disassembled`, for those that need it.
     """
 
     scheduler: str = ""
@@ -85,6 +89,7 @@ class BatchOptions:
     resume: bool = False
     silent: bool = False
     strict: bool = True
+    disassemble: bool = True
 
 
 @dataclass(frozen=True)
@@ -150,8 +155,8 @@ def compiled(
     there: dict[Path, tuple[Manifest, ...]] = {}
     left: list[CompileJob] = []
     finder = ResultFinder(options.env)
-    for out, job in whole.items():
-        old = finder.find(job) if options.resume else None
+    for out, old in _found(whole, finder, options):
+        job = whole[out]
         there[out] = (old,) if old else ()
         if rest := kept.rest(job, old):
             left.append(rest)
@@ -163,27 +168,98 @@ def compiled(
     # Before the compile: an import that is edited meanwhile is then not taken for what was compiled.
     sources = {job.out: finder.sources(job) for job in left}
     known = _seconds(manifest for old in there.values() for manifest in old)
+    with _interruptible(options), _scratch(space) as scratch:
+        for out, folder, parts in _filled(left, scratch, known, refused, options):
+            if whole[out].keyed:
+                # Its files go to the database, and need not wait for the end of the run.
+                kept.keep(whole[out], replace(kept.merged(whole[out], options.env, parts), folder=folder))
+                _run(space, Remove((folder,), space.root, phase=_UNIT))
+            merged = kept.merged(whole[out], options.env, [*there[out], *parts])
+            manifest = replace(merged, sources=sources[out])
+            if not whole[out].keyed:
+                _write(manifest)
+            yield by_folder[out], manifest, True
+    # An option that no release has is a mistake in the command: a table with it in each cell would hide that.
+    reasons = {str(error): error for errors in refused.values() for error in errors}
+    if options.strict and len(refused) == len(whole) and len(reasons) == 1:
+        raise reasons.popitem()[1]
+
+
+@contextmanager
+def _interruptible(options: BatchOptions) -> Iterator[None]:
     try:
-        with _scratch(space) as scratch:
-            for out, folder, parts in _filled(left, scratch, known, refused, options):
-                if whole[out].keyed:
-                    # Its files go to the database, and need not wait for the end of the run.
-                    kept.keep(whole[out], replace(kept.merged(whole[out], options.env, parts), folder=folder))
-                    _run(space, Remove((folder,), space.root, phase=_UNIT))
-                merged = kept.merged(whole[out], options.env, [*there[out], *parts])
-                manifest = replace(merged, sources=sources[out])
-                if not whole[out].keyed:
-                    _write(manifest)
-                yield by_folder[out], manifest, True
+        yield
     except KeyboardInterrupt:
         if not options.resume:
             raise InterruptedRunError("interrupted") from None
         hints = ["run the same command again to continue"]
         raise InterruptedRunError("interrupted; completed results are kept", hints=hints) from None
-    # An option that no release has is a mistake in the command: a table with it in each cell would hide that.
-    reasons = {str(error): error for errors in refused.values() for error in errors}
-    if options.strict and len(refused) == len(whole) and len(reasons) == 1:
-        raise reasons.popitem()[1]
+
+
+def _found(
+    jobs: Mapping[Path, CompileJob], finder: ResultFinder, options: BatchOptions
+) -> Iterator[tuple[Path, Manifest | None]]:
+    """Yield the folder of each job with its points that are there, disassembled if the options say so."""
+    unread: dict[Path, tuple[Manifest, Collection[str]]] = {}
+    for out, job in jobs.items():
+        old = finder.find(job) if options.resume else None
+        chosen = kept.unread_targets(old) if old and options.disassemble else ()
+        if old and chosen:
+            unread[out] = old, chosen
+        else:
+            yield out, old
+    for manifest in disassembled(unread, options):
+        yield manifest.folder, manifest
+
+
+def disassembled(
+    work: Mapping[Path, tuple[Manifest, Collection[str]]], options: BatchOptions
+) -> Iterator[Manifest]:
+    """Disassemble kept results that were compiled without, in processes of this machine.
+
+    Args:
+        work: manifests by their folders, each with the targets that need it.
+        options: of the pool.
+
+    Raises:
+        SmithError: a result is damaged, or was removed meanwhile.
+        InterruptedRunError: ^C.
+    """
+    space = workspace.default()
+    every = (manifests.trusted_package(manifest, space) for manifest, _ in work.values())
+    # A result of another machine names a Triton that is not here, and that of the other side will do.
+    packages = tuple(dict.fromkeys(filter(None, every)))
+    with _interruptible(options):
+        if len(work) <= _FEW:
+            for manifest, chosen in work.values():
+                yield kept.disassemble(manifest, chosen, packages)
+            return
+        count = min(options.count or _fitting(), math.ceil(len(work) / _FEW))
+        with (
+            pool.opened("", count) as workers,
+            PhaseProgress(live=False if options.silent else None, silent=options.silent) as progress,
+        ):
+            progress.begin(_DISASSEMBLE)
+            began = time.monotonic()
+            pending = {
+                workers.executor.submit(_disassembled_here, manifest, tuple(chosen), packages): manifest
+                for manifest, chosen in work.values()
+            }
+            for number, (manifest, result) in enumerate(workers.results(pending), 1):
+                if isinstance(result, SmithError):
+                    raise result
+                progress.update(number, len(work), f"{manifest.kernel} by {manifest.triton}")
+                yield result
+            progress.end(time.monotonic() - began)
+
+
+def _disassembled_here(
+    manifest: Manifest, chosen: Collection[str], packages: Sequence[Path]
+) -> Manifest | SmithError:
+    try:
+        return kept.disassemble(manifest, chosen, packages)
+    except SmithError as error:
+        return plain(error)
 
 
 def _seconds(manifests: Iterable[Manifest]) -> dict[str, float]:
@@ -378,7 +454,9 @@ def _length(file: Path, kernel: str) -> int:
 def _submit(unit: _Unit, workers: ExecutorPool, options: BatchOptions) -> Future[Result | RemoteResult]:
     if unit.place:
         shared = _stages(unit.place) if _shares(unit) else None
-        return workers.executor.submit(compile_here, unit.request, unit.place, unit.out, shared=shared)
+        # Of a result that is not kept, nobody could disassemble the code later.
+        request = replace(unit.request, disassemble=options.disassemble or not shared)
+        return workers.executor.submit(compile_here, request, unit.place, unit.out, shared=shared)
     return workers.executor.submit(compile_there, _remote(unit, options))
 
 
@@ -555,7 +633,7 @@ def compile_here(
         with _scratch(place.space) as scratch:
             manifest = _compiled(request, place, scratch, shared, _WORKERS)
             if shared:  # here and not in the process that all results come to, which is one
-                kept.measure_ahead(manifest)
+                kept.measure_ahead(manifest, code=request.disassemble)
             _run(place.space, Copy(manifest.folder, out, tree=True, phase=_UNIT))
             return replace(manifest, folder=out)
     except SmithError as error:

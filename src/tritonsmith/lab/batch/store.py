@@ -139,6 +139,36 @@ class ResultStore:
 
         self._do(write, again=True)
 
+    def add(
+        self, triton: str, key: str, target: str, manifest: str, metrics: str, parts: Mapping[str, bytes]
+    ) -> None:
+        """Add files to a result that is kept, whose manifest and metrics then name them.
+
+        Args:
+            triton: what compiled it.
+            key: of what was asked for.
+            target: the target.
+            manifest: the text of the new manifest.
+            metrics: the new text for `metrics`.
+            parts: relative path to the content of each file that is new.
+        """
+        place = (triton, key, target)
+        sums = {path: sha256(content).hexdigest() for path, content in parts.items()}
+        packed = {sums[path]: _packed(content) for path, content in parts.items()}
+
+        def write() -> None:
+            with self._transaction():
+                row = (_packed(manifest.encode()), _packed(metrics.encode()), *place)
+                text = "UPDATE result SET manifest=?, metrics=? WHERE triton=? AND key=? AND target=?"
+                # Cleared meanwhile: files that no result has would stay for ever.
+                if not self._base.execute(text, row).rowcount:
+                    return
+                rows = [(*place, path, digest) for path, digest in sums.items()]
+                self._base.executemany("INSERT OR REPLACE INTO file VALUES (?,?,?,?,?)", rows)
+                self._base.executemany("INSERT OR IGNORE INTO content VALUES (?,?)", packed.items())
+
+        self._do(write, again=True)
+
     def keep_metrics(self, triton: str, key: str, target: str, text: str) -> None:
         """Keep the metrics of a result that is kept."""
         row = (_packed(text.encode()), triton, key, target)

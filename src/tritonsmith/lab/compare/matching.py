@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
@@ -524,7 +524,19 @@ def with_metrics(pair: Pair, measured: Mapping[Path, FolderMetrics]) -> Compared
     first, second = (
         measured[member.manifest.folder].points.get(member.point.id, {}) for member in (pair.a, pair.b)
     )
-    return Compared(pair, first, second)
+    compared = Compared(pair, first, second)
+    # One binary has one code, and nobody need have disassembled it: what is known of one side is so of both,
+    # and what is known of neither does not differ.
+    if compared.same_binary and None in (first.get(metrics.ALL), second.get(metrics.ALL)):
+        code = first if first.get(metrics.ALL) is not None else second
+        known = {} if code.get(metrics.ALL) is None else metrics.of_code(code)
+        first, second = ({**_without_code(row), **known} for row in (first, second))
+    return replace(compared, a=first, b=second)
+
+
+def _without_code(measured: Measured) -> Measured:
+    code = metrics.of_code(measured)
+    return {key: value for key, value in measured.items() if key not in code}
 
 
 def _with_texts(compared: Compared) -> Compared:

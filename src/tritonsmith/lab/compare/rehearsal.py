@@ -7,7 +7,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from tritonsmith.compiler import tritons
@@ -24,7 +24,7 @@ from tritonsmith.core.text import counted, version_key
 from tritonsmith.core.ui.progress import PhaseProgress
 from tritonsmith.core.ui.tables import clipped
 from tritonsmith.facts import checkout
-from tritonsmith.lab import metrics, product, questions
+from tritonsmith.lab import metrics, product, questions, terms
 from tritonsmith.lab.batch import kept, run
 from tritonsmith.lab.batch.kept import CompileJob
 from tritonsmith.lab.batch.run import BatchOptions
@@ -252,12 +252,17 @@ def execute(
         LockedError: another rehearsal runs.
         SmithError: as `batch.run.compiled`.
     """
-    question = WorseThanBaseline(limits, kept.metrics_of)
-    subject = CompiledKernels(question, options)
+    # A cluster disassembles where it compiles, as this machine would take long for all of its results. A
+    # compile that is repeated is compared with the first one of its own side. And what a user limits has to
+    # have a value, also where it does not change.
+    full = bool(options.scheduler) or rules.confirm > 1
+    full = full or any(limit.required and terms.needs_code(limit.term) for limit in limits)
+    question = WorseThanBaseline(limits, partial(kept.metrics_of, code=full))
+    subject = CompiledKernels(question, replace(options, disassemble=full), question.unread)
     cells = rehearsal.cells
-    terms = [limit.term.text for limit in limits]
+    texts = [limit.term.text for limit in limits]
     # Nothing is cleared here, as no result belongs to a single rehearsal.
-    with product.recorded(rehearsal.folder, TASK, cells, terms, rules) as (journal, earlier):
+    with product.recorded(rehearsal.folder, TASK, cells, texts, rules) as (journal, earlier):
         observations = product.execute(cells, subject, journal, earlier)
         result = _result(rehearsal, subject, question, observations)
         if checks:

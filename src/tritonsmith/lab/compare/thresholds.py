@@ -16,7 +16,7 @@ from tritonsmith.core.ui.tables import clipped
 from tritonsmith.lab import failure, metrics, product, questions, terms
 from tritonsmith.lab.batch.kept import FolderMetrics
 from tritonsmith.lab.compare import matching
-from tritonsmith.lab.compare.matching import Compared, Comparison
+from tritonsmith.lab.compare.matching import Compared, Comparison, Pair
 from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.product import Cell
 from tritonsmith.lab.terms import Term, TermReading
@@ -371,7 +371,7 @@ class WorseThanBaseline:
         self._thresholds = thresholds
         self._measure = measure
         self._baselines = baselines
-        self._measured: dict[Path, FolderMetrics] = {}
+        self._measured: dict[Path, tuple[Manifest, FolderMetrics]] = {}
 
     def __call__(self, cell: Cell, manifests: Mapping[Path, Manifest]) -> Observation:
         """Report a cell as BAD where it is worse; a cell without a baseline only has to compile."""
@@ -382,15 +382,11 @@ class WorseThanBaseline:
         fails = any(point.status not in ("ok", "lost") for point in points)
         if cell.baseline and cell.baseline.out not in manifests:
             return product.observation(points, Verdict.SKIP, why=product.UNTESTED)
-        baselines = [manifests[cell.baseline.out]] if cell.baseline else self._baselines
-        requested = product.targets_of((cell.baseline, cell.job))
         pairs = [
             matching.with_metrics(
-                pair, {side.folder: self.metrics_of(side) for side in (*baselines, manifest)}
+                pair, {side.manifest.folder: self.metrics_of(side.manifest) for side in (pair.a, pair.b)}
             )
-            for pair in (matching.pair(baselines, [manifest], requested).pairs if baselines else ())
-            # All targets are paired first: which is the counterpart of one may depend on the others.
-            if pair.b.point.target == cell.target
+            for pair in self._pairs(cell, manifests)
         ]
         if cell.baseline and not pairs:  # the folder is there, without the target that is compared with this
             return product.observation(points, Verdict.SKIP, why=product.UNTESTED)
@@ -408,6 +404,37 @@ class WorseThanBaseline:
         )
         return product.observation(points, Verdict.SKIP if unknown else Verdict.GOOD, why=unknown)
 
+    def unread(self, cell: Cell, manifests: Mapping[Path, Manifest]) -> frozenset[tuple[Path, str]]:
+        """Return the folders and targets whose code has to be disassembled before a cell is judged.
+
+        Where both sides have the same binary, no metric can differ, and none of its code is needed.
+
+        Args:
+            cell: the cell.
+            manifests: as it is judged by.
+        """
+        if cell.job is None or (cell.baseline and cell.baseline.out not in manifests):
+            return frozenset()
+        pairs = (matching.Compared(pair, {}, {}) for pair in self._pairs(cell, manifests))
+        return frozenset(
+            (member.manifest.folder, member.point.target)
+            for row in pairs
+            if row.measured and not row.same_binary
+            for member in (row.pair.a, row.pair.b)
+            if member.point.id in self.metrics_of(member.manifest).unread
+        )
+
+    def _pairs(self, cell: Cell, manifests: Mapping[Path, Manifest]) -> Sequence[Pair]:
+        assert cell.job  # noqa: S101 - for the type checker
+        manifest = manifests[cell.job.out]
+        baselines = [manifests[cell.baseline.out]] if cell.baseline else self._baselines
+        if not baselines:
+            return ()
+        requested = product.targets_of((cell.baseline, cell.job))
+        # All targets are paired first: which is the counterpart of one may depend on the others.
+        every = matching.pair(baselines, [manifest], requested).pairs
+        return [pair for pair in every if pair.b.point.target == cell.target]
+
     def metrics_of(self, manifest: Manifest) -> FolderMetrics:
         """Return the metrics of a folder.
 
@@ -415,9 +442,12 @@ class WorseThanBaseline:
             FactError: a file of a compile cannot be read.
         """
         # Measuring reads every binary of a folder, and each of its targets is a cell that asks for it.
-        if manifest.folder not in self._measured:
-            self._measured[manifest.folder] = self._measure(manifest)
-        return self._measured[manifest.folder]
+        known, measured = self._measured.get(manifest.folder, (None, None))
+        # Another manifest of the same folder: its code was disassembled meanwhile.
+        if measured is None or known is not manifest:
+            measured = self._measure(manifest)
+            self._measured[manifest.folder] = manifest, measured
+        return measured
 
 
 def require(judgement: Judgement, comparison: Comparison) -> None:

@@ -163,9 +163,9 @@ def test_packages_that_a_kernel_may_import_count(
 def test_metrics_are_measured_where_it_was_compiled(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     real, folders = kept.measured_now, list[str]()
 
-    def measured_now(manifest: Manifest) -> kept.FolderMetrics:
+    def measured_now(manifest: Manifest, *, code: bool = True) -> kept.FolderMetrics:
         folders.append(manifest.folder.name)
-        return real(manifest)
+        return real(manifest, code=code)
 
     monkeypatch.setattr(kept, "measured_now", measured_now)
     ((made, _),) = compiled(ask())

@@ -40,12 +40,24 @@ def answer(path):
         content = request["file"] if "tell" in text else "// ptx"
         open(os.path.join(request["output"], path), "w").write(content)
         stage = {{"path": path, "size": len(content), "sha256": hashlib.sha256(content.encode()).hexdigest()}}
+        stages = {{"ptx": stage}}
+        if "binary " in text:  # from the file of this version in a folder
+            places = text.split("binary ")[1].split()[0]
+            names = {{"cubin": {version!r} + ".cubin"}}
+            if request["disassemble"]:
+                names["sass"] = "sass"
+            for name, place in names.items():
+                content = open(os.path.join(places, place), "rb").read()
+                path = os.path.join(point["id"], "k." + name)
+                open(os.path.join(request["output"], path), "wb").write(content)
+                sha256 = hashlib.sha256(content).hexdigest()
+                stages[name] = {{"path": path, "size": len(content), "sha256": sha256}}
         status = "crashed" if "crash" in text or (flaky and not again) or (breaks and again) else "ok"
         target = ":".join(map(str, point["target"]))
         rows.append({{"id": point["id"], "target": target, "status": status, "seconds": 0.1,
                       "signature": point["signature"], "constexprs": point["constexprs"],
                       "hints": point["hints"], "options": point["options"],
-                      "stages": {{"ptx": stage}}, "metadata": {{}}, "log": "",
+                      "stages": stages, "metadata": {{}}, "log": "",
                       "error": request["file"] + ":3: no" if "crash" in text else ""}})
     open(request["results"], "w").write("".join(json.dumps(row) + "\\n" for row in rows))
     return 2 if refused else 0
