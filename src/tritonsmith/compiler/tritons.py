@@ -289,6 +289,8 @@ def applied(request: CompileRequest, side: Triton) -> CompileRequest:
     Raises:
         UsageError: a sweep is over a name that the side sets.
     """
+    if not side.targets and not side.options:
+        return request
     both = [sweep.name for sweep in request.sweeps if sweep.name in side.options]
     if both:
         raise UsageError(f"both --sweep and the side {side.label} set {both[0]}", hints=["omit one of them"])

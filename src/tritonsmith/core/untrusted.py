@@ -159,7 +159,11 @@ def json_of(text: str | bytes) -> Any:
         UnreadableError: invalid, nested too deeply, or with a number that is too large.
     """
     try:
-        return _shallow(json.loads(text))
+        value = json.loads(text)
+        # To look at all values costs more than to parse them, and a text with so few brackets cannot be
+        # nested more deeply.
+        pairs = text.count("[") + text.count("{") if isinstance(text, str) else DEPTH + 1
+        return value if pairs <= DEPTH else _shallow(value)
     except RecursionError:
         raise UnreadableError("nested too deeply") from None
     except UnreadableError:
@@ -358,11 +362,12 @@ def _shallow(value: Any) -> Any:
     # By levels and not by recursion: the check must not be what fails.
     level = [value]
     for _ in range(DEPTH):
+        # Only what can be nested goes on to the next level: most of a document are texts and numbers.
         level = [
             child
             for nest in level
-            if isinstance(nest, (dict, list))
-            for child in (nest.values() if isinstance(nest, dict) else nest)
+            for child in (nest.values() if isinstance(nest, dict) else nest if isinstance(nest, list) else ())
+            if isinstance(child, (dict, list))
         ]
         if not level:
             return value

@@ -120,6 +120,7 @@ def known_names() -> tuple[str, ...]:
     return (*short_names(), *keys, *stages, TIME, *(f"{_INSTRUCTIONS}{name}" for name in classes), *bare)
 
 
+@cache
 def keys_of(name: str, backend: str) -> tuple[str, ...]:
     """Return the keys that a known name stands for, to be added up; none where that vendor has none."""
     short = configs.load("kernel-metrics")["short"]

@@ -326,7 +326,9 @@ def rehearse(
     # The files that a list names are relative to it, unless --source gives the checkout that has them.
     entries = listed_kernels(file, name)
     upgrade = rehearsal.prepare(entries, file, what.flags(), *sides, base=source or file.parent)
-    if tests.show_status(upgrade.folder, thresholds.WORDS, json=json, key=upgrade.key(limits)):
+    # Of thousands of kernels, the key takes as long as to read the results of some hundred.
+    key = upgrade.key(limits) if tests.status else ""
+    if tests.show_status(upgrade.folder, thresholds.WORDS, json=json, key=key):
         return
     if dry_run:
         output.plan(upgrade.plan())
@@ -380,7 +382,9 @@ def farm(
     base_side, head_side = sides.base, sides.head
     tritons, names = (base_side.triton, head_side.triton), ("--base", "--head")
     upgrade = rehearsal.prepare(entries, file, what.flags(), *tritons, names=names)
-    if tests.show_status(upgrade.folder, thresholds.WORDS, json=json, key=upgrade.key(limits)):
+    # Of thousands of kernels, the key takes as long as to read the results of some hundred.
+    key = upgrade.key(limits) if tests.status else ""
+    if tests.show_status(upgrade.folder, thresholds.WORDS, json=json, key=key):
         return
     # A side whose results are all kept is not needed, but `--confirm` compiles everything again.
     confirms = tests.rules.confirm > 1
@@ -523,7 +527,7 @@ def _execute_rehearsal(
 
     page, comment = places
     result, journal = rehearsal.execute(upgrade, limits, options, tests.rules, checks=check)
-    answer = rehearsal.check(result.comparison, limits, result.flaky)
+    answer = result.assessment or rehearsal.check(result.comparison, limits, result.flaky)
     report.write_page(upgrade, result, limits, answer, page)
     if comment:
         plan = report.comment_plan(upgrade, answer, page, comment)

@@ -19,9 +19,10 @@ import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from tritonsmith.build.store import transfer
 from tritonsmith.compiler import call, interpreter, signature, source, source_tree, targets, tritons
@@ -112,7 +113,9 @@ class KeyedJobs:
         tables = [configs.load(name) for name in ("kernels", *_GPUS)]
         # What the kernel's file imports from elsewhere may be found there first.
         self._tool = digest(call.source_text(), tables), programs, os.environ.get("PYTHONPATH", "")
-        self._packages = functools.cache(_packages)
+        # Thousands of kernels have the same few targets, and the same few interpreters.
+        self._last: tuple[CompileRequest | None, dict[str, Any]] = (None, {})
+        self._packages, self._is_usual = functools.cache(_packages), functools.cache(_is_usual)
 
     def job(self, request: CompileRequest, triton: Triton, module: str = "") -> CompileJob:
         """Return the job of a kernel.
@@ -127,10 +130,14 @@ class KeyedJobs:
         """
         tree = self._trees.of(request.file, request.kernel, module)
         # The name and the entry of the list are for tables; the target is a column of its own.
-        content = replace(request, file=Path(tree.main), targets=(), name="", listed=None)
+        # The job of a kernel for the second Triton comes after that for the first.
+        if self._last[0] is not request:
+            plain = replace(request, file=Path(tree.main), targets=(), name="", listed=None)
+            self._last = request, asdict(plain)
+        content = self._last[1]
         # A kernel's file may read facts of the GPU, and an H200 has the target of an H100.
         chosen = tritons.applied(request, triton).targets
-        others = [targets.gpu_facts(target) for target in chosen if not _is_usual(target)]
+        others = [targets.gpu_facts(target) for target in chosen if not self._is_usual(target)]
         # Of a user's interpreter, whose packages a kernel may import; the tool's own have Triton alone.
         packages = [] if triton.source or triton.version else self._packages(triton.python)
         key = digest(tree.key, content, *self._tool, *others, packages)
@@ -561,8 +568,8 @@ def _place(folder: Path) -> tuple[str, str]:
 
 def _place_of(folder: Path) -> tuple[str, str] | None:
     """Return the same of any folder; None for one whose results are not in the database."""
-    root = workspace.default().root / "kernels"
-    known = folder.parent.parent in {root / name for name in (RELEASES, COMMITS, OTHERS)}
+    kind = folder.parent.parent
+    known = kind.name in (RELEASES, COMMITS, OTHERS) and kind.parent == workspace.default().root / "kernels"
     return _place(folder) if known else None
 
 

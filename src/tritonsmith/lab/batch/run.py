@@ -160,6 +160,9 @@ def compiled(
         there[out] = (old,) if old else ()
         if rest := kept.rest(job, old):
             left.append(rest)
+        # That of a keyed job was merged when it was found.
+        elif job.keyed and old:
+            yield by_folder[out], old, False
         else:
             yield by_folder[out], kept.merged(job, options.env, there[out]), False
     if not left:

@@ -147,6 +147,7 @@ class RehearsalResult:
         skipped: names of kernels that are not for both.
         assumed: names of kernels that stand-ins for missing modules decide about.
         flaky: kernel and target of what came out otherwise when it was compiled again (`--confirm`).
+        assessment: what `check` says; None if nothing compiles by both.
     """
 
     comparison: Comparison
@@ -155,6 +156,7 @@ class RehearsalResult:
     skipped: tuple[str, ...] = ()
     assumed: tuple[str, ...] = ()
     flaky: frozenset[tuple[str, str]] = frozenset()
+    assessment: Assessment | None = None
 
 
 def parse_side(text: str, flag: str) -> Triton:
@@ -268,7 +270,8 @@ def execute(
         if checks:
             result = replace(result, comparison=_with_results(rehearsal, result.comparison, options))
         try:
-            answer = check(result.comparison, limits, result.flaky).words
+            assessment = check(result.comparison, limits, result.flaky)
+            result, answer = replace(result, assessment=assessment), assessment.words
         except FactError as error:  # nothing compiles by both: the caller says so, with the messages
             answer = error.what
         journal.end(answer)

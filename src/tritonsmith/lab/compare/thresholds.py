@@ -415,6 +415,9 @@ class WorseThanBaseline:
         """
         if cell.job is None or (cell.baseline and cell.baseline.out not in manifests):
             return frozenset()
+        sides = [*([manifests[cell.baseline.out]] if cell.baseline else []), manifests[cell.job.out]]
+        if not any(self.metrics_of(side).unread for side in sides):
+            return frozenset()
         pairs = (matching.Compared(pair, {}, {}) for pair in self._pairs(cell, manifests))
         return frozenset(
             (member.manifest.folder, member.point.target)

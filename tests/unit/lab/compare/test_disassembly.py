@@ -212,9 +212,9 @@ def measured(known: int | None) -> kept.FolderMetrics:
 def compared(tmp_path: Path, first: int | None, second: int | None, *, same: bool = True) -> Compared:
     a = making.written(tmp_path / "a", [making.point()])
     b = making.written(tmp_path / "b", [making.point()], registers=40 if same else 41)
-    members = (PairMember(row, row.points[0]) for row in (a, b))
+    first_member, second_member = (PairMember(row, row.points[0]) for row in (a, b))
     table = {a.folder: measured(first), b.folder: measured(second)}
-    return matching.with_metrics(Pair("k", "cuda-90-32", *members), table)
+    return matching.with_metrics(Pair("k", "cuda-90-32", first_member, second_member), table)
 
 
 @pytest.mark.parametrize(("first", "second"), [(7, None), (None, 7)])

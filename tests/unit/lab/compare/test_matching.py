@@ -158,3 +158,34 @@ def test_kernels_of_one_name_are_told_by_file_and_folder() -> None:
 def test_a_kernel_that_moved_to_another_file_is_the_same() -> None:
     found = matching.pair([manifest(point(), file="/3.4/a.py")], [manifest(point(), file="/3.9/b.py")])
     assert [one.kernel for one in found.pairs] == ["k"]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ([point(), point("hip:gfx942:64")], [point(), point("hip:gfx942:64")]),
+        ([point(rest=",N=1", constexprs={"N": 1})], [point(rest=",N=1", constexprs={"N": 1})]),
+        ([point()], [point(status="failed")]),
+        ([point(rest=",N=1"), point(rest=",N=2")], [point(rest=",N=1"), point(rest=",N=2")]),
+    ],
+)
+def test_sides_that_asked_for_the_same_are_paired_as_all_others(
+    first: list[Point], second: list[Point], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sides = [manifest(*first)], [manifest(*second)]
+    quick = matching.pair(*sides)
+    monkeypatch.setattr(matching, "_asked_alike", lambda *_: False)
+    assert matching.pair(*sides) == quick
+    assert len(quick.pairs) == len(first)
+
+
+def test_one_is_not_true() -> None:
+    """To Python, both are equal."""
+    a, b = ([manifest(point(constexprs={"N": value}))] for value in (1, True))
+    (row,) = matching.pair(a, b).pairs
+    assert row.differs == ("N 1 -> True",)
+
+
+def test_points_of_the_same_values_are_not_compared_value_by_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matching, "_constant_on_each", None)
+    assert len(matching.pair([manifest(point())], [manifest(point())]).pairs) == 1

@@ -375,3 +375,36 @@ def test_commits_of_one_content_share_their_results(
     assert kept.are_complete(other.jobs_of_a)
     assert not kept.are_complete(other.jobs_of_b)
     assert "old" in prepared(old, side("e", there, "four", "3.6.0")).skipped
+
+
+def test_a_result_that_is_kept_is_read_once(prepared: Prepare, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(prepared())
+    calls: list[str] = []
+
+    def counting(module: object, name: str) -> None:
+        real = getattr(module, name)
+
+        def count(*arguments: object, **named: object) -> object:
+            calls.append(name)
+            return real(*arguments, **named)
+
+        monkeypatch.setattr(module, name, count)
+
+    wanted = prepared()
+    for module, name in ((kept, "merged"), (rehearsal, "check"), (kept, "_is_usual")):
+        counting(module, name)
+    prepared()
+    assert calls.count("_is_usual") == 3  # of two kernels by two Tritons, the targets
+    result = run(wanted)
+    assert (result.compiled, result.kept, calls.count("merged"), calls.count("check")) == (0, 4, 4, 1)
+    assert result.assessment == rehearsal.check(result.comparison, rehearsal.parse_limits(None))
+
+
+def test_a_key_is_that_of_its_own_kernel(listed: Path, pythons: tuple[Path, Path]) -> None:
+    sides = [rehearsal.parse_side(str(python), "--from") for python in pythons]
+    names = [listed.parent / "one.py", listed.parent / "two.py"]
+    requests = [CompileRequest(path, "", "*fp32,64", targets.parse_all(["h100"])) for path in names]
+    together = kept.KeyedJobs()
+    for request in (*requests, *requests):
+        for side in sides:
+            assert together.job(request, side).out == kept.KeyedJobs().job(request, side).out
