@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +14,8 @@ import psutil
 import pytest
 
 from tests.integration.dask_cluster import running
-from tests.integration.harness import Smith, wait_for
+from tests.integration.harness import Smith, interrupt, wait_for
+from tests.support import all_gone
 from tests.unit.lab.compare import compiler
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import EXIT_UNDECIDED
@@ -22,6 +24,7 @@ pytestmark = pytest.mark.slow
 
 SIDES = {"wheel": "3.4.0", "torch": "3.6.0"}
 KERNELS = 5
+WORDS = ("farm", "kernels.toml", "--base", "wheel", "--head", "torch", "--json")
 
 
 @pytest.fixture
@@ -49,7 +52,7 @@ def workspace(home: Path, versions: dict[str, str] = SIDES) -> Path:
 
 def farm(smith: Smith, *flags: str, code: int = EXIT_UNDECIDED) -> dict[str, Any]:
     """What a farm says; its binaries have no resources, so that nothing is not decided."""
-    done = smith("farm", "kernels.toml", "--base", "wheel", "--head", "torch", "--json", *flags, code=code)
+    done = smith(*WORDS, *flags, code=code)
     content: dict[str, Any] = json.loads(done.out)
     return {**content, "err": done.err}
 
@@ -71,6 +74,18 @@ def told(farm: dict[str, Any]) -> list[tuple[str, str, str, str]]:
     ]
 
 
+def starts(home: Path, env: str) -> list[str]:
+    """The commands that an interpreter of a worker was started with."""
+    return compiler.starts(home / "envs" / env / "venv" / "bin" / "python")
+
+
+def hanging(worker: int, home: Path, farm: subprocess.Popen[str]) -> list[psutil.Process]:
+    """The processes of a worker as soon as it compiles the kernel that hangs."""
+    python = home / "envs" / "wheel" / "venv" / "bin" / "python"
+    wait_for(lambda: any(row.startswith("k0 ") for row in compiler.compiled(python)), farm)
+    return psutil.Process(worker).children(recursive=True)
+
+
 @pytest.fixture
 def homes(tmp_path: Path) -> list[Path]:
     return [workspace(tmp_path / f"worker {number}") for number in range(2)]
@@ -88,6 +103,60 @@ def test_the_result_is_that_of_this_machine_and_nothing_is_compiled_twice(
     assert len(compiled) == 2 * 2 * KERNELS
     assert set(compiled.values()) == {1}
     assert all(counts([home]) for home in homes)
+
+
+def test_a_worker_starts_each_interpreter_once(smith: Smith, tmp_path: Path, homes: list[Path]) -> None:
+    with running(tmp_path, smith.environ, homes[:1]) as cluster:
+        farm(smith, "--scheduler", cluster.address)
+        family = psutil.Process(cluster.workers[0].pid).children(recursive=True)
+        cluster.workers[0].terminate()
+        cluster.workers[0].wait(60)
+    assert {env: starts(homes[0], env) for env in SIDES} == {env: ["attend"] for env in SIDES}
+    assert len(family) == len(SIDES)
+    assert all_gone(family)
+
+
+def test_a_triton_that_was_installed_meanwhile_is_imported(
+    smith: Smith, tmp_path: Path, homes: list[Path]
+) -> None:
+    with running(tmp_path, smith.environ, homes[:1]) as cluster:
+        farm(smith, "--scheduler", cluster.address)
+        # The same everywhere, as where the farm's environment is on a shared disk.
+        for home in (smith.home, homes[0]):
+            site = next((home / "envs" / "torch" / "venv").glob("lib/*/site-packages"))
+            (site / "triton" / "new.py").write_text("")
+        again = farm(smith, "--scheduler", cluster.address, "--target", "h100")
+    assert {row[2:] for row in told(again)} == {("ok", "ok")}
+    assert {env: starts(homes[0], env) for env in SIDES} == {"wheel": ["attend"], "torch": ["attend"] * 2}
+
+
+def test_of_a_worker_that_is_killed_nothing_goes_on(
+    smith: Smith, tmp_path: Path, homes: list[Path]
+) -> None:
+    compiler.kernel(tmp_path, "k0", "hang")
+    with (
+        running(tmp_path, smith.environ, homes[:1]) as cluster,
+        smith.running(*WORDS, "--scheduler", cluster.address) as process,
+    ):
+        family = hanging(cluster.workers[0].pid, homes[0], process)
+        cluster.workers[0].kill()
+        assert all_gone(family)
+        interrupt(process)
+
+
+def test_what_nobody_waits_for_any_more_ends(smith: Smith, tmp_path: Path, homes: list[Path]) -> None:
+    """The process of a worker goes on, and has no compile that the next farm would wait for."""
+    compiler.kernel(tmp_path, "k0", "hang")
+    with running(tmp_path, smith.environ, homes[:1]) as cluster:
+        with smith.running(*WORDS, "--scheduler", cluster.address) as process:
+            family = hanging(cluster.workers[0].pid, homes[0], process)
+            assert interrupt(process).code == 130
+        assert all_gone(family)
+        compiler.kernel(tmp_path, "k0")
+        there = farm(smith, "--scheduler", cluster.address)
+        assert cluster.workers[0].poll() is None
+    assert {row[2:] for row in told(there)} == {("ok", "ok")}
+    assert not list((homes[0] / "kernels" / "units").iterdir())
 
 
 def test_a_worker_that_is_killed_costs_the_compile_that_it_ran(
@@ -110,10 +179,9 @@ def test_a_worker_that_is_killed_costs_the_compile_that_it_ran(
 def test_a_worker_that_stands_still_is_left_out(smith: Smith, tmp_path: Path, homes: list[Path]) -> None:
     # Sooner than after five minutes; but on a busy machine, one that is well may be late, too.
     quick = {"DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "30s"}
-    words = ("farm", "kernels.toml", "--base", "wheel", "--head", "torch", "--json")
     with (
         running(tmp_path, {**smith.environ, **quick}, homes) as cluster,
-        smith.running(*words, "--scheduler", cluster.address) as process,
+        smith.running(*WORDS, "--scheduler", cluster.address) as process,
     ):
         still = psutil.Process(cluster.workers[0].pid)
         wait_for(lambda: sum(counts(homes[:1]).values()) > 0, process)
@@ -138,9 +206,8 @@ def test_a_worker_with_another_triton_is_left_out(
 
 def test_where_no_worker_has_the_triton_nothing_is_decided(smith: Smith, tmp_path: Path) -> None:
     odd = workspace(tmp_path / "odd", {"wheel": "3.4.0"})
-    words = ("farm", "kernels.toml", "--base", "wheel", "--head", "torch", "--json")
     with running(tmp_path, smith.environ, [odd]) as cluster:
-        done = smith(*words, "--scheduler", cluster.address, code=1)
+        done = smith(*WORDS, "--scheduler", cluster.address, code=1)
     assert done.error.startswith("error: not sure: no kernel compiles by both Tritons")
     assert "no Python interpreter with Triton" in done.error
     assert done.err.count("cannot compile by torch") == 1

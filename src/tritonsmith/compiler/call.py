@@ -15,11 +15,14 @@ from __future__ import annotations
 
 import atexit
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import ClassVar, Protocol, TypeVar
 
 from tritonsmith import worker
@@ -353,76 +356,190 @@ class Conversation:
         self._process.close()
 
 
-WARM = 3  # workers at once: each has some 30 MiB of its own, and 160 with torch
+WARM = 3  # workers of a thread: each has some 30 MiB of its own, and 160 with torch
 _DEATHS = 3  # in a row, after which an interpreter is started for each request again
+_UNUSED = 300.0  # seconds, after which a worker ends: the process of a cluster may have no work for days
+
+
+@dataclass(frozen=True)
+class _WarmKey:
+    """What a worker has imported.
+
+    Attributes:
+        python: its interpreter.
+        env: changes of its environment.
+        state: see `WarmRun`.
+    """
+
+    python: Path
+    env: Environ
+    state: str
+
+
+@dataclass(frozen=True)
+class _IdleWorker:
+    """A worker that waits for a request.
+
+    Attributes:
+        key: what it has imported.
+        conversation: with it.
+        since: the time of its last answer.
+    """
+
+    key: _WarmKey
+    conversation: Conversation
+    since: float
 
 
 class WarmWorkers:
     """Workers that have imported Triton and compile one request after the other, each in a fork.
 
-    There is one for each interpreter and change of its environment, and at most three: the one that was used
-    least recently gives way. They are for the first thread of a process, and end with it, however it ends.
+    There are at most three for each thread that compiles at the same time: the one that was used least
+    recently gives way. They end with this process, however it ends.
     """
 
     def __init__(self) -> None:
-        self._workers: dict[tuple[Path, Environ], Conversation] = {}
-        self._deaths: Counter[tuple[Path, Environ]] = Counter()
+        self._lock = threading.Lock()
+        self._idle: list[_IdleWorker] = []  # the one that was used last is at the end
+        self._busy = self._most_busy = 0
+        self._deaths: Counter[_WarmKey] = Counter()
+        self._orders: SimpleQueue[tuple[Future[Conversation], Run] | None] = SimpleQueue()
+        self._starter: threading.Thread | None = None
 
-    def answer(self, step: Run) -> int | None:
+    def answer(self, step: Run, state: str = "") -> int | None:
         """Compile the request of a step of `steps`, and return the exit code.
+
+        Args:
+            step: the step.
+            state: see `WarmRun`.
 
         Returns:
             The code that the step's own process would have; None if only that process can tell.
         """
-        # Linux ends a worker with the thread that started it, not with the process (prctl(2),
-        # PR_SET_PDEATHSIG), and a pool of threads, as Dask has, may end any of them.
-        if threading.current_thread() is not threading.main_thread():
-            return None
-        key = Path(step.argv[0]), step.env
+        key = _WarmKey(Path(step.argv[0]), step.env, state)
         if self._deaths[key] >= _DEATHS:
             return None
-        worker: Conversation | None = None
+        worker = self._taken(key)
         try:
-            worker = self._workers.pop(key, None) or self._started(step)
+            worker = worker or self._started(step)
             worker.say(f"{PointsRequest.COMMAND} {step.argv[-1]}")
             row = worker.hear(ServedRow)
         # A crash of the file that is compiled may have taken the worker along. A path that is no UTF-8 cannot
         # be said.
         except (SmithError, UnicodeError):
             self._deaths[key] += 1
+            self._give_back(key, None)
             if worker:
                 worker.close()
             return None
         except BaseException:
             # ^C: the files of the request are about to be removed, and nothing may write to them any more.
+            self._give_back(key, None)
             if worker:
                 worker.close()
             raise
         self._deaths[key] = 0
-        self._workers[key] = worker
+        self._give_back(key, worker)
         return row.value if row.status == "ok" else None
 
     def close(self) -> None:
         """End the workers."""
-        while self._workers:
-            self._workers.popitem()[1].close()
+        with self._lock:
+            idle, self._idle = self._idle, []
+            if self._starter:
+                self._orders.put(None)
+            self._starter = None
+        for worker in idle:
+            worker.conversation.close()
+
+    def _taken(self, key: _WarmKey) -> Conversation | None:
+        """Take an idle worker, or make room for one."""
+        with self._lock:
+            self._busy += 1
+            self._most_busy = max(self._most_busy, self._busy)
+            worker = next((idle for idle in self._idle if idle.key == key), None)
+            if worker:
+                self._idle.remove(worker)
+            surplus = self._surplus()
+        # Outside of the lock: to end a process may take seconds.
+        for idle in surplus:
+            idle.conversation.close()
+        return worker.conversation if worker else None
+
+    def _give_back(self, key: _WarmKey, conversation: Conversation | None) -> None:
+        with self._lock:
+            self._busy -= 1
+            if conversation:
+                self._idle.append(_IdleWorker(key, conversation, time.monotonic()))
+            surplus = self._surplus()
+        for idle in surplus:
+            idle.conversation.close()
+
+    def _surplus(self) -> list[_IdleWorker]:
+        """Remove the workers that are too many, and return them."""
+        room = WARM * self._most_busy - self._busy
+        surplus = self._idle[: max(0, len(self._idle) - room)]
+        del self._idle[: len(surplus)]
+        return surplus
 
     def _started(self, step: Run) -> Conversation:
-        if not self._workers:
-            # They would end anyway, but CPU seconds of a process that nobody waits for are in no sum.
-            atexit.unregister(self.close)
-            atexit.register(self.close)
-        while len(self._workers) >= WARM:
-            self._workers.pop(next(iter(self._workers))).close()
-        # Beside the folder of the request, which is removed before the worker ends.
-        return Conversation(
-            Path(step.argv[0]),
-            "attend",
-            step.argv[-1],
-            folder=step.cwd.parent,
-            change=dict(step.env),
-            log=step.cwd / "worker.log",
-        )
+        """Start a worker, and return it.
+
+        Raises:
+            FactError: it cannot be started.
+        """
+        with self._lock:
+            if not self._starter:
+                # They would end anyway, but CPU seconds of a process that nobody waits for are in no sum.
+                atexit.unregister(self.close)
+                atexit.register(self.close)
+                self._orders = SimpleQueue()
+                self._starter = threading.Thread(target=self._start_each, args=(self._orders,), daemon=True)
+                self._starter.start()
+            started: Future[Conversation] = Future()
+            self._orders.put((started, step))
+        try:
+            return started.result()
+        except BaseException:
+            # ^C: the worker may be there a moment later, and nobody has it.
+            started.add_done_callback(lambda late: None if late.exception() else late.result().close())
+            raise
+
+    def _start_each(self, orders: SimpleQueue[tuple[Future[Conversation], Run] | None]) -> None:
+        """Start the workers, in a thread of its own that lives as long as the process."""
+        # Linux ends a worker with the thread that started it, not with the process (prctl(2),
+        # PR_SET_PDEATHSIG), and a pool of threads, as Dask has, may end any of them.
+        while True:
+            try:
+                order = orders.get(timeout=_UNUSED)
+            except Empty:
+                self._end_unused()
+                continue
+            if order is None:
+                return
+            started, step = order
+            try:
+                conversation = Conversation(
+                    Path(step.argv[0]),
+                    "attend",
+                    step.argv[-1],
+                    # Beside the folder of the request, which is removed before the worker ends.
+                    folder=step.cwd.parent,
+                    change=dict(step.env),
+                    log=step.cwd / "worker.log",
+                )
+            except Exception as error:  # noqa: BLE001 - whoever waits for the worker gets it
+                started.set_exception(error)
+            else:
+                started.set_result(conversation)
+
+    def _end_unused(self) -> None:
+        with self._lock:
+            until = time.monotonic() - _UNUSED
+            unused = [worker for worker in self._idle if worker.since < until]
+            self._idle = [worker for worker in self._idle if worker.since >= until]
+        for worker in unused:
+            worker.conversation.close()
 
 
 @dataclass(frozen=True)
@@ -433,11 +550,14 @@ class WarmRun(Step):
         cold: that step.
         results: the file of the rows.
         workers: the workers.
+        state: a key of the files that a worker has imported, where these may change while the process
+            lives: a worker that imported others is not asked.
     """
 
     cold: Run
     results: Path
     workers: WarmWorkers
+    state: str = ""
 
     def shell(self) -> list[str]:
         """Return the line that compiles the same without such a worker."""
@@ -445,7 +565,7 @@ class WarmRun(Step):
 
     def act(self, tools: StepTools) -> None:
         """Compile by a worker, or else by that step."""
-        code = self.workers.answer(self.cold)
+        code = self.workers.answer(self.cold, self.state)
         if code is not None:
             printed = untrusted.text_if_any(Path(f"{self.cold.argv[-1]}.log"))
             tools.write_log(*printed.splitlines(), f"exit code {code}, of a worker that had imported Triton")

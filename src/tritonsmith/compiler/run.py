@@ -88,10 +88,17 @@ class PreparedCompile:
         ]
         return replace(self, plan=Plan(self.plan.title, tuple(steps)))
 
-    def warm(self, workers: call.WarmWorkers) -> PreparedCompile:
-        """Return a copy that compiles by a worker that has imported Triton, if there can be one."""
+    def warm(self, workers: call.WarmWorkers, state: str = "") -> PreparedCompile:
+        """Return a copy that compiles by a worker that has imported Triton, if there can be one.
+
+        Args:
+            workers: the workers.
+            state: see `call.WarmRun`.
+        """
         steps = [
-            call.WarmRun(step, self.results, workers, phase=step.phase) if isinstance(step, Run) else step
+            call.WarmRun(step, self.results, workers, state, phase=step.phase)
+            if isinstance(step, Run)
+            else step
             for step in self.plan.steps
         ]
         return replace(self, plan=Plan(self.plan.title, tuple(steps)))

@@ -345,6 +345,13 @@ def fingerprint(python: Path) -> str:
     return digest(rows) if rows else ""
 
 
+def changed(python: Path) -> str:
+    """Return a key of the packages beside an interpreter, which is another one after each install by pip."""
+    site = _site(python)
+    # Whatever is installed or removed there, such as torch, is a new entry of the folder, or one that goes.
+    return str(site.stat().st_mtime_ns) if site else ""
+
+
 @cache
 def _sum(path: Path, _size: int, _changed: int) -> str:
     """Return the SHA-256 of a file; once for its size and time, as a worker compares it for each unit."""

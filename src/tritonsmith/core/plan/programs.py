@@ -123,7 +123,12 @@ def stream(
     with process, _aborted_after(process, timeout):
         try:
             assert process.stdout is not None  # noqa: S101 - for the type checker
-            for line in lines_until(process.stdout, lambda: process.poll() is not None):
+
+            def ended() -> bool:
+                stopping.check()
+                return process.poll() is not None
+
+            for line in lines_until(process.stdout, ended):
                 on_line(line)
             return process.wait()
         except BaseException:
@@ -182,7 +187,7 @@ def _next_piece(output: IO[bytes], ended: Callable[[], bool]) -> bytes:
             return b""
 
 
-def readable(source: IO[bytes] | socket.socket, seconds: float) -> bool:
+def readable(source: IO[bytes] | IO[str] | socket.socket, seconds: float) -> bool:
     """Return whether there is something to read, or the other side is gone, within so many seconds."""
     with selectors.DefaultSelector() as selector:
         selector.register(source, selectors.EVENT_READ)
@@ -241,6 +246,9 @@ class LineProcess:
             FactError: the program has ended.
         """
         assert self._process.stdout is not None  # noqa: S101 - for the type checker
+        # Only there: what an earlier call has read of the pipe already is not seen by `readable`.
+        while stopping.is_interruptible() and not readable(self._process.stdout, _CHECKED):
+            stopping.check()
         line = self._process.stdout.readline()
         if not line:
             raise self._gone()

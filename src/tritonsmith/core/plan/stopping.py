@@ -8,7 +8,7 @@ import stat
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
@@ -53,6 +53,58 @@ def stoppable() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+class Interruption:
+    """A request to interrupt a thread, as ^C interrupts the first one.
+
+    Attributes:
+        asked: whether it is to be interrupted.
+        happened: whether it was.
+    """
+
+    def __init__(self, asked: Callable[[], bool]) -> None:
+        self.asked, self.happened = asked, False
+
+
+class _OwnInterruption(threading.local):
+    """The request of the current thread."""
+
+    current: Interruption | None = None
+
+
+_OWN = _OwnInterruption()
+
+
+@contextmanager
+def interruptible(asked: Callable[[], bool]) -> Iterator[Interruption]:
+    """Interrupt whatever the body waits for in this thread as soon as `asked` returns true.
+
+    Args:
+        asked: called several times a second, in this thread.
+    """
+    before, _OWN.current = _OWN.current, Interruption(asked)
+    try:
+        yield _OWN.current
+    finally:
+        _OWN.current = before
+
+
+def is_interruptible() -> bool:
+    """Report whether waits of this thread should call `check` every now and then."""
+    return _OWN.current is not None
+
+
+def check() -> None:
+    """Interrupt this thread if that is asked for.
+
+    Raises:
+        KeyboardInterrupt: it is, for the first time: what then tidies up may wait, too.
+    """
+    interruption = _OWN.current
+    if interruption and not interruption.happened and interruption.asked():
+        interruption.happened = True
+        raise KeyboardInterrupt
 
 
 def stop(process: ProcessGroup) -> None:

@@ -29,6 +29,7 @@ from tritonsmith import __version__
 from tritonsmith.compiler import call
 from tritonsmith.compiler.interpreter import Interpreter
 from tritonsmith.core.errors import FactError, SmithError, StepError, UsageError
+from tritonsmith.core.plan import stopping
 from tritonsmith.core.text import duration
 from tritonsmith.core.ui import console
 
@@ -237,6 +238,37 @@ def this_worker() -> str:
         return str(get_worker().address)
     except ValueError:
         return ""
+
+
+@contextmanager
+def cancellable() -> Iterator[None]:
+    """Interrupt the body, which a worker runs, when its task is cancelled or the worker closes.
+
+    Dask cannot end a thread: a compile that nobody waits for would go on for minutes.
+    """
+    from distributed import Reschedule, get_worker  # noqa: PLC0415
+
+    try:
+        worker = get_worker()
+    except ValueError:
+        yield
+        return
+    key = worker.get_current_task()
+
+    def is_unwanted() -> bool:
+        task = worker.state.tasks.get(key)
+        return task is None or task.state == "cancelled" or worker.status.name in ("closing", "closed")
+
+    with stopping.interruptible(is_unwanted) as interruption:
+        try:
+            yield
+        except KeyboardInterrupt:
+            # To Dask, this would be a worker that is to end.
+            if not interruption.happened:
+                raise
+    if interruption.happened:
+        # Nobody gets this, unless somebody wants the task again after all.
+        raise Reschedule
 
 
 def _connected_workers(client: Client) -> Collection[str]:

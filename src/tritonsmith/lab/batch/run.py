@@ -634,7 +634,7 @@ def compile_here(
     try:
         # In a folder of this attempt's own, and copied from there: a killed attempt leaves nothing in `out`.
         with _scratch(place.space) as scratch:
-            manifest = _compiled(request, place, scratch, shared, _WORKERS)
+            manifest = _compiled(request, place, scratch, shared)
             if shared:  # here and not in the process that all results come to, which is one
                 kept.measure_ahead(manifest, code=request.disassemble)
             _run(place.space, Copy(manifest.folder, out, tree=True, phase=_UNIT))
@@ -683,8 +683,13 @@ def _content(file: Path) -> bytes:
 
 def compile_there(job: RemoteJob) -> RemoteResult | SmithError:
     """Compile on a cluster worker, in its own workspace and environment; runs there."""
+    with pool.cancellable():
+        return _compiled_there(job)
+
+
+def _compiled_there(job: RemoteJob) -> RemoteResult | SmithError:
     try:
-        place = _place_there(job)
+        place, state = _place_there(job)
         with _scratch(place.space) as scratch:
             # The sender's path may not exist here, or be another file of that name.
             for name, content in job.files:
@@ -694,7 +699,8 @@ def compile_there(job: RemoteJob) -> RemoteResult | SmithError:
             file, original = scratch / job.main, job.request.file
             shared, sent = (_stages(place), (str(scratch), job.root)) if job.shares else (None, ())
             try:
-                manifest = _compiled(replace(job.request, file=file), place, scratch, shared, sent=sent)
+                request = replace(job.request, file=file)
+                manifest = _compiled(request, place, scratch, shared, state, sent=sent)
             except SmithError as error:
                 return _about_file_here(plain(error), file, original)
             if job.shares:
@@ -708,8 +714,8 @@ def compile_there(job: RemoteJob) -> RemoteResult | SmithError:
         return plain(error)
 
 
-def _place_there(job: RemoteJob) -> Interpreter:
-    """Return the interpreter of a unit on this worker.
+def _place_there(job: RemoteJob) -> tuple[Interpreter, str]:
+    """Return the interpreter of a unit on this worker, and a key of what is imported by it.
 
     Raises:
         UnfitWorkerError: it is missing, cannot be made, or has another Triton than the sender.
@@ -721,7 +727,8 @@ def _place_there(job: RemoteJob) -> Interpreter:
             raise FactError(f"another tritonsmith ({__version__}) is there", hints=hints)
         # One compile at a time, as the worker has a unit for each of its threads.
         place = tritons.place_of(job.triton, 1, job.timeout, job.env)
-        if job.fingerprint and tritons.fingerprint(place.python) != job.fingerprint:
+        fingerprint = tritons.fingerprint(place.python)
+        if job.fingerprint not in ("", fingerprint):
             version = tritons.installed(place.python)
             raise FactError(f"another Triton ({version}) is there", where=place.python)
     except SmithError as error:
@@ -729,7 +736,8 @@ def _place_there(job: RemoteJob) -> Interpreter:
         unfit = UnfitWorkerError(error.what, where=error.where, why=error.why, hints=error.hints)
         unfit.worker = pool.this_worker()
         raise unfit from error
-    return place
+    # A worker lives for days, in which its Triton may be built or installed again.
+    return place, digest(fingerprint, tritons.changed(place.python))
 
 
 def unpack(answer: RemoteResult, out: Path) -> Manifest:
@@ -756,12 +764,10 @@ def _compiled(
     place: Interpreter,
     scratch: Path,
     shared: Path | None = None,
-    workers: call.WarmWorkers | None = None,
+    state: str = "",
     sent: tuple[str, ...] = (),
 ) -> Manifest:
-    prepared = run.prepare(request, place, scratch / "out", shared, sent)
-    if workers:
-        prepared = prepared.warm(workers)
+    prepared = run.prepare(request, place, scratch / "out", shared, sent).warm(_WORKERS, state)
     try:
         manifest = run.execute(prepared, place, silent=True).manifest
     finally:

@@ -22,8 +22,8 @@ from tritonsmith.compiler import call, targets, tritons
 from tritonsmith.compiler.manifest import Manifest
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.core.envs import workspace
-from tritonsmith.core.errors import FactError, SmithError
-from tritonsmith.core.plan import Run
+from tritonsmith.core.errors import FactError, InterruptedRunError, SmithError
+from tritonsmith.core.plan import Run, stopping
 from tritonsmith.lab.batch import pool, run
 from tritonsmith.lab.batch.kept import CompileJob
 
@@ -105,12 +105,78 @@ def test_the_command_and_what_was_printed_are_in_the_log(tmp_path: Path) -> None
     assert "exit code 0, of a worker that had imported Triton" in text
 
 
-def test_a_thread_that_may_end_has_no_worker(tmp_path: Path) -> None:
+def test_a_worker_outlives_the_thread_that_it_was_started_for(tmp_path: Path) -> None:
     python = compiler.make(tmp_path / "venv")
-    thread = threading.Thread(target=compiled, args=(compiler.kernel(tmp_path), python))
-    thread.start()
-    thread.join()
-    assert compiler.starts(python) == ["compile"]
+    for name in ("one", "two"):
+        thread = threading.Thread(target=compiled, args=(compiler.kernel(tmp_path, name), python))
+        thread.start()
+        thread.join()
+    assert compiler.starts(python) == ["attend"]
+
+
+def test_threads_that_compile_at_once_have_a_worker_each(
+    tmp_path: Path, workers: call.WarmWorkers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python = compiler.make(tmp_path / "venv")
+    at_once = threading.Barrier(2, timeout=60)
+    real = call.Conversation.hear
+
+    def hear(self: call.Conversation, row: type[call.Row]) -> call.Row:
+        at_once.wait()
+        return real(self, row)
+
+    monkeypatch.setattr(call.Conversation, "hear", hear)
+    before = psutil.Process().children()
+    with ThreadPoolExecutor(2) as threads:
+        files = [compiler.kernel(tmp_path, f"k{number}") for number in range(4)]
+        manifests = list(threads.map(lambda file: compiled(file, python), files))
+    assert all(isinstance(manifest, Manifest) for manifest in manifests)
+    assert compiler.starts(python) == ["attend"] * 2
+    family = set(psutil.Process().children()) - set(before)
+    assert len(family) == 2
+    workers.close()
+    assert all_gone(family)
+
+
+def test_a_worker_that_imported_other_files_is_not_asked(tmp_path: Path) -> None:
+    python = compiler.make(tmp_path / "venv")
+    job = run.pack(
+        CompileRequest(compiler.kernel(tmp_path), "", "*fp32,64", A100), tritons.parse(str(python)), 60, ""
+    )
+    site = next((tmp_path / "venv").glob("lib/*/site-packages"))
+    for number in range(3):
+        assert isinstance(run.compile_there(job), run.RemoteResult)
+        assert isinstance(run.compile_there(job), run.RemoteResult)
+        # Triton itself, then a package beside it.
+        (site / ("triton/other.py" if number == 0 else "torch.py")).write_text("")
+    assert compiler.starts(python) == ["attend"] * 3
+
+
+def test_a_worker_that_nobody_asks_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(call, "_UNUSED", 0.1)
+    python = compiler.make(tmp_path / "venv")
+    before = psutil.Process().children()
+    compiled(compiler.kernel(tmp_path, "one"), python)
+    until = time.monotonic() + 60
+    while set(psutil.Process().children()) - set(before):
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    compiled(compiler.kernel(tmp_path, "two"), python)
+    assert compiler.starts(python) == ["attend"] * 2
+
+
+def test_a_thread_that_is_interrupted_ends_what_it_waits_for(tmp_path: Path) -> None:
+    """Whether a worker compiles or a process of its own, as of a worker that died before."""
+    python = compiler.make(tmp_path / "venv")
+    before = psutil.Process().children()
+    for remark in ("hang", "leave hang"):
+        file = compiler.kernel(tmp_path, "k", remark)
+        count = len(compiler.compiled(python)) + (2 if "leave" in remark else 1)
+        with stopping.interruptible(lambda: len(compiler.compiled(python)) == count) as interruption:  # noqa: B023
+            assert isinstance(compiled(file, python), InterruptedRunError)
+        assert interruption.happened
+    assert compiler.starts(python) == ["attend", "attend", "compile"]
+    assert not set(psutil.Process().children()) - set(before)
 
 
 def test_a_path_that_cannot_be_said_goes_the_other_way(tmp_path: Path, workers: call.WarmWorkers) -> None:
