@@ -24,14 +24,14 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TextIO
 
 from .border import EXIT_REFUSED, RequestRefusedError, read_request, refusal_text, row_of, text_of
 from .compile_point import attempt, compiler_identity, failed, target_name
 from .file_context import EXIT_COLD, FileSurroundings, TorchShelf, prepare, surroundings
-from .load import LoadedKernel, content_of, load_checked, quiet
+from .load import EndlessLoadError, LoadedKernel, content_of, load_checked, quiet
 from .messages import CompiledRow, CompileHead, PointRequest, PointsRequest, ServedRow
 from .processes import die_with_parent, ignore_interrupts, in_child, interrupt_with_parent
 from .stage import check_gpu, listen, read_tail
@@ -180,7 +180,14 @@ def _compile_points(
 ) -> bool:
     around = prepare(request, around)
     with Spares(request, around if shelf else None) as spares:
-        return _compile_with(spares, request, request_path, results, around)
+        try:
+            return _compile_with(spares, request, request_path, results, around)
+        except EndlessLoadError as error:
+            what = f"the file was still being loaded after {request.timeout:.0f} s, in {error}"
+            began = time.monotonic() - request.timeout
+            rows = [failed(point, "timeout", what, began) for point in request.points]
+            results.write("".join(f"{text_of(row)}\n" for row in (about(request, around, []), *rows)))
+            return False
 
 
 def _compile_with(
@@ -189,7 +196,8 @@ def _compile_with(
     first: LoadedKernel | None = None
     refusal: RequestRefusedError | None = None
     try:
-        first = load_checked(request, around)
+        with limited(request.timeout):
+            first = load_checked(request, around)
     except RequestRefusedError as error:
         # A file that asked about the GPU may load for another target. One that did not ask, or a request for
         # a single target, gets the same answer every time.
@@ -249,6 +257,29 @@ def _compile_with(
     if refusal and len(unloaded) == total:
         raise refusal
     return all(done.values())
+
+
+@contextlib.contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """Interrupt the body, which runs in the first thread, after so many seconds.
+
+    A native function that never returns is not interrupted.
+
+    Raises:
+        EndlessLoadError: it took longer.
+    """
+
+    def end(_number: int, _frame: object) -> None:
+        raise EndlessLoadError
+
+    # Only the compiles have processes of their own, which can be killed: the load is for all of them.
+    before = signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def drop_foreign_options(request: PointsRequest) -> tuple[PointsRequest, list[str]]:

@@ -48,6 +48,12 @@ class LoadedKernel:
         self.fn, self.configs, self.heuristics = fn, configs, heuristics
 
 
+class EndlessLoadError(BaseException):
+    """The kernel's file takes too long to load."""
+
+    # No `Exception`: the file may catch these, as where it tries an import.
+
+
 def load_checked(request: FileRequest, around: FileSurroundings, number: int = 0) -> LoadedKernel | None:
     """Load as `load_for` does, and check that the kernel has the parameters of all points of this load."""
     loaded = load_for(request, around, number)
@@ -335,6 +341,8 @@ def _run(what: Callable[[], Any], path: str) -> Any:
         ) from None
     except KeyboardInterrupt:
         raise
+    except EndlessLoadError as error:
+        raise EndlessLoadError(_where(error, path) or "a module that it imports") from None
     except BaseException as error:  # noqa: BLE001 - whatever the user's code raises
         message = f"cannot run this file: {type(error).__name__}: {error}"
         raise RequestRefusedError("file", message, why=_where(error, path)) from None

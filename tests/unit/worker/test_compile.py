@@ -185,6 +185,31 @@ def run(place: Path, *points: dict[str, Any], code: int = 0, **more: Any) -> tup
     return done.stdout, [json.loads(line) for line in lines]
 
 
+ENDLESS = "import triton\n{first}\n@triton.jit\ndef k(x, WHAT):\n    ONE\n"
+WAIT = """import time
+def wait():
+    try:
+        time.sleep(600)
+    except Exception:
+        pass
+ONE = wait()"""
+
+
+@pytest.mark.parametrize(
+    ("first", "where"),
+    [(WAIT, "line 5: time.sleep(600)"), ("from endless import ONE", "line 2: from endless import ONE")],
+    ids=["in the file", "in a module"],
+)
+def test_a_file_that_is_never_loaded_is_a_timeout(place: Path, first: str, where: str) -> None:
+    (place / "kernel.py").write_text(ENDLESS.format(first=first))
+    (place / "endless.py").write_text("while True:\n    pass\n")
+    _, (head, *rows) = run(place, point("one"), point("two"), timeout=1)
+    assert head["triton"]
+    assert [(row["id"], row["status"]) for row in rows] == [("one", "timeout"), ("two", "timeout")]
+    assert {row["error"] for row in rows} == {f"the file was still being loaded after 1 s, in {where}"}
+    assert {round(row["seconds"]) for row in rows} == {1}
+
+
 @pytest.mark.slow
 def test_every_way_to_end_is_a_row(place: Path) -> None:
     names = ["fine", "abort", "exit", "raise", "hang", "also-fine"]
