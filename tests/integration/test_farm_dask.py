@@ -130,9 +130,7 @@ def test_a_triton_that_was_installed_meanwhile_is_imported(
     assert {env: starts(homes[0], env) for env in SIDES} == {"wheel": ["attend"], "torch": ["attend"] * 2}
 
 
-def test_of_a_worker_that_is_killed_nothing_goes_on(
-    smith: Smith, tmp_path: Path, homes: list[Path]
-) -> None:
+def test_of_a_worker_that_is_killed_nothing_goes_on(smith: Smith, tmp_path: Path, homes: list[Path]) -> None:
     compiler.kernel(tmp_path, "k0", "hang")
     with (
         running(tmp_path, smith.environ, homes[:1]) as cluster,

@@ -39,6 +39,16 @@ while len(list(mine.parent.glob("*/here"))) < 2:
     time.sleep(0.01)
 print(os.getppid())
 """
+ENDLESS = """import triton
+import triton.language as tl
+
+@triton.jit
+def endless(p, N: tl.constexpr):
+    x = tl.load(p)
+    for i in tl.static_range(N):
+        x = x * 3 + i
+    tl.store(p, x)
+"""
 SLOW = """import time
 import triton
 import triton.language as tl
@@ -154,6 +164,25 @@ def test_a_worker_that_is_killed_loses_nothing(
         out, err = process.communicate(timeout=120)
     assert process.returncode == 0, err
     assert numbers(list(csv.DictReader(io.StringIO(out)))) == numbers(rows)
+
+
+@pytest.mark.slow
+def test_a_compile_that_hangs_is_given_up_by_a_cluster(smith: Smith, cluster: Cluster) -> None:
+    (smith.cwd / "endless.py").write_text(ENDLESS)
+    rows = (smith.cwd / "kernels.toml").read_text()
+    endless = '\n[[kernel]]\nfile = "endless.py"\nsignature = "*fp32:16,100000000"\n'
+    (smith.cwd / "endless.toml").write_text(rows + endless)
+    argv = ("endless.toml", "--triton", python(smith), "--target", "a100", "--out", "endless", "--csv")
+    # Not shorter: on a busy machine, one of the others would be given up, too.
+    done = smith("kernel.study", *argv, "--timeout", "20", "--scheduler", cluster.address, code=1)
+    errors = {row["kernel"]: row["error"] for row in csv.DictReader(io.StringIO(done.out))}
+    assert "timed out after 20 s" in errors.pop("endless")
+    assert errors == {f"k{number}": "" for number in range(KERNELS)}
+    # Each waits for its next request, and what it had started is gone.
+    for worker in cluster.workers:
+        waiting = psutil.Process(worker.pid).children()
+        assert waiting
+        assert not [child for process in waiting for child in process.children()]
 
 
 @pytest.mark.slow

@@ -449,8 +449,8 @@ class WarmWorkers:
             if self._starter:
                 self._orders.put(None)
             self._starter = None
-        for worker in idle:
-            worker.conversation.close()
+        for unused in idle:
+            unused.conversation.close()
 
     def _taken(self, key: _WarmKey) -> Conversation | None:
         """Take an idle worker, or make room for one."""
@@ -536,10 +536,10 @@ class WarmWorkers:
     def _end_unused(self) -> None:
         with self._lock:
             until = time.monotonic() - _UNUSED
-            unused = [worker for worker in self._idle if worker.since < until]
-            self._idle = [worker for worker in self._idle if worker.since >= until]
-        for worker in unused:
-            worker.conversation.close()
+            unused = [idle for idle in self._idle if idle.since < until]
+            self._idle = [idle for idle in self._idle if idle.since >= until]
+        for idle in unused:
+            idle.conversation.close()
 
 
 @dataclass(frozen=True)
