@@ -142,13 +142,18 @@ def test_of_a_worker_that_is_killed_nothing_goes_on(smith: Smith, tmp_path: Path
         interrupt(process)
 
 
-def test_what_nobody_waits_for_any_more_ends(smith: Smith, tmp_path: Path, homes: list[Path]) -> None:
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_what_nobody_waits_for_any_more_ends(
+    smith: Smith, tmp_path: Path, homes: list[Path], how: signal.Signals
+) -> None:
     """The process of a worker goes on, and has no compile that the next farm would wait for."""
     compiler.kernel(tmp_path, "k0", "hang")
     with running(tmp_path, smith.environ, homes[:1]) as cluster:
         with smith.running(*WORDS, "--scheduler", cluster.address) as process:
             family = hanging(cluster.workers[0].pid, homes[0], process)
-            assert interrupt(process).code == 130
+            process.send_signal(how)
+            process.communicate(timeout=120)
+        assert process.returncode == (130 if how is signal.SIGINT else -how)
         assert all_gone(family)
         compiler.kernel(tmp_path, "k0")
         there = farm(smith, "--scheduler", cluster.address)
