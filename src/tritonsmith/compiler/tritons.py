@@ -31,7 +31,7 @@ from tritonsmith.core.envs import receipts, settings, workspace
 from tritonsmith.core.envs.receipts import Session
 from tritonsmith.core.envs.workspace import EnvDir
 from tritonsmith.core.errors import FactError, LockedError, SmithError, StepError, UsageError, did_you_mean
-from tritonsmith.core.plan import Plan, Remove, digest, locks
+from tritonsmith.core.plan import Plan, Remove, digest, locks, stopping
 from tritonsmith.core.plan.steps.base import CHUNK, CommandFailedError
 from tritonsmith.core.process import query
 from tritonsmith.facts import (
@@ -514,6 +514,7 @@ def make(version: str, *, patience: float = PATIENCE) -> EnvDir:
             if time.monotonic() > until:
                 raise
             # Not a blocking lock: whether the environment is complete is asked again each time.
+            stopping.check()
             time.sleep(0.5)
     return env_of(version)
 

@@ -10,7 +10,7 @@ import pytest
 from tritonsmith.compiler import tritons
 from tritonsmith.core.envs import receipts
 from tritonsmith.core.errors import LockedError, StepError, UsageError
-from tritonsmith.core.plan import Run
+from tritonsmith.core.plan import Run, stopping
 from tritonsmith.facts.python_env import PythonEnv
 from tritonsmith.wheels import venv
 
@@ -114,3 +114,13 @@ def test_who_is_busy_in_it_is_named() -> None:
         pytest.raises(LockedError, match="another run is busy in this environment"),
     ):
         tritons.make("3.4.0", patience=0.1)
+
+
+def test_whoever_waits_for_it_can_be_interrupted() -> None:
+    """A unit of a cluster, whose task was cancelled while another worker installs the release."""
+    with (
+        receipts.open_session("up", "triton-3.4.0"),
+        stopping.interruptible(lambda: True),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        tritons.make("3.4.0", patience=5)
