@@ -152,11 +152,11 @@ def simulate(measured: Measured, arguments: argparse.Namespace) -> None:
                 cells.append(f"{scheduled(units, arguments.cores) / MINUTE:.1f}")
             cells += [f"{aim:.0f}", f"{sum(units) / (aim * MINUTE):.0f}"]
             print("|", " | ".join(cells), "|")
-    units = len(SIMULATED) * measured.target + measured.unit
+    rest = len(SIMULATED) * measured.target + measured.unit
     compiles = statistics.fmean(sum(kernel.compiles()) for kernel in drawn)
     reading = statistics.fmean(kernel.disassemblies() for kernel in drawn)
     print(f"\na unit, CPU seconds: interpreter {measured.start:.2f}, compiles {compiles:.2f}, ", end="")
-    print(f"disassembly {reading:.2f}, the rest {units:.2f}", end="")
+    print(f"disassembly {reading:.2f}, the rest {rest:.2f}", end="")
     results = {"cold": 2 * count * measured.client, "kept": count * (measured.client + measured.kept)}
     print(
         "\nthe first process, minutes:", ", ".join(f"{base} {t / MINUTE:.1f}" for base, t in results.items())
