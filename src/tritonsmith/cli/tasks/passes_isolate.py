@@ -57,7 +57,7 @@ def isolate(
     from tritonsmith.lab.isolate import failing_pass
     from tritonsmith.lab.isolate import issue_folder as files
     from tritonsmith.lab.isolate.failing_pass import as_json, summary
-    from tritonsmith.lab.reduce import mlir_reduce, reduce_ir
+    from tritonsmith.lab.reduce import oracles, reduce_ir
     from tritonsmith.lab.reduce import reduce_ir as reduce_report
 
     dump = index.read(folder)
@@ -87,7 +87,7 @@ def isolate(
     reduced = None
     if reduce_:
         limit = timeout or reduce_ir.ReduceOptions.timeout
-        reducer = mlir_reduce.find(isolated.way.opt)
+        reducer = oracles.find_reducer(isolated.way.opt)
         options = reduce_ir.ReduceOptions(limit, reducer=reducer, silent=json, rules=of_candidates)
         reduced = reduce_ir.reduce(isolated.text, isolated.way, space, options, reduce_report.progress())
     plan = files.plan(isolated, reduced, facts, to)

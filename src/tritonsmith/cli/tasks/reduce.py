@@ -55,7 +55,7 @@ def reduce_(
     from tritonsmith.core.plan import Plan, Write
     from tritonsmith.lab.isolate import issue_folder as files
     from tritonsmith.lab.isolate.ir_source import IrSource
-    from tritonsmith.lab.reduce import mlir_reduce, reduce_ir
+    from tritonsmith.lab.reduce import oracles, reduce_ir
     from tritonsmith.lab.reduce.reduce_ir import progress, summary
 
     space = workspace.default()
@@ -88,7 +88,7 @@ def reduce_(
     options = reduce_ir.ReduceOptions(
         timeout or reduce_ir.ReduceOptions.timeout,
         jobs or reduce_ir.JOBS,
-        None if own else mlir_reduce.find(way.opt),
+        None if own else oracles.find_reducer(way.opt),
         source.file_name,
         out=to,
         silent=json,

@@ -7,7 +7,9 @@ the failure is that the passes change what the functions of a file compute.
 from __future__ import annotations
 
 import re
+import shlex
 import signal
+import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +22,7 @@ from tritonsmith.compiler.replay.bindings import Binding, Call
 from tritonsmith.compiler.replay.pass_chain import PipelineForm
 from tritonsmith.core import process
 from tritonsmith.core.errors import FactError, UsageError, did_you_mean
-from tritonsmith.core.plan import files
+from tritonsmith.core.plan import MakeDir, Plan, Run, Write, files
 from tritonsmith.ir import ir_text
 from tritonsmith.lab import failure
 from tritonsmith.lab.failure import Failure
@@ -405,3 +407,54 @@ class WrongPassOracle(BindingsOracle):
         if answer.status != "ok":
             return None, f"{log.rstrip()}\n{answer.error}\n".lstrip()
         return self._out.read_text(encoding="utf-8"), log
+
+
+def find_reducer(opt: Path | None) -> Path | None:
+    """Return the reducer beside a `triton-opt` or `mlir-opt`; None if there is none."""
+    # A `triton-opt` on PATH may be a link to where it was built, and the reducer is only there.
+    beside = [opt.resolve().with_name(name) for name in ("triton-reduce", "mlir-reduce")] if opt else []
+    return next((path for path in beside if path.is_file()), None)
+
+
+def reducer_plan(
+    reducer: Path, way: PassRunner, wanted: Failure, source: str, folder: Path, seconds: float
+) -> Plan:
+    """Plan the steps that write `reduced.mlir` into a folder; the reducer is stopped after some seconds."""
+    words = [sys.executable, "-m", "tritonsmith.lab.reduce.oracles"]
+    words += [str(way.opt), way.pipeline, wanted.kind, wanted.text]
+    script = f'#!/bin/sh\n# Exit code 1: the file fails in the same way.\nexec {shlex.join(words)} "$@"\n'
+    argv = (
+        "timeout",  # the reducer has no limit of its own
+        f"{seconds:.0f}",
+        str(reducer),
+        str(folder / "given.mlir"),
+        f"-reduction-tree=traversal-mode=0 test={folder / 'interesting.sh'}",
+        "-o",
+        str(folder / "reduced.mlir"),
+    )
+    return Plan(
+        reducer.name,
+        (
+            MakeDir(folder, phase=reducer.name),
+            Write(folder / "given.mlir", source, phase=reducer.name),
+            Write(folder / "interesting.sh", script, phase=reducer.name),
+            Run(("chmod", "755", str(folder / "interesting.sh")), cwd=folder, phase=reducer.name),
+            Run(argv, cwd=folder, phase=reducer.name),
+        ),
+    )
+
+
+def main(opt: str, pipeline: str, kind: str, text: str, file: str) -> int:
+    """Return the exit code for MLIR's reducer: 1 if a file fails in the same way, 0 if it does not.
+
+    The reducer's script runs this module, with the path of each candidate as the last argument.
+    """
+    with files.scratch() as folder:
+        answer = OptOracle(Path(opt), pipeline, folder, limit=60).ask(Path(file).read_text(encoding="utf-8"))
+    failed = answer.failure
+    # Its exit codes are the reverse of a shell's: 1 is interesting, 0 is not (mlir/lib/Reducer/Tester.cpp).
+    return int(failed is not None and (failed.kind, failed.text) == (kind, text))
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

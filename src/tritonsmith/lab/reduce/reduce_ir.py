@@ -28,7 +28,7 @@ from tritonsmith.lab.experiment import Rules
 from tritonsmith.lab.failure import Failure
 from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict
-from tritonsmith.lab.reduce import mlir_reduce, shrink
+from tritonsmith.lab.reduce import oracles, shrink
 from tritonsmith.lab.reduce.oracles import Oracle, OraclePool, OracleResult, PassRunner
 from tritonsmith.lab.reduce.shrink import DeltaSearch, OutOfTimeError, Part
 
@@ -286,7 +286,7 @@ def _by_tool(
     reducer: Path, way: PassRunner, sought: Failure, text: str, folder: Path, space: Workspace
 ) -> str:
     """Return the output of MLIR's reducer; empty if it fails or takes too long."""
-    plan = mlir_reduce.plan(reducer, way, sought, text, folder, _TOOL)
+    plan = oracles.reducer_plan(reducer, way, sought, text, folder, _TOOL)
     try:
         space.run(plan, "passes.reduce", quiet=True)
     # Its failure, or that it takes too long, is not ours: the result so far stands.
