@@ -146,6 +146,7 @@ def test_without_a_package_index_it_says_how_to_get_it(
         ("3.6.0", "9.0", "12.8.93", "12.4.99"),
         ("3.6.0", "10.0", "12.9.86", "12.8.93"),
         ("3.2.0", "9.0", "12.4.99", ""),
+        ("3.8.0", "9.0", "12.9.86", "12.8.93"),  # of the wheels 3.7.0 and 3.7.1
     ],
 )
 def test_what_the_release_before_shipped(triton: str, capability: str, own: str, before: str) -> None:
