@@ -55,7 +55,6 @@ _KNOWN = {
     "lab/isolate/issue_folder.py": _PACKAGE,
     "inspect/override.py": _RESULT,
     "lab/reduce/reduce_ir.py": _RESULT,
-    "lab/reduce/oracles.py": "a candidate of mlir-reduce",
     "lab/reduce/oracles.py": _RESULT,
     "compiler/replay/run.py": _RESULT,
     "inspect/report/write.py": _PACKAGE,

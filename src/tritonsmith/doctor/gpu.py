@@ -25,8 +25,9 @@ from tritonsmith.doctor.check import (
     skipped,
     warning,
 )
-from tritonsmith.facts import gpus, machine
+from tritonsmith.facts import gpus, known_issues, libtriton, machine
 from tritonsmith.facts.gpus import Driver, Gpu, SmiGpu
+from tritonsmith.facts.known_issues import IssueFacts
 from tritonsmith.facts.variables import covers
 from tritonsmith.wheels import ptxas as registry
 
@@ -305,6 +306,33 @@ def _family(version: str, name: str) -> Finding:
         affects='kernels stop with "unsupported target" (triton#8992)',
         remedy="use a Triton that supports it, or another GPU",
     )
+
+
+@check("gpu.known-issues", "known bugs of this Triton, its LLVM and its ptxas on these GPUs")
+def issues(subject: DoctorContext) -> Iterator[Finding]:
+    """List the known issues of the installed Triton."""
+    python, version = subject.need_packages(), subject.installed_triton
+    if not version:
+        raise NotApplicableError("no Triton is installed")
+    libraries = libtriton.find(python.purelib / "triton")
+    llvm = libtriton.read(libraries[0]).llvm_commit if libraries else ""
+    facts = [
+        IssueFacts(version, f"sm_{capability.replace('.', '')}", _ptxas(subject, capability).release, llvm)
+        for capability in _capabilities(subject)
+    ]
+    facts += [
+        IssueFacts(version, arch, llvm=llvm) for arch in sorted({gpu.arch for gpu in subject.gpus.of("amd")})
+    ]
+    # Without a GPU, only issues that every target has are certain.
+    facts = facts or [IssueFacts(version, llvm=llvm)]
+    rows = [row for row in known_issues.table() if any(map(row.applies, facts))]
+    for row in rows:
+        # A kernel without the pattern is not affected: that there may be such kernels is no reason to warn.
+        affects = "" if row.recognizable else "this cannot be recognized in a kernel: any may be affected"
+        remedy = "kernel.lint, farm and triage recognize the kernels" if row.recognizable else ""
+        yield (note if row.recognizable else warning)(row.sentence, affects=affects, remedy=remedy)
+    if not rows:
+        yield ok(f"none is known of Triton {version} here")
 
 
 # Group `gpu`, second half: faulty, slowed or reset-pending GPUs, and errors in the log.

@@ -10,16 +10,24 @@ import json
 import os
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from rich.text import Text
 
 from tritonsmith.compiler import targets
 from tritonsmith.compiler.manifest import Manifest, Point
+from tritonsmith.compiler.targets import Target
 from tritonsmith.core import configs, untrusted
 from tritonsmith.core.errors import FactError, UsageError, did_you_mean
+from tritonsmith.core.text import version_key
+from tritonsmith.facts import known_issues as issues
+from tritonsmith.facts.known_issues import CompiledText, IssueFacts, IssueMatch
+from tritonsmith.ir import gpu_binary
+from tritonsmith.wheels import ptxas
 
 _MLIR_ALIAS = re.compile(r"^(#loc\d*) = loc\((.*)\)\s*$")
 _MLIR_FILE = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):\d+')
@@ -33,6 +41,7 @@ _SASS = re.compile(r'^\s*//## File "(.*?)", line (\d+)')
 _OBJDUMP = re.compile(r"^; (/.*):(\d+)\b")
 _INLINE = re.compile(r"^\s*(?://|;+) ?(?:(begin inline asm|#ASMSTART)|(?:end inline asm|#ASMEND))")
 _ESCAPE = re.compile(rb"\\(?:([0-3][0-7]{2})|([0-9A-F]{2})|(.))", re.DOTALL)
+_RECORDED = (13,)  # the first CUDA whose ptxas records its version in a cubin
 _DEEPEST = 50  # aliases of aliases; a broken file may have a ring of them
 
 
@@ -269,6 +278,50 @@ def _target(text: str) -> str:
         return ""
 
 
+def known_issues(manifest: Manifest, point: Point) -> Iterator[IssueMatch]:
+    """Yield the known issues that a compile has, by its versions and the text of its stages.
+
+    Raises:
+        FactError: a stage cannot be read.
+    """
+    values = {**point.metadata, **point.options, **point.hints, **point.constexprs}
+    files = {stage: path for stage in point.stages if (path := manifest.path(point, stage))}
+    return issues_of_files(manifest.triton, targets.parse(point.target), manifest.kernel, values, files)
+
+
+def issues_of_files(
+    triton: str, target: Target, kernel: str, values: Mapping[str, Any], files: Mapping[str, Path]
+) -> Iterator[IssueMatch]:
+    """Yield the known issues of a compile.
+
+    Args:
+        triton: version of Triton.
+        target: the target.
+        kernel: name of the function.
+        values: its constants, hints and options.
+        files: its stages.
+
+    Raises:
+        FactError: a stage cannot be read.
+    """
+    nvidia, arch = target.backend == "cuda", str(target.arch)
+    needs_ptxas = nvidia and "cubin" in files and issues.depends_on_ptxas(kernel)
+    version = _ptxas(triton, arch, files["cubin"]) if needs_ptxas else ""
+    facts = IssueFacts(triton, f"sm_{arch}" if nvidia else arch, version)
+    read = cache(lambda stage: _read(files[stage]))
+    return issues.in_compile(facts, CompiledText(kernel, values, tuple(files), read))
+
+
+def _ptxas(triton: str, arch: str, cubin: Path) -> str:
+    """Return the version of the ptxas that wrote a cubin; empty if it is unknown."""
+    if recorded := gpu_binary.assembler(gpu_binary.load(cubin)):
+        return recorded
+    # One of CUDA 12 records nothing, so it is that of the wheel unless a variable named another.
+    name = str(ptxas.row_for(triton, f"{arch[:-1]}.{arch[-1]}")["name"])
+    shipped = issues.shipped_ptxas(triton, name)
+    return shipped if version_key(shipped)[:1] < _RECORDED else ""
+
+
 def stage_text(manifest: Manifest, point: Point, stage: str) -> str:
     """Return the text of a stage.
 
@@ -289,6 +342,10 @@ def stage_text(manifest: Manifest, point: Point, stage: str) -> str:
             where=path,
             hints=[f"to show its disassembly: --stage {BINARY[stage]}"],
         )
+    return _read(path)
+
+
+def _read(path: Path) -> str:
     try:
         return untrusted.read_text(path, untrusted.OURS)
     except OSError as error:

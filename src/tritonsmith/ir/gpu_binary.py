@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -34,6 +35,8 @@ _INSTRUCTION = struct.Struct("<QQ")
 _STORE_LOCAL, _LOAD_LOCAL = 0x387, 0x983  # STL, LDL
 _OPCODE, _WIDTH, _WIDTH_SHIFT = 0xFFF, 0x7, 73 - 64
 _BYTES = (1, 1, 2, 2, 4, 8, 16, 16)  # U8, S8, U16, S16, 32, 64, 128, U.128
+
+_TOOL_SECTION, _TOOL = ".note.nv.tkinfo", re.compile(rb"release [\d.]+, V(\d+(?:\.\d+)+)")
 
 
 @dataclass(frozen=True)
@@ -208,6 +211,14 @@ def read_cubin(elf: Elf) -> Cubin:
         local_stores=stores,
         local_loads=loads,
     )
+
+
+def assembler(elf: Elf) -> str:
+    """Return the version of the ptxas that wrote a cubin: `13.4.59`; empty if it is not recorded."""
+    # ptxas records itself since CUDA 13: "Cuda compilation tools, release 13.4, V13.4.59".
+    section = elf.sections.get(_TOOL_SECTION)
+    match = _TOOL.search(section.data) if section else None
+    return match[1].decode() if match else ""
 
 
 def _attributes(data: bytes) -> Iterator[tuple[int, bytes]]:

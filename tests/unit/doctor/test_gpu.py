@@ -79,7 +79,8 @@ def test_no_gpu_is_a_note_and_the_rest_does_not_apply(subject: DoctorContext, pu
     assert (found.status, found.seen) == ("note", "no GPU")
     assert "GPUTarget" in found.remedy
     for check in run.checks_of(gpu)[1:]:
-        assert statuses(check, subject) == ["not applicable"]
+        # Some known issues are of every target, so they are there without a GPU.
+        assert statuses(check, subject) == ["note" if check is gpu.issues else "not applicable"]
 
 
 def test_what_is_here(subject: DoctorContext) -> None:
@@ -351,6 +352,28 @@ def test_kfd_is_closed(subject: DoctorContext, purelib: Path) -> None:
 
 
 # --- the table
+
+
+def test_known_issues_of_a_hopper(subject: DoctorContext) -> None:
+    bundled(subject, "3.8.0", ptxas="12.9")
+    nvidia(subject, H200)
+    findings = {finding.seen: finding for finding in gpu.issues(subject)}
+    read = next(finding for seen, finding in findings.items() if seen.startswith("triton#11836: "))
+    assert (read.status, read.affects) == ("note", "")
+    assert "kernel.lint" in read.remedy
+    registers = next(finding for seen, finding in findings.items() if seen.startswith("triton#11781: "))
+    assert registers.status == "warning"
+    assert "any may be affected" in registers.affects
+    assert not any(seen.startswith("fla#640") for seen in findings), "3.7.1 has the fix"
+    assert not any("tl.dot_scaled" in seen for seen in findings), "that is a bug of AMD's"
+
+
+def test_known_issues_without_a_gpu_or_of_none(subject: DoctorContext) -> None:
+    install(subject, "3.8.0")
+    assert {finding.status for finding in gpu.issues(subject)} == {"note"}
+    install(subject, "99.0")
+    (only_one,) = gpu.issues(subject)
+    assert (only_one.status, only_one.seen) == ("ok", "none is known of Triton 99.0 here")
 
 
 def test_releases_of_the_table_are_in_order() -> None:

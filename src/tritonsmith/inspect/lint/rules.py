@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from tritonsmith.compiler.resources import measure, occupancy
 from tritonsmith.compiler.resources.occupancy import Occupancy
 from tritonsmith.core import configs
+from tritonsmith.inspect import show
 from tritonsmith.inspect.lint.finding import (
     CompiledPoint,
     LintFinding,
@@ -499,7 +500,18 @@ def _amd_spills(compiled: CompiledPoint) -> Iterator[tuple[StageLine, int, bool]
             yield line, int(match[1]), match[2] == "Spill"
 
 
+def known_issue(compiled: CompiledPoint) -> Iterator[LintFinding]:
+    """Yield a finding for each known issue that the compile has."""
+    rule = known_rules()["known-issue"]
+    for match in show.known_issues(compiled.manifest, compiled.point):
+        lines = compiled.lines(match.issue.stage)
+        yield LintFinding(
+            rule, match.issue.about_kernel, tuple(lines[number - 1] for number in match.numbers)
+        )
+
+
 RULES = {
+    "known-issue": known_issue,
     "spill-in-loop": spill_in_loop,
     "wgmma-serialized": wgmma_serialized,
     "setmaxnreg-ignored": setmaxnreg_ignored,

@@ -19,7 +19,7 @@ import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -53,7 +53,7 @@ STAGES = "stages"  # outputs of stages by their inputs: see `worker.compile_poin
 _PROGRAM = "tritonsmith kernel.compile"
 _FINAL = ("ok", "failed")  # a crash or a compile that was given up may have been the machine's fault
 _FOREIGN = re.compile(r"[^\w.+-]")
-_SCHEMA = 2  # of METRICS: a change of what is measured, and how, changes it
+_SCHEMA = 3  # of METRICS: a change of what is measured, and how, changes it
 # Variables that Triton does not name in its own cache key, as they are options or digests of files there:
 # their effects, and the tools that make a part of the binary.
 _STEERING = ("codegen", "debug", "override", "sanitize")
@@ -66,7 +66,7 @@ _TOOLS = (
     "TRITON_PTXAS_PATH",
 )
 _GPUS = ("gpu-limits", "gpu-properties", "gpu-targets")
-_TABLES = ("gpu-limits", "kernel-metrics", "kernel-resources")
+_TABLES = ("gpu-limits", "gpus", "kernel-metrics", "kernel-resources", "known-issues")
 
 
 @dataclass(frozen=True)
@@ -646,11 +646,13 @@ class FolderMetrics:
         notes: what a person should know.
         unread: the points whose instructions are None because nothing has disassembled them yet, though it
             could be done: see `disassemble`.
+        issues: the ids of the known issues of a point, by its id; points without any are left out.
     """
 
     points: Mapping[str, Measured]
     notes: tuple[str, ...]
     unread: frozenset[str] = frozenset()
+    issues: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def metrics_of(manifest: Manifest, *, code: bool = True) -> FolderMetrics:
@@ -671,9 +673,9 @@ def metrics_of(manifest: Manifest, *, code: bool = True) -> FolderMetrics:
     with suppress(OSError, ValueError, KeyError, TypeError):  # there are none yet, or not ours
         content = untrusted.read_json(path, untrusted.OURS)
         if content["key"] == key:
-            return FolderMetrics(content["points"], tuple(content["notes"]))
+            return FolderMetrics(content["points"], tuple(content["notes"]), issues=content["issues"])
     measured = measured_now(manifest)
-    text = json.dumps({"key": key, "points": measured.points, "notes": measured.notes}, indent=1)
+    text = json.dumps(_content(key, measured), indent=1)
     files.write_atomically(path, f"{text}\n")
     return measured
 
@@ -682,6 +684,7 @@ def _metrics_in_database(manifest: Manifest) -> FolderMetrics:
     points: dict[str, Measured] = {}
     notes: list[str] = []
     unread: set[str] = set()
+    issues: dict[str, Sequence[str]] = {}
     targets_of_points = dict.fromkeys(point.target for point in manifest.points)
     texts = database().metrics(*_place(manifest.folder), list(targets_of_points))
     for target, part in _by_target(manifest):
@@ -695,13 +698,21 @@ def _metrics_in_database(manifest: Manifest) -> FolderMetrics:
         points |= {point.id: measured.points.get(point.id, {}) for point in part.points}
         notes += measured.notes
         unread |= measured.unread
-    return FolderMetrics(points, tuple(dict.fromkeys(notes)), frozenset(unread))
+        issues |= {
+            point.id: measured.issues[point.id] for point in part.points if point.id in measured.issues
+        }
+    return FolderMetrics(points, tuple(dict.fromkeys(notes)), frozenset(unread), issues)
 
 
 def _metrics_text(part: Manifest, measured: FolderMetrics) -> str:
     # An older version of this tool finds no metrics under the key of unread code, and measures for itself.
     key = _metrics_key(part, *sorted(measured.unread))
-    return json.dumps({"key": key, "points": measured.points, "notes": measured.notes})
+    return json.dumps(_content(key, measured))
+
+
+def _content(key: str, measured: FolderMetrics) -> dict[str, Any]:
+    """Return what a file or the database keeps of metrics."""
+    return {"key": key, "points": measured.points, "notes": measured.notes, "issues": measured.issues}
 
 
 def _read_metrics(text: str, part: Manifest) -> FolderMetrics | None:
@@ -715,7 +726,9 @@ def _read_metrics(text: str, part: Manifest) -> FolderMetrics | None:
                 point: {sys.intern(name): value for name, value in measured.items()}
                 for point, measured in content["points"].items()
             }
-            return FolderMetrics(points, tuple(content["notes"]), frozenset(bare if unread else ()))
+            return FolderMetrics(
+                points, tuple(content["notes"]), frozenset(bare if unread else ()), content["issues"]
+            )
     return None
 
 
@@ -755,7 +768,13 @@ def measured_now(manifest: Manifest, *, code: bool = True) -> FolderMetrics:
     }
     notes = [*manifest.warnings, *table.warnings, *table.notes]
     notes += measure.without_disassembly(manifest) if code else ()
-    return FolderMetrics(points, tuple(dict.fromkeys(notes)), unread)
+    issues = {
+        point.id: tuple(match.issue.id for match in show_stage.known_issues(manifest, point))
+        for point in manifest.points
+        if point.status == "ok"
+    }
+    known = {point: ids for point, ids in issues.items() if ids}
+    return FolderMetrics(points, tuple(dict.fromkeys(notes)), unread, known)
 
 
 @dataclass(frozen=True)

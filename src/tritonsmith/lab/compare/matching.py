@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +12,9 @@ from tritonsmith.compiler import signature
 from tritonsmith.compiler.manifest import Manifest, Point
 from tritonsmith.compiler.resources.measure import CAN_LAUNCH, LAUNCH, ResourceRow, Value
 from tritonsmith.core.errors import FactError
+from tritonsmith.core.text import counted
+from tritonsmith.facts import known_issues
+from tritonsmith.facts.known_issues import KnownIssue
 from tritonsmith.inspect import show as show_stage
 from tritonsmith.inspect.lint.finding import CompiledPoint
 from tritonsmith.inspect.lint.rules import bytes_spilled_in_loops
@@ -26,6 +29,7 @@ from tritonsmith.lab.model import Observation
 # Stages that are compared as texts; a binary by its disassembly.
 TEXTS = tuple(show_stage.BINARY.get(name, name) for name in metrics.stage_names())
 _ABSENT = "not given"
+_NAMED = 5  # kernels of a known issue that are named
 
 SideName = Literal["A", "B"]
 
@@ -588,3 +592,49 @@ def _about_files(pairs: Sequence[Pair]) -> Iterator[str]:
         sums = [member.manifest.file_sha256 for member in (pair.a, pair.b)]
         if all(sums) and len(set(sums)) > 1:  # a side that refused the kernel has none
             yield f"{pair.kernel}: the kernel's file differs between the two sides"
+
+
+@dataclass(frozen=True)
+class IssueGroup:
+    """The kernels that have a known issue by the second side.
+
+    Attributes:
+        issue: the issue.
+        kernels: their names.
+        before: those that have it by the first side, too.
+    """
+
+    issue: KnownIssue
+    kernels: tuple[str, ...]
+    before: tuple[str, ...]
+
+    @property
+    def line(self) -> str:
+        """The group in a line: the issue, and its kernels."""
+        # The kernels that did not have it before are those to look at, so they come first.
+        names = [*(name for name in self.kernels if name not in self.before), *self.before]
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        new = len(names) - len(self.before)
+        by = f", {new} of them by the second Triton only" if 0 < new < len(names) else ""
+        lead = (
+            f"{counted(len(names), 'kernel')}{by or ('' if new else ' by both')}, {self.issue.about_kernel}"
+        )
+        return f"{lead}: {', '.join(names[:_NAMED])}{more}"
+
+
+def issue_groups(rows: Iterable[tuple[str, Sequence[str], Sequence[str]]]) -> tuple[IssueGroup, ...]:
+    """Return the known issues of the second side, in the order of the table.
+
+    Args:
+        rows: of each pair its kernel, and the ids of the issues by the first side and by the second.
+    """
+    kernels: dict[str, dict[str, bool]] = {}
+    for kernel, before, after in rows:
+        for issue in after:
+            names = kernels.setdefault(issue, {})
+            names[kernel] = names.get(kernel, True) and issue in before
+    return tuple(
+        IssueGroup(row, tuple(has), tuple(name for name, both in has.items() if both))
+        for row in known_issues.table()
+        if (has := kernels.get(row.id))
+    )

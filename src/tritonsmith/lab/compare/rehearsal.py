@@ -26,10 +26,10 @@ from tritonsmith.core.ui.tables import clipped
 from tritonsmith.facts import checkout
 from tritonsmith.lab import metrics, product, questions, terms
 from tritonsmith.lab.batch import kept, run
-from tritonsmith.lab.batch.kept import CompileJob
+from tritonsmith.lab.batch.kept import CompileJob, FolderMetrics
 from tritonsmith.lab.batch.run import BatchOptions
 from tritonsmith.lab.compare import matching, thresholds, two_sides
-from tritonsmith.lab.compare.matching import Compared, Comparison, Unpaired
+from tritonsmith.lab.compare.matching import Compared, Comparison, IssueGroup, Pair, Unpaired
 from tritonsmith.lab.compare.thresholds import (
     LAUNCHES,
     FindingGroup,
@@ -148,6 +148,7 @@ class RehearsalResult:
         assumed: names of kernels that stand-ins for missing modules decide about.
         flaky: kernel and target of what came out otherwise when it was compiled again (`--confirm`).
         assessment: what `check` says; None if nothing compiles by both.
+        issues: the known issues of the kernels by the second Triton.
     """
 
     comparison: Comparison
@@ -157,6 +158,7 @@ class RehearsalResult:
     assumed: tuple[str, ...] = ()
     flaky: frozenset[tuple[str, str]] = frozenset()
     assessment: Assessment | None = None
+    issues: tuple[IssueGroup, ...] = ()
 
 
 def parse_side(text: str, flag: str) -> Triton:
@@ -287,6 +289,7 @@ def _result(
     notes = dict.fromkeys(product.doubts(observations))
     compared: list[Compared] = []
     alone: list[Unpaired] = []
+    known: list[tuple[str, Sequence[str], Sequence[str]]] = []
     assumed = []
     for kernel in rehearsal.kernels:
         manifests = [
@@ -312,6 +315,7 @@ def _result(
             matching.with_metrics(replace(pair, kernel=kernel.name), measured) for pair in paired.pairs
         )
         common = {point.target for point in a.points} & {point.target for point in b.points}
+        known += [(kernel.name, *_issues(measured, pair)) for pair in paired.pairs]
         alone += (
             replace(row, kernel=kernel.name)
             for row in paired.unpaired
@@ -329,7 +333,14 @@ def _result(
         flaky=frozenset(
             (cell.kernel, cell.target) for cell in rehearsal.cells if product.unsure(observations[cell.name])
         ),
+        issues=matching.issue_groups(known),
     )
+
+
+def _issues(measured: Mapping[Path, FolderMetrics], pair: Pair) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the ids of the known issues of both sides of a pair."""
+    a, b = (measured[side.manifest.folder].issues.get(side.point.id, ()) for side in (pair.a, pair.b))
+    return a, b
 
 
 def _with_results(rehearsal: UpgradeRehearsal, comparison: Comparison, options: BatchOptions) -> Comparison:

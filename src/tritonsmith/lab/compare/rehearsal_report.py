@@ -82,6 +82,7 @@ def blocks(result: RehearsalResult, assessment: Assessment) -> Iterator[Text | G
     ):
         if names:
             yield _folded(f"{lead}: {', '.join(names)}")
+    yield from (_folded(group.line) for group in result.issues)
 
 
 def commands(rehearsal: UpgradeRehearsal, assessment: Assessment) -> Iterator[str]:
@@ -135,6 +136,10 @@ def as_json(
         "neither": [{"kernel": k, "point": p, "why": why} for k, p, why in assessment.neither],
         "unknown": [{"kernel": k, "point": p, "metric": metric} for k, p, metric in assessment.unknown],
         "fixed": [{"kernel": k, "point": p} for k, p in assessment.fixed],
+        "issues": [
+            {"issue": group.issue.about_kernel, "kernels": list(group.kernels), "before": list(group.before)}
+            for group in result.issues
+        ],
         "skipped": list(result.skipped),
         "assumed": list(result.assumed),
         "compiled": result.compiled,

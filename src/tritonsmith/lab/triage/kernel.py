@@ -143,8 +143,11 @@ class KernelSubject:
             # of the same code.
             observation.cpu_seconds if name == BASELINE else min(self._least, observation.cpu_seconds)
         )
-        if self._timed and observation.verdict is Verdict.BAD:
-            observation = replace(observation, notes=tuple(slow_parts(self._baseline.points)))
+        if observation.verdict is Verdict.BAD:
+            # What is known of these versions comes first. It is no verdict: that needs a test.
+            slow = slow_parts(self._baseline.points) if self._timed else ()
+            notes = (*observation.notes, *slow, *known_issues(self._baseline))
+            observation = replace(observation, notes=notes)
         return replace(observation, seconds=time.monotonic() - began)
 
     def test(self, change: TriageChange) -> Observation:
@@ -286,6 +289,17 @@ class KernelSubject:
         return Observation(symptom, figures, failure=shown, code=code, notes=notes, failed_in=failing)
 
 
+def known_issues(compiled: Manifest) -> list[str]:
+    """Return a sentence for each known issue that a compile has."""
+    matches = (
+        match
+        for point in compiled.points
+        if point.status == "ok"
+        for match in show_stage.known_issues(compiled, point)
+    )
+    return list(dict.fromkeys(match.issue.about_kernel for match in matches))
+
+
 def lines_of(text: str, line: Mapping[str, str]) -> list[str]:
     """Return FILE:LINE of each line of a stage that contains a text, without duplicates."""
     origins = show_stage.origins(text, line["stage"])
@@ -369,7 +383,17 @@ class WrongKernelSubject(KernelSubject):
         """Check the kernel unchanged."""
         observation, self._culprit = self._checked(self.where, name)
         self._cause = observation.cause
-        return observation
+        if observation.verdict is not Verdict.BAD:
+            return observation
+        # A check keeps the texts of passes, and no stages: these need a compile of their own.
+        folder = self._fresh(f"{name}-stages")
+        try:
+            issues = known_issues(run.compile_all(self.request, self.where, folder, silent=True))
+        except InterruptedRunError:
+            raise
+        except SmithError:
+            return observation
+        return replace(observation, notes=(*observation.notes, *issues))
 
     def test(self, change: TriageChange) -> Observation:
         """Check the kernel by another release."""
