@@ -170,7 +170,7 @@ def test_every_row_with_a_pattern_is_tested() -> None:
 
 def test_an_upgrade_and_a_triage_say_the_same(smith: Smith, tmp_path: Path) -> None:
     row = known_issues.table()[0]
-    upgrade = ("--from", "wheel", "--to", OLD, "--target", "sm_90", "--fail-on", "spills", "--json")
+    upgrade = ("--from", "wheel", "--to", OLD, "--target", "sm_90", "--fail-on", "spills>0", "--json")
     content = json.loads(smith("rehearse", "known.toml", *upgrade).out)
     assert content["issues"] == [{"issue": row.about_kernel, "kernels": ["running"], "before": []}]
     question = ("--signature", SUMS, "--target", "sm_90", "--triton", OLD, "--when", "wrong", "--json")

@@ -11,18 +11,19 @@ import os
 import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache as cached
 from pathlib import Path
 from typing import Any
 
 from rich.text import Text
 
-from tritonsmith.compiler import targets
+from tritonsmith.compiler import from_cache, targets
 from tritonsmith.compiler.manifest import Manifest, Point
 from tritonsmith.compiler.targets import Target
 from tritonsmith.core import configs, untrusted
-from tritonsmith.core.errors import FactError, UsageError, did_you_mean
+from tritonsmith.core.errors import FactError, SmithError, UsageError, did_you_mean
 from tritonsmith.core.text import version_key
 from tritonsmith.facts import known_issues as issues
 from tritonsmith.facts.known_issues import CompiledText, IssueFacts, IssueMatch
@@ -308,8 +309,24 @@ def issues_of_files(
     needs_ptxas = nvidia and "cubin" in files and issues.depends_on_ptxas(kernel)
     version = _ptxas(triton, arch, files["cubin"]) if needs_ptxas else ""
     facts = IssueFacts(triton, f"sm_{arch}" if nvidia else arch, version)
-    read = cache(lambda stage: _read(files[stage]))
+    read = cached(lambda stage: _read(files[stage]))
     return issues.in_compile(facts, CompiledText(kernel, values, tuple(files), read))
+
+
+def issues_of_cache(triton: str, cache: Path) -> Iterator[IssueMatch]:
+    """Yield the known issues of the entries of a cache, whose metadata do not have a kernel's constants.
+
+    Args:
+        triton: version of the Triton that compiled them.
+        cache: the cache.
+    """
+    for path in sorted(cache.rglob("*.json")):
+        # What a program left there may be anything, and a file of another kind is no entry.
+        with suppress(OSError, ValueError, SmithError):
+            table = untrusted.read_json(path)
+            if isinstance(table, dict) and (target := from_cache.target_of(table)):
+                files = {file.suffix[1:]: file for file in path.parent.glob(f"{path.stem}.*") if file != path}
+                yield from issues_of_files(triton, target, str(table.get("name")), table, files)
 
 
 def _ptxas(triton: str, arch: str, cubin: Path) -> str:

@@ -28,6 +28,7 @@ from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
 from tritonsmith.facts import gpus, tools
 from tritonsmith.facts.installed_tritons import version_of
+from tritonsmith.inspect import show as show_stage
 from tritonsmith.lab import experiment, failure, journal, questions
 from tritonsmith.lab.experiment import BASELINE, Search
 from tritonsmith.lab.failure import Failure
@@ -222,6 +223,10 @@ class CommandSubject:
         if self.check and observation.verdict in (Verdict.BAD, Verdict.GOOD) and not self._compiled():
             why = f"{observation.figures}, but no kernel was compiled for a GPU"
             observation = replace(observation, verdict=Verdict.SKIP, why=why)
+        if observation.verdict is Verdict.BAD:
+            matches = show_stage.issues_of_cache(self.triton, self._folder(name) / "cache")
+            issues = dict.fromkeys(match.issue.about_kernel for match in matches)
+            observation = replace(observation, notes=(*observation.notes, *issues))
         if self.first is None:
             self.first = observation
         return observation

@@ -38,6 +38,22 @@ def test_the_cache_is_always_empty(tmp_path: Path) -> None:
     assert runner.baseline().verdict is Verdict.GOOD, "mkdir fails where the folder is there"
 
 
+def test_known_issues_of_what_a_program_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CommandSubject, "triton", "3.8.0")
+    text = (
+        "import json, os, pathlib\nfolder = pathlib.Path(os.environ['TRITON_CACHE_DIR'], 'key')\n"
+        "folder.mkdir(parents=True)\n"
+        "target = {'backend': 'hip', 'arch': 'gfx950', 'warp_size': 64}\n"
+        "(folder / 'k.json').write_text(json.dumps({'name': 'k', 'target': target}))\n"
+        "(folder / '__grp__k.json').write_text('no JSON')\n"
+        "(folder / 'k.ttir').write_text('%4 = tt.dot_scaled %1 scale %2, %3, %0 lhs = bf16 rhs = e4m3')\n"
+        "(folder / 'k.hsaco').write_bytes(bytes(range(256)))\n"
+        "assert False"
+    )
+    (note,) = subject(tmp_path, text).baseline().notes
+    assert note.startswith("affected by docs/passes-check.md: tl.dot_scaled ignores")
+
+
 def test_what_comes_and_goes(tmp_path: Path) -> None:
     text = "import pathlib\np = pathlib.Path('count')\nn = p.exists()\np.touch()\nassert n"
     assert judged(tmp_path, text).conclusion is Conclusion.FLAKY
