@@ -363,7 +363,7 @@ _UNUSED = 300.0  # seconds, after which a worker ends: the process of a cluster 
 
 @dataclass(frozen=True)
 class _WarmKey:
-    """What a worker has imported.
+    """Identify what a worker has imported.
 
     Attributes:
         python: its interpreter.
