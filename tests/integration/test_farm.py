@@ -183,7 +183,7 @@ def test_what_was_stopped_in_a_build_goes_on(farm: Farm, tmp_path: Path, how: si
 @pytest.mark.parametrize(
     ("words", "what"),
     [
-        (("--base", "no-such-branch"), "--base: 'no-such-branch' is neither"),
+        (("--base", "no-such-branch"), "--base: 'no-such-branch' is not a Triton"),
         (("--head", "gfx942"), "--head cannot be 'gfx942'"),
         (("--head", "wheel"), "--base is missing, as --head is no commit"),
         (("--head", "tests,wheel"), "--head names two Tritons: tests and wheel"),
