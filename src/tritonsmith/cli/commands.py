@@ -78,7 +78,7 @@ GROUPS = {
             "link-compile-commands --env debug",
         ),
         "debug-library": Command(
-            "debug_library:debug_library",
+            "build:debug_library",
             "Rebuild single LLVM/MLIR libraries at -O0 -g, and relink Triton.",
             "debug-library MLIRTransforms,MLIRIR",
         ),
@@ -210,7 +210,7 @@ GROUPS = {
             "triage matmul.py --target h100 --when wrong",
         ),
         "knockout": Command(
-            "knockout:knockout",
+            "triage:knockout",
             "Skip each pass in turn and report its effect.",
             "knockout matmul.py --target h100",
         ),

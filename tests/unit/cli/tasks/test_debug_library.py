@@ -14,7 +14,7 @@ from tritonsmith.build.debug_library.recipe import Operation
 from tritonsmith.build.debug_library.relink import Replacement
 from tritonsmith.build.debug_library.resolve import Library, LibrarySource
 from tritonsmith.build.preflight import PreparedBuild
-from tritonsmith.cli.tasks.debug_library import next_words
+from tritonsmith.cli.tasks.build import next_words
 from tritonsmith.core.envs.workspace import EnvDir
 from tritonsmith.core.plan import Plan
 

@@ -45,8 +45,8 @@ from tritonsmith.check import answer as check_report
 from tritonsmith.check.answer import CheckedPass, CheckResult
 from tritonsmith.cli.tasks import namespace, output, worktree
 from tritonsmith.cli.tasks import store as store_tasks
+from tritonsmith.cli.tasks.build import _list, _print_operations
 from tritonsmith.cli.tasks.cache import _print_doomed as show_cleared
-from tritonsmith.cli.tasks.debug_library import _list, _print_operations
 from tritonsmith.cli.tasks.editor import table as editor_files
 from tritonsmith.cli.tasks.kernel import print_stages
 from tritonsmith.cli.tasks.kernel_export import print_sources as show_sources
