@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import partial
@@ -36,13 +36,13 @@ from tritonsmith.compiler.interpreter import Interpreter
 from tritonsmith.compiler.replay import replayer
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.run import points_in_text
-from tritonsmith.core import configs, untrusted
+from tritonsmith.core import configs
 from tritonsmith.core.command_line import command
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, SmithError, UndecidedError
 from tritonsmith.core.plan import digest
-from tritonsmith.worker.messages import ChildRow, GenericJobRequest, GenericRequest
+from tritonsmith.worker.messages import GenericJobRequest, GenericRequest
 
 _STAGES = re.compile(r"\bnum[-_]stages=(\d{1,2})\b")
 _LLVM = re.compile(r'^\s*(?:"llvm\.func"\(|llvm\.func\b)', re.MULTILINE)
@@ -382,41 +382,18 @@ def _generic(
     own = digest(str(python), *sorted(distinct))[:16]
     work = space.root / "passes" / "check" / f"{own}-{os.getpid()}"  # others may check it, too
     work = warm.dumps.folder if warm else work
-    results = work / "generic.jsonl"
-    # By number: a folder that stays does not fill with the texts of thousands of kernels.
-    jobs = tuple(
-        GenericJobRequest(str(index.path(dump).absolute()), str(work / f"{number}.mlir"))
-        for number, dump in enumerate(distinct.values())
-    )
     limits = configs.load("passes-check")["inputs"]
-    request = GenericRequest(jobs, str(results), limits["timeout"], limits["memory"] << 20)
+    paths = [index.path(dump).absolute() for dump in distinct.values()]
     if warm:
-        return _texts(warm.dumps.compiler.print_generic(request), distinct, jobs)
-    env = (("TRITON_INTERPRET", None),)
-    steps = call.steps(python, request, work / "request.json", env=env, phase="generic form")
-    try:
-        with call.in_scratch(steps, results, ChildRow, space, task="passes.check", quiet=silent) as rows:
-            return _texts(rows, distinct, jobs)
-    except call.UnansweredError as error:
-        raise FactError("cannot print the IR in generic form", where=python, why=error.why) from error
-
-
-def _texts(
-    rows: Sequence[ChildRow], names: Iterable[str], jobs: Sequence[GenericJobRequest]
-) -> dict[str, str]:
-    return {
-        name: text
-        for row, name, job in zip(rows, names, jobs, strict=True)
-        if row.status == "ok" and (text := _printed(Path(job.out)))
-    }
-
-
-def _printed(file: Path) -> str:
-    """Read a text in generic form; empty if it is too large to come from Triton."""
-    try:
-        return untrusted.read_text(file)
-    except OSError:
-        return ""
+        jobs = tuple(
+            GenericJobRequest(str(path), str(work / f"{number}.mlir")) for number, path in enumerate(paths)
+        )
+        results = str(work / "generic.jsonl")
+        request = GenericRequest(jobs, results, limits["timeout"], limits["memory"] << 20)
+        texts = call.printed_texts(warm.dumps.compiler.print_generic(request), jobs)
+    else:
+        texts = call.generic_texts(paths, (python, space), work, limits, task="passes.check", quiet=silent)
+    return {name: text for name, text in zip(distinct, texts, strict=True) if text}
 
 
 class PassCheck:

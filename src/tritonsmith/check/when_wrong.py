@@ -64,13 +64,16 @@ def as_undecided() -> Iterator[None]:
         raise UndecidedError(error.what, where=error.where, why=error.why, hints=error.hints) from error
 
 
-def require_packages() -> None:
+def require_packages(command: str = "passes.check") -> None:
     """Check that the packages of the check are installed.
+
+    Args:
+        command: the command that needs them.
 
     Raises:
         FactError: one is missing.
     """
     if missing := [name for name in _PACKAGES if find_spec(name) is None]:
         hints = ["pip install 'tritonsmith[check]', into the Python that runs the tool"]
-        text = f"passes.check needs packages that are not installed: {', '.join(missing)}"
+        text = f"{command} needs packages that are not installed: {', '.join(missing)}"
         raise FactError(text, hints=hints)

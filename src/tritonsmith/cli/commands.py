@@ -327,6 +327,11 @@ MODES = {
         "Register an existing LLVM build in the store, in place.",
         "store.import --in-place /opt/llvm --name mine",
     ),
+    "kernel.bounds": Command(
+        "kernel:bounds_",
+        "Find 32-bit offsets that overflow, and the sizes from which they do.",
+        "kernel.lint --bounds norm.py:rms_norm --signature '*fp16:16,i32:16,i32,BLOCK=1024'",
+    ),
     "kernel.resources": Command(
         "kernel:resources",
         "Show registers, spills, shared memory and occupancy of kernels.",

@@ -82,6 +82,7 @@ MODES = (
     Mode("store.forget", "store --forget NAME", "--forget"),
     Mode("store.adopt", "store.import --in-place PATH", "--in-place"),
     Mode("kernel.resources", "kernel.compile --resources [FILE[:KERNEL]]", "--resources"),
+    Mode("kernel.bounds", "kernel.lint --bounds [FILE[:KERNEL]]", "--bounds"),
     Mode("layout", "kernel.show --layout LAYOUT", "--layout"),
     Mode("kernel.inline-ptx", "kernel.export --as ptx FILE[:KERNEL]", "--as ptx"),
     Mode("kernel.export", "kernel.export --as c FILE[:KERNEL]", "--as c"),

@@ -41,7 +41,13 @@ from tritonsmith.worker.border import (
     row_of,
     text_of,
 )
-from tritonsmith.worker.messages import PointsRequest, ServedRow
+from tritonsmith.worker.messages import (
+    ChildRow,
+    GenericJobRequest,
+    GenericRequest,
+    PointsRequest,
+    ServedRow,
+)
 
 Row = TypeVar("Row")
 Head = TypeVar("Head")
@@ -298,6 +304,60 @@ def in_scratch(
         yield run(plan, file, row, space, task=task, quiet=quiet)
     finally:
         space.run(Plan(phase, (cleanup,)), task, quiet=True)
+
+
+def generic_texts(
+    files_of_ir: Sequence[Path],
+    where: tuple[Path, Workspace],
+    work: Path,
+    limits: Mapping[str, int],
+    *,
+    task: str,
+    quiet: bool,
+) -> list[str]:
+    """Print files of IR in MLIR's generic form; the text is empty for a file that cannot be printed.
+
+    Args:
+        files_of_ir: the files.
+        where: an interpreter whose Triton printed them, and the workspace.
+        work: a folder to work in, which is made and removed.
+        limits: seconds (`timeout`) and MiB (`memory`) of each file.
+        task: the name of the task, for the log.
+        quiet: show no progress.
+
+    Raises:
+        FactError: the interpreter cannot print them.
+    """
+    python, space = where
+    results = work / "generic.jsonl"
+    # By number: a folder that stays does not fill with the texts of thousands of kernels.
+    jobs = tuple(
+        GenericJobRequest(str(file.absolute()), str(work / f"{number}.mlir"))
+        for number, file in enumerate(files_of_ir)
+    )
+    request = GenericRequest(jobs, str(results), limits["timeout"], limits["memory"] << 20)
+    env = (("TRITON_INTERPRET", None),)
+    worker_steps = steps(python, request, work / "request.json", env=env, phase="generic form")
+    try:
+        with in_scratch(worker_steps, results, ChildRow, space, task=task, quiet=quiet) as rows:
+            return printed_texts(rows, jobs)
+    except UnansweredError as error:
+        raise FactError("cannot print the IR in generic form", where=python, why=error.why) from error
+
+
+def printed_texts(rows: Sequence[ChildRow], jobs: Sequence[GenericJobRequest]) -> list[str]:
+    """Read what was printed, a text for each job; empty where that failed."""
+    return [
+        _printed(Path(job.out)) if row.status == "ok" else "" for row, job in zip(rows, jobs, strict=True)
+    ]
+
+
+def _printed(file: Path) -> str:
+    """Read a text in generic form; empty if it is too large to come from Triton."""
+    try:
+        return untrusted.read_text(file)
+    except OSError:
+        return ""
 
 
 def _rows_in(file: Path, lines: Sequence[str], row: type[Row]) -> list[Row]:

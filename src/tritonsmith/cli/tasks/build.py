@@ -1,4 +1,7 @@
-"""`setup-mlir`, `build-triton`, `install-triton`, `debug-library`: build LLVM and Triton; `run`: sanitizers."""
+"""`setup-mlir`, `build-triton`, `install-triton`, `debug-library`: build LLVM and Triton. `run`: sanitizers.
+
+`debug-library` rebuilds single libraries of LLVM and MLIR at `-O0 -g`; the LLVM itself stays unchanged.
+"""
 
 from __future__ import annotations
 
@@ -421,7 +424,9 @@ def debug_library(
             _list(debug_libraries.listing(inputs, tree), as_json=json)
             return
         outcome = (
-            debug_libraries.undo(request, inputs, tree) if undo else debug_libraries.operate(request, inputs, tree, jobs)
+            debug_libraries.undo(request, inputs, tree)
+            if undo
+            else debug_libraries.operate(request, inputs, tree, jobs)
         )
     _print_operations(outcome)
     if dry_run:
@@ -432,7 +437,11 @@ def debug_library(
     build, triton = outcome.inputs.env.build, " and ".join(outcome.inputs.settings.triton.targets) or "Triton"
     # A breakpoint in a library that nothing links is never hit, and the debugger does not say why.
     output.warnings(f"{triton} does not link {name}: it contains none of it" for name in outcome.unused())
-    links = f"{debug_libraries.in_words(outcome.replaced)} at -O0 -g" if outcome.replaced else "LLVM's own libraries"
+    links = (
+        f"{debug_libraries.in_words(outcome.replaced)} at -O0 -g"
+        if outcome.replaced
+        else "LLVM's own libraries"
+    )
     verb = "link" if " and " in triton else "links"
     output.done(f"{triton} in {build} {verb} {links}", running, next_words(outcome))
 

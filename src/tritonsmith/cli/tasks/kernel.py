@@ -334,6 +334,53 @@ def lint_(
     _print_findings(lint_run.lint(manifests), codes, json=json)
 
 
+@task(tables=True, reads_outputs=True, name="bounds")
+def bounds_(
+    context: Context,
+    what: CompileOptions,
+    by: PoolOptions,
+    kernel: str = KERNEL,
+    size: tuple[str, ...] = flag(
+        "size of an argument that is known: n_cols=4096 (repeatable)", (), value="NAME=VALUE"
+    ),
+    from_cache: str = FROM_CACHE,
+    all_: bool = flag("show those, too, that need a stride of millions within one block", default=False),
+    out: Path | None = OUT,
+    json: bool = JSON,
+    dry_run: bool = DRY_RUN,
+) -> None:
+    """Find 32-bit offsets that overflow, and the sizes from which they do."""
+    from tritonsmith.check import when_wrong
+
+    when_wrong.require_packages("kernel.lint --bounds")
+    from tritonsmith.inspect import bounds
+
+    sizes = bounds.parse_sizes(size)
+    grids: dict[str, tuple[tuple[int, ...], ...]] = {}
+    if folder := folder_of(kernel):
+        what.refuse()
+        manifests = [manifest.read(folder)]
+        where = by.toolchain(dry_run=dry_run)
+    else:
+        # The ttir is the same for all GPUs of a vendor: one target is enough, unless others are named.
+        requests = what.requests(kernel, target=target_of("ttir"), from_cache=from_cache, by=by)
+        where = by.toolchain(*requests, dry_run=dry_run)
+        if dry_run:
+            for prepared in run.prepare_all(requests, where, out):
+                output.compile_of(prepared)
+            return
+        results = run.execute_all(requests, where, out, silent=json)
+        _print_notes(results)
+        manifests = [result.manifest for result in results]
+    answers = bounds.of_manifests(manifests, where.python, where.space, sizes, grids, quiet=json)
+    if json:
+        output.json(bounds.as_json(answers))
+    else:
+        output.lines(bounds.lines(answers, everything=all_))
+    if failure := bounds.failure(answers):
+        raise failure
+
+
 def _print_findings(result: LintResult, codes: Sequence[str], *, json: bool) -> None:
     from tritonsmith.inspect.lint import run as lint_run
 

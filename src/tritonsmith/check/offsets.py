@@ -1,0 +1,956 @@
+"""Read what a kernel's addresses are made of: integers as polynomials over its inputs, and its masks.
+
+Values are exact, as if integers had no width. Where the kernel computes them in 32 bits, the operation is
+kept beside the value, so that `bounds` can ask from which sizes on the two differ.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from xdsl.dialects import builtin
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from tritonsmith.check.module import (
+    CmpIPredicate,
+    UnsupportedIrError,
+    ValueKind,
+    ValueType,
+    attribute,
+    constant,
+    integer,
+    integers,
+    name_of,
+    symbol,
+    type_of,
+)
+
+LARGEST = 2**31 - 1  # of 32 bits
+_WIDE = 1 << 62  # instead of infinity: a product of two bounds is still a plain integer
+_MOST_TERMS = 40  # of a polynomial; a longer one is kept as a sum that can only be evaluated
+_TURNS = 1 << 31
+_WORD = 4  # bytes of 32 bits
+_BITS = 64
+# No size is that near to 2^31: a kernel that rounds up to a block, or looks one block ahead, would overflow
+# there whatever it does, and nobody launches it so.
+_MARGIN = 1 << 16
+_DEEPEST = 64  # values in values
+
+
+class SymbolKind(Enum):
+    """What a symbol stands for."""
+
+    ARGUMENT = "argument"
+    PROGRAM = "program id"
+    PROGRAMS = "number of programs"
+    LANE = "place along an axis of a tensor"
+    TURN = "turn of a loop"
+    LOADED = "loaded value"
+    COMPUTED = "computed from other values"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, eq=False)
+class Symbol:
+    """An input of the arithmetic, or a value that is no polynomial of inputs.
+
+    Attributes:
+        order: number in the order in which symbols were made.
+        kind: the kind.
+        name: its name in the kernel's words.
+        number: the parameter, the axis of the grid, or the axis of the tensor.
+        low: the least value.
+        high: the largest value.
+        unit: the number that its values are multiples of.
+        operation: for a computed value, what computes it: `div`.
+        operands: the operands of that.
+        condition: for a choice, when the first operand is chosen.
+        source: the operation of the kernel that makes an unknown or a loaded value.
+    """
+
+    order: int
+    kind: SymbolKind
+    name: str
+    number: int = 0
+    low: int = 0
+    high: int = _WIDE
+    unit: int = 1
+    operation: str = ""
+    operands: tuple[Polynomial, ...] = ()
+    condition: Condition | None = None
+    source: Operation | None = None
+
+
+Monomial: TypeAlias = tuple[Symbol, ...]
+
+
+class Polynomial:
+    """A sum of products of symbols, each with a whole factor."""
+
+    def __init__(self, terms: Mapping[Monomial, int]) -> None:
+        self.terms = {monomial: factor for monomial, factor in terms.items() if factor}
+
+    @classmethod
+    def of(cls, value: int | Symbol) -> Polynomial:
+        """Return a number or a symbol as a polynomial."""
+        return cls({(): value}) if isinstance(value, int) else cls({(value,): 1})
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Polynomial) and self.terms == other.terms
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(frozenset(self.terms.items()))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __add__(self, other: Polynomial) -> Polynomial:
+        terms = dict(self.terms)
+        for monomial, factor in other.terms.items():
+            terms[monomial] = terms.get(monomial, 0) + factor
+        return Polynomial(terms)
+
+    def __sub__(self, other: Polynomial) -> Polynomial:
+        return self + other * Polynomial.of(-1)
+
+    def __mul__(self, other: Polynomial) -> Polynomial:
+        terms: dict[Monomial, int] = {}
+        for left, factor in self.terms.items():
+            for right, times in other.terms.items():
+                monomial = tuple(sorted((*left, *right), key=_order))
+                terms[monomial] = terms.get(monomial, 0) + factor * times
+        return Polynomial(terms)
+
+    @cached_property
+    def symbols(self) -> frozenset[Symbol]:
+        """All symbols of it, and those that they are computed from."""
+        inner: set[Symbol] = set()
+        for monomial in self.terms:
+            for factor in monomial:
+                inner.add(factor)
+                parts = [*factor.operands, *(factor.condition.polynomials if factor.condition else ())]
+                for part in parts:
+                    inner |= part.symbols
+        return frozenset(inner)
+
+    @property
+    def number(self) -> int | None:
+        """The number that it is; None if it has a symbol."""
+        if not self.terms:
+            return 0
+        return self.terms.get(()) if len(self.terms) == 1 else None
+
+    @property
+    def symbol(self) -> Symbol | None:
+        """The symbol that it is; None if it is anything else."""
+        (monomial, factor), *more = self.terms.items() or [((), 0)]
+        return monomial[0] if not more and factor == 1 and len(monomial) == 1 else None
+
+    def interval(self, within: Mapping[Symbol, tuple[int, int]] | None = None) -> tuple[int, int]:
+        """Return the least and the largest value, each symbol on its own.
+
+        Args:
+            within: tighter bounds of some symbols.
+        """
+        low = high = 0
+        for monomial, factor in self.terms.items():
+            least = most = factor
+            for name in _without_quotient(monomial):
+                first, last = (within or {}).get(name, (name.low, name.high))
+                corners = [least * first, least * last, most * first, most * last]
+                least, most = min(corners), max(corners)
+            low, high = low + least, high + most
+        return max(low, -(_WIDE**2)), min(high, _WIDE**2)
+
+
+def _without_quotient(monomial: Monomial) -> Iterable[Symbol]:
+    """Return the factors, with `b * (a // b)` as `a`, which it never exceeds."""
+    for atom in monomial:
+        if atom.operation == "div" and atom.operands[1].symbol in monomial:
+            dividend = atom.operands[0].symbol
+            if dividend is not None and dividend.low >= 0:
+                rest = list(monomial)
+                rest.remove(atom)
+                rest.remove(atom.operands[1].symbol)
+                return (*rest, dividend)
+    return monomial
+
+
+def _order(atom: Symbol) -> int:
+    return atom.order
+
+
+@dataclass(frozen=True)
+class Fact:
+    """`left < right`, in every lane in which the kernel accesses memory."""
+
+    left: Polynomial
+    right: Polynomial
+    most: int = LARGEST + 1  # of the right side: it is compared in 32 bits, whatever it should be
+
+
+def normal(fact: Fact) -> tuple[Fact, ...]:
+    """Return facts that follow from one, and from which more follows: no minimum, and no negative terms."""
+    right = fact.right.symbol
+    if right is not None and right.operation == "min":
+        return tuple(part for side in right.operands for part in normal(replace(fact, right=side)))
+    left = fact.left.symbol
+    if left is not None and left.operation == "max":
+        return tuple(part for side in left.operands for part in normal(replace(fact, left=side)))
+    negative = Polynomial({monomial: factor for monomial, factor in fact.right.terms.items() if factor < 0})
+    if any(negative.terms) and () not in negative.terms:
+        # `row < rows - start` bounds the sum of both, and so each of them.
+        return (Fact(fact.left - negative, fact.right - negative, fact.most),)
+    return (fact,)
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A condition: facts that hold if it is true.
+
+    Attributes:
+        facts: the facts.
+        exact: whether it is true if all of them hold.
+        loaded: whether something loaded decides about it.
+    """
+
+    facts: tuple[Fact, ...] = ()
+    exact: bool = False
+    loaded: bool = False
+
+    @property
+    def polynomials(self) -> tuple[Polynomial, ...]:
+        """All sides of its facts."""
+        return tuple(side for fact in self.facts for side in (fact.left, fact.right))
+
+    def negated(self) -> Condition:
+        """Return the facts that hold where it is false."""
+        if not self.exact or len(self.facts) != 1:
+            return Condition(loaded=self.loaded)
+        (fact,) = self.facts
+        return Condition((Fact(fact.right, fact.left + ONE, fact.most),), exact=True, loaded=self.loaded)
+
+
+ONE = Polynomial.of(1)
+Narrow: TypeAlias = dict[Operation, Polynomial]
+
+
+@dataclass(frozen=True)
+class Number:
+    """An integer, or a pointer as elements from its base.
+
+    Attributes:
+        exact: its value, however wide.
+        narrow: the operations in 32 bits that it depends on, each with its exact value.
+        base: the number of the pointer's parameter; -1 if it is not known, or for an integer.
+    """
+
+    exact: Polynomial
+    narrow: Narrow = field(default_factory=dict)
+    base: int = -1
+
+
+@dataclass(frozen=True)
+class Access:
+    """A load, a store or an atomic update.
+
+    Attributes:
+        operation: the operation.
+        address: the address.
+        facts: what the mask and the conditions around it guarantee.
+    """
+
+    operation: Operation
+    address: Number
+    facts: tuple[Fact, ...]
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """The integer arithmetic of a kernel.
+
+    Attributes:
+        arguments: the symbol of each parameter; None for a pointer or a float.
+        accesses: its accesses through pointers, in order.
+        descriptors: the number of accesses through descriptors, whose addresses have 64 bits.
+        assumed: facts about each program: `tl.assume`, and ids below the step of a loop over all tiles.
+        inside: the operations in 32 bits that each of them depends on.
+    """
+
+    arguments: tuple[Symbol | None, ...]
+    accesses: tuple[Access, ...]
+    descriptors: int
+    assumed: tuple[Fact, ...]
+    inside: Mapping[Operation, frozenset[Operation]]
+
+
+_SAME = {
+    "tt.splat", "tt.unsplat", "tt.broadcast", "arith.extsi", "arith.extui", "arith.trunci",
+    "arith.index_cast", "arith.index_castui", "ttg.convert_layout", "tt.bitcast", "arith.bitcast",
+}  # fmt: skip
+# Kernels that hash or draw numbers wrap on purpose: what comes behind such an operation is not reported.
+_WRAPS = ("arith.xori", "arith.ori", "arith.andi", "arith.shrui", "arith.remui", "arith.divui", "tt.mulhiui")
+_QUOTIENTS = {
+    "arith.divsi": "div", "arith.remsi": "rem", "arith.divui": "div", "arith.remui": "rem",
+    "arith.minsi": "min", "arith.minui": "min", "arith.maxsi": "max", "arith.maxui": "max",
+    "arith.shrsi": "shr", "arith.shrui": "shr", "arith.ceildivsi": "cdiv", "arith.andi": "and",
+}  # fmt: skip
+_ACCESSES = {"tt.load": 1, "tt.store": 2, "tt.atomic_rmw": 2, "tt.atomic_cas": 9}  # operand of the mask
+_SIGNED = {
+    CmpIPredicate.ULT: CmpIPredicate.SLT,
+    CmpIPredicate.ULE: CmpIPredicate.SLE,
+    CmpIPredicate.UGT: CmpIPredicate.SGT,
+    CmpIPredicate.UGE: CmpIPredicate.SGE,
+}
+
+
+def arithmetic(
+    functions: Mapping[str, Operation],
+    main: str,
+    names: Sequence[str] = (),
+    axes: Sequence[int] = (),
+    sizes: Mapping[str, int] | None = None,
+) -> Arithmetic:
+    """Read a kernel's arithmetic.
+
+    Args:
+        functions: the functions of its module.
+        main: the name of the kernel.
+        names: the names of its parameters, where the IR has none.
+        axes: the most programs along each axis of a grid.
+        sizes: values of arguments that are known.
+
+    Raises:
+        UnsupportedIrError: a type that is not known.
+    """
+    walk = _Walk(functions, axes or (LARGEST, LARGEST, LARGEST), sizes or {})
+    function = functions[main]
+    hints = attribute(function, "arg_attrs")
+    rows = hints.data if isinstance(hints, builtin.ArrayAttr) else ()
+    for number, parameter in enumerate(function.regions[0].blocks[0].args):
+        name = parameter.name_hint or (names[number] if number < len(names) else f"argument {number + 1}")
+        walk.parameter(number, parameter, name, rows[number].data if number < len(rows) else {})
+    walk.blocks(function.regions[0])
+    return Arithmetic(
+        tuple(walk.arguments), tuple(walk.accesses), walk.descriptors, tuple(walk.assumed), walk.inside
+    )
+
+
+class _Walk:
+    """A walk over all operations, in their order."""
+
+    def __init__(
+        self, functions: Mapping[str, Operation], axes: Sequence[int], sizes: Mapping[str, int]
+    ) -> None:
+        self.arguments: list[Symbol | None] = []
+        self.accesses: list[Access] = []
+        self.assumed: list[Fact] = []
+        self.inside: dict[Operation, frozenset[Operation]] = {}
+        self.descriptors = 0
+        self._functions, self._axes, self._sizes = functions, axes, sizes
+        self._symbols: dict[object, Symbol] = {}
+        self._numbers: dict[SSAValue, Number] = {}
+        self._conditions: dict[SSAValue, Condition] = {}
+        self._around: list[Fact] = []
+        self._recording, self._deep = True, 0
+
+    def _symbol(self, key: object, kind: SymbolKind, name: str, **more: Any) -> Symbol:
+        if key not in self._symbols:
+            self._symbols[key] = Symbol(len(self._symbols), kind, name, **more)
+        return self._symbols[key]
+
+    def parameter(self, number: int, value: SSAValue, name: str, hints: Mapping[str, Any]) -> None:
+        """Give a parameter its symbol."""
+        kind = type_of(value.type)
+        argument = None
+        if kind.kind is ValueKind.POINTER:
+            self._numbers[value] = Number(Polynomial.of(0), {}, number)
+        elif kind.is_integer:
+            hint = hints.get("tt.divisibility")
+            unit = int(hint.value.data) if isinstance(hint, builtin.IntegerAttr) else 1
+            most = (
+                min(int(np.iinfo(kind.dtype).max), LARGEST - _MARGIN)
+                if kind.dtype.itemsize <= _WORD
+                else 1 << 42
+            )
+            known = self._sizes.get(name)
+            low, high = (0, most) if known is None else (known, known)
+            argument = self._symbol(
+                ("argument", number), SymbolKind.ARGUMENT, name, number=number, low=low, high=high, unit=unit
+            )
+            self._numbers[value] = Number(Polynomial.of(argument))
+        self.arguments.append(argument)
+
+    def _unknown(
+        self, value: SSAValue, source: Operation | None, kind: SymbolKind = SymbolKind.UNKNOWN
+    ) -> Number:
+        of = type_of(value.type)
+        wide = of.kind is not ValueKind.NUMBER or of.dtype.itemsize > _WORD
+        low, high = (-(1 << 42), 1 << 42) if wide else (-LARGEST - 1, LARGEST)
+        if of.kind is ValueKind.NUMBER and of.dtype.itemsize < _WORD:
+            high = (1 << 8 * of.dtype.itemsize) - 1
+            low = -high
+        name = value.name_hint or "a value"
+        return Number(
+            Polynomial.of(self._symbol((value, kind), kind, name, low=low, high=high, source=source))
+        )
+
+    def _computed(
+        self, operation: str, operands: tuple[Polynomial, ...], name: str, condition: Condition | None = None
+    ) -> Polynomial:
+        numbers = [operand.number for operand in operands]
+        if operation not in ("select", "trips") and None not in numbers:
+            plain = apply(operation, [number or 0 for number in numbers])
+            if plain is not None:
+                return Polynomial.of(plain)
+        if operation in ("div", "rem", "shr") and numbers[0] == 0:
+            return Polynomial.of(0)
+        intervals = [operand.interval() for operand in operands]
+        if operation in ("div", "rem", "cdiv"):
+            # A divisor is not 0: where it is a multiple of 8, it is at least 8.
+            unit = math.gcd(*operands[1].terms.values())
+            intervals[1] = (
+                max(intervals[1][0], unit) if intervals[1][0] >= 0 else intervals[1][0],
+                intervals[1][1],
+            )
+        low, high = _interval(operation, intervals)
+        key = (operation, operands, condition)
+        fresh = self._symbol(
+            key, SymbolKind.COMPUTED, name, low=low, high=high, operation=operation, operands=operands,
+            condition=condition,
+        )  # fmt: skip
+        return Polynomial.of(fresh)
+
+    def blocks(self, region: Region) -> tuple[SSAValue, ...]:
+        """Walk a region, and return the operands of its last terminator."""
+        before, last = list(self._around), ()
+        for block in region.blocks:
+            for argument in block.args:
+                self._fill(argument, None)
+            for operation in block.ops:
+                self._visit(operation)
+            ends = block.last_op
+            last = tuple(ends.operands) if ends is not None else ()
+            if ends is not None and name_of(ends) == "cf.cond_br":
+                self._branch(ends)
+        self._around = before
+        return last
+
+    def _branch(self, operation: Operation) -> None:
+        """Add what an early return rules out."""
+        taken, other = operation.successors
+        condition = self._conditions.get(operation.operands[0], Condition())
+        if returns(taken):
+            self._around += condition.negated().facts
+        elif returns(other):
+            self._around += condition.facts
+
+    def _fill(self, value: SSAValue, source: Operation | None) -> None:
+        """Give a value a symbol, unless it has one or needs none."""
+        if value in self._numbers or value in self._conditions:
+            return
+        try:
+            of = type_of(value.type)
+        except UnsupportedIrError:
+            return
+        if of.kind is ValueKind.POINTER or (of.kind is ValueKind.NUMBER and of.dtype.kind == "i"):
+            self._numbers[value] = self._unknown(value, source)
+        elif of.kind is ValueKind.NUMBER and of.dtype == np.bool_:
+            self._conditions[value] = Condition(loaded=True)
+
+    def _visit(self, operation: Operation) -> None:  # noqa: C901 - a table
+        name = name_of(operation)
+        if name in _ACCESSES:
+            self._access(operation)
+        elif name == "scf.for":
+            self._for(operation)
+        elif name == "scf.if":
+            self._if(operation)
+        elif name == "tt.call":
+            self._call(operation)
+        elif name in ("llvm.intr.assume", "tt.assert") and not self._deep:
+            self.assumed += self._conditions.get(operation.operands[0], Condition()).facts
+        elif name.startswith("tt.descriptor_"):
+            self.descriptors += self._recording
+        elif name not in ("tt.reduce", "tt.scan"):  # their regions combine elements
+            for region in operation.regions:
+                self.blocks(region)
+        if name not in ("scf.for", "scf.if", "tt.call", *_ACCESSES):
+            self._evaluate(operation, name)
+        for result in operation.results:
+            self._fill(result, operation)
+
+    def _if(self, operation: Operation) -> None:
+        condition = self._conditions.get(operation.operands[0], Condition())
+        ends = []
+        for region, facts in zip(operation.regions, (condition, condition.negated()), strict=True):
+            before = list(self._around)
+            self._around += facts.facts
+            ends.append(self.blocks(region) if region.blocks else ())
+            self._around = before
+        for result, *ways in zip(operation.results, *ends, strict=False):
+            left, right = (self._numbers.get(way) for way in ways)
+            if left is not None and right is not None:
+                self._numbers[result] = self._choice(result, condition, left, right)
+
+    def _choice(self, result: SSAValue, condition: Condition, left: Number, right: Number) -> Number:
+        narrow = left.narrow | right.narrow
+        if left.exact == right.exact and left.base == right.base:
+            return replace(left, narrow=narrow)
+        if left.base != right.base:
+            return self._unknown(result, None)
+        chosen = self._computed(
+            "select", (left.exact, right.exact), result.name_hint or "a choice", condition
+        )
+        return Number(chosen, narrow, left.base)
+
+    def _call(self, operation: Operation) -> None:
+        callee = self._functions.get(symbol(attribute(operation, "callee")))
+        if callee is None or not callee.regions[0].blocks or self._deep > _DEEPEST:
+            return
+        block = callee.regions[0].blocks[0]
+        for inside in callee.regions[0].walk():
+            for result in inside.results:
+                self._forget(result)
+        for argument, value in zip(block.args, operation.operands, strict=True):
+            self._forget(argument)
+            if value in self._numbers:
+                self._numbers[argument] = self._numbers[value]
+            if value in self._conditions:
+                self._conditions[argument] = self._conditions[value]
+        self._deep += 1
+        ends = self.blocks(callee.regions[0])
+        self._deep -= 1
+        for result, value in zip(operation.results, ends, strict=False):
+            if value in self._numbers:
+                self._numbers[result] = self._numbers[value]
+
+    def _for(self, operation: Operation) -> None:
+        lower, upper, step = (self._number(value) for value in operation.operands[:3])
+        block = operation.regions[0].blocks[0]
+        induction, *carried = block.args
+        inits = operation.operands[3:]
+        turn = self._symbol(
+            ("turn", operation), SymbolKind.TURN, induction.name_hint or "turn", high=_TURNS, source=operation
+        )
+        start = Number(lower.exact + step.exact * Polynomial.of(turn), lower.narrow | step.narrow)
+        first = lower.exact.symbol
+        if first and first.kind is SymbolKind.PROGRAM:
+            # `for tile in range(pid, tiles, PROGRAMS)`: the step is the size of the grid.
+            self.assumed.append(Fact(lower.exact, step.exact))
+        before, recording = list(self._around), self._recording
+        self._around.append(Fact(start.exact, upper.exact, _compared(operation.operands[0])))
+        # Twice: first with a symbol for each value that the loop carries, to see what a turn adds to it.
+        held: dict[SSAValue, Polynomial] = {}
+        for argument, init in zip(carried, inits, strict=True):
+            if init in self._numbers:
+                self._forget(argument)
+                number = self._unknown(argument, operation)
+                held[argument] = number.exact
+                self._numbers[argument] = replace(number, base=self._numbers[init].base)
+        self._recording = recording and not held
+        self._numbers[induction] = start
+        ends = self._again(operation.regions[0])
+        deltas = self._deltas(held, carried, ends, turn)
+        if held:
+            self._recording = recording
+            for argument, init in zip(carried, inits, strict=True):
+                if argument in deltas:
+                    begin, end = self._numbers[init], self._numbers.get(ends[carried.index(argument)])
+                    narrow = begin.narrow | (end.narrow if end else {})
+                    value = begin.exact + deltas[argument] * Polynomial.of(turn)
+                    self._numbers[argument] = Number(value, narrow, begin.base)
+                elif argument in held:
+                    self._numbers[argument] = self._unknown(argument, operation)
+            self._numbers[induction] = start
+            ends = self._again(operation.regions[0])
+        self._around = before
+        self._after(operation, carried, deltas, (lower.exact, upper.exact, step.exact))
+
+    def _again(self, region: Region) -> tuple[SSAValue, ...]:
+        """Walk a loop's body, whose values of an earlier walk are dropped."""
+        for operation in region.walk():
+            for result in operation.results:
+                self._forget(result)
+        return self.blocks(region)
+
+    def _forget(self, value: SSAValue) -> None:
+        self._numbers.pop(value, None)
+        self._conditions.pop(value, None)
+
+    def _deltas(
+        self,
+        held: Mapping[SSAValue, Polynomial],
+        carried: Sequence[SSAValue],
+        ends: Sequence[SSAValue],
+        turn: Symbol,
+    ) -> dict[SSAValue, Polynomial]:
+        """Return what each turn adds to a carried value, where that is the same in all turns."""
+        own = {symbol for polynomial in held.values() for symbol in polynomial.symbols} | {turn}
+        deltas = {}
+        for argument, end in zip(carried, ends, strict=False):
+            after = self._numbers.get(end)
+            if argument in held and after is not None and after.base == self._numbers[argument].base:
+                delta = after.exact - held[argument]
+                if not delta.symbols & own:
+                    deltas[argument] = delta
+        return deltas
+
+    def _after(
+        self,
+        operation: Operation,
+        carried: Sequence[SSAValue],
+        deltas: Mapping[SSAValue, Polynomial],
+        bounds: tuple[Polynomial, Polynomial, Polynomial],
+    ) -> None:
+        inits = operation.operands[3:]
+        for result, argument, init in zip(operation.results, carried, inits, strict=True):
+            if argument in deltas:
+                begin, inside = self._numbers[init], self._numbers[argument]
+                trips = self._computed("trips", bounds, "the number of turns")
+                value = begin.exact + deltas[argument] * trips
+                self._numbers[result] = Number(value, inside.narrow, begin.base)
+
+    def _number(self, value: SSAValue) -> Number:
+        if value not in self._numbers:
+            self._numbers[value] = self._unknown(value, None)
+        return self._numbers[value]
+
+    def _access(self, operation: Operation) -> None:
+        pointer = operation.operands[0]
+        mask = mask_of(operation)
+        facts = [*self._around]
+        if mask is not None:
+            facts += self._conditions.get(mask, Condition()).facts
+        if pointer in self._numbers and self._recording:
+            self.accesses.append(Access(operation, self._numbers[pointer], tuple(facts)))
+        for result in operation.results:
+            of = type_of(result.type)
+            if of.kind is ValueKind.POINTER or (of.kind is ValueKind.NUMBER and of.dtype.kind == "i"):
+                self._numbers[result] = self._unknown(result, operation, SymbolKind.LOADED)
+
+    def _evaluate(self, operation: Operation, name: str) -> None:
+        if len(operation.results) != 1:
+            return
+        result = operation.results[0]
+        try:
+            of = type_of(result.type)
+        except UnsupportedIrError:
+            return
+        if of.kind is ValueKind.NUMBER and of.dtype == np.bool_:
+            self._conditions[result] = self._condition(operation, name)
+        elif of.kind is ValueKind.POINTER or (of.kind is ValueKind.NUMBER and of.dtype.kind == "i"):
+            number = self._value(operation, name, of)
+            if number is not None:
+                self._numbers[result] = self._kept(operation, number, of)
+
+    def _kept(self, operation: Operation, number: Number, of: ValueType) -> Number:
+        name = name_of(operation)
+        if len(number.exact.terms) > _MOST_TERMS:
+            number = replace(number, exact=self._computed("same", (number.exact,), "a sum"))
+        if name in ("arith.addi", "arith.subi", "arith.muli", "arith.shli", "arith.trunci") and (
+            of.dtype.itemsize == _WORD
+        ):
+            self.inside[operation] = frozenset(number.narrow)
+            number = replace(number, narrow={**number.narrow, operation: number.exact})
+        return number
+
+    def _value(  # noqa: C901, PLR0911 - a table
+        self, operation: Operation, name: str, of: ValueType
+    ) -> Number | None:
+        """Return the value of an integer or a pointer; None if it is not understood."""
+        operands = [self._numbers.get(operand) for operand in operation.operands]
+        if (source := self._source(operation, name, of)) is not None:
+            return source
+        if not operands or any(operand is None for operand in operands if name != "arith.select"):
+            return None
+        known = [operand for operand in operands if operand is not None]
+        narrow = {key: value for operand in known for key, value in operand.narrow.items()}
+        if name in _WRAPS:
+            narrow = {}
+        if name in _SAME:
+            return replace(known[0], narrow=narrow)
+        if name == "tt.addptr":
+            return Number(known[0].exact + known[1].exact, narrow, known[0].base)
+        if name in ("arith.addi", "arith.subi", "arith.muli"):
+            left, right = known[0].exact, known[1].exact
+            if len(left.terms) * len(right.terms) > _MOST_TERMS and name == "arith.muli":
+                return Number(self._computed("mul", (left, right), "a product"), narrow)
+            exact = (
+                left + right
+                if name == "arith.addi"
+                else left - right
+                if name == "arith.subi"
+                else left * right
+            )
+            return Number(exact, narrow)
+        if name == "arith.shli" and (amount := known[1].exact.number) is not None and 0 <= amount < _BITS - 1:
+            return Number(known[0].exact * Polynomial.of(1 << amount), narrow)
+        if name == "arith.select" and None not in operands[1:]:
+            condition = self._conditions.get(operation.operands[0], Condition())
+            return self._choice(operation.results[0], condition, known[0], known[1])
+        if name in _QUOTIENTS:
+            words = operation.results[0].name_hint or _QUOTIENTS[name]
+            return Number(self._computed(_QUOTIENTS[name], (known[0].exact, known[1].exact), words), narrow)
+        return self._shaped(operation, name, replace(known[0], narrow=narrow))
+
+    def _source(self, operation: Operation, name: str, of: ValueType) -> Number | None:
+        """Return the value of an operation without operands of its own."""
+        if name == "arith.constant":
+            value = constant(attribute(operation, "value"), of)
+            if not value.size or int(value.min()) != int(value.max()):
+                return None
+            return Number(Polynomial.of(int(value.min())))
+        if name in ("tt.get_program_id", "tt.get_num_programs"):
+            axis = integer(operation, "axis")
+            most = self._axes[axis]
+            if name == "tt.get_program_id":
+                words = f"tl.program_id({axis})"
+                fresh = self._symbol(name + str(axis), SymbolKind.PROGRAM, words, number=axis, high=most - 1)
+            else:
+                words = f"tl.num_programs({axis})"
+                fresh = self._symbol(
+                    name + str(axis), SymbolKind.PROGRAMS, words, number=axis, low=1, high=most
+                )
+            return Number(Polynomial.of(fresh))
+        if name == "tt.make_range":
+            start, end = integer(operation, "start"), integer(operation, "end")
+            return Number(Polynomial.of(start) + Polynomial.of(self._lane(0, end - start)))
+        return None
+
+    def _lane(self, axis: int, size: int) -> Symbol:
+        # A lane is known by its axis: an index of rows and one of columns may be one `tt.make_range`.
+        return self._symbol(
+            ("lane", axis, size), SymbolKind.LANE, f"[0..{size - 1}]", number=axis, high=size - 1
+        )
+
+    def _shaped(self, operation: Operation, name: str, number: Number) -> Number | None:
+        before, after = type_of(operation.operands[0].type).shape, type_of(operation.results[0].type).shape
+        if name == "tt.expand_dims":
+            axis = integer(operation, "axis")
+            return self._moved(number, lambda old: old + (old >= axis))
+        if name == "tt.trans":
+            order = integers(operation, "order") or tuple(reversed(range(len(before))))
+            return self._moved(number, order.index)
+        if name in ("tt.reshape", "tt.view"):
+            wide = [size for size in before if size > 1]
+            if wide == [size for size in after if size > 1]:
+                old = [axis for axis, size in enumerate(before) if size > 1]
+                new = [axis for axis, size in enumerate(after) if size > 1]
+                return self._moved(number, lambda axis: new[old.index(axis)] if axis in old else 0)
+        return None
+
+    def _moved(self, number: Number, to: Callable[[int], int]) -> Number:
+        memo: dict[Symbol, Symbol] = {}
+        return Number(
+            self._renamed(number.exact, to, memo),
+            {key: self._renamed(value, to, memo) for key, value in number.narrow.items()},
+            number.base,
+        )
+
+    def _renamed(
+        self, polynomial: Polynomial, to: Callable[[int], int], memo: dict[Symbol, Symbol]
+    ) -> Polynomial:
+        if not any(atom.kind is SymbolKind.LANE for atom in polynomial.symbols):
+            return polynomial
+        terms: dict[Monomial, int] = {}
+        for monomial, factor in polynomial.terms.items():
+            moved = tuple(sorted((self._renamed_symbol(atom, to, memo) for atom in monomial), key=_order))
+            terms[moved] = terms.get(moved, 0) + factor
+        return Polynomial(terms)
+
+    def _renamed_symbol(self, atom: Symbol, to: Callable[[int], int], memo: dict[Symbol, Symbol]) -> Symbol:
+        if atom not in memo:
+            if atom.kind is SymbolKind.LANE:
+                memo[atom] = self._lane(to(atom.number), atom.high + 1)
+            elif atom.operands:
+                operands = tuple(self._renamed(part, to, memo) for part in atom.operands)
+                condition = self._renamed_condition(atom.condition, to, memo)
+                fresh = self._computed(atom.operation, operands, atom.name, condition).symbol
+                memo[atom] = fresh or atom
+            else:
+                memo[atom] = atom
+        return memo[atom]
+
+    def _renamed_condition(
+        self, condition: Condition | None, to: Callable[[int], int], memo: dict[Symbol, Symbol]
+    ) -> Condition | None:
+        if condition is None:
+            return None
+        facts = tuple(
+            Fact(self._renamed(fact.left, to, memo), self._renamed(fact.right, to, memo), fact.most)
+            for fact in condition.facts
+        )
+        return replace(condition, facts=facts)
+
+    def _condition(self, operation: Operation, name: str) -> Condition:
+        parts = [self._conditions.get(operand) for operand in operation.operands]
+        if name == "arith.cmpi":
+            return self._comparison(operation)
+        if name == "arith.constant":
+            value = constant(attribute(operation, "value"), type_of(operation.results[0].type))
+            return Condition(exact=bool(value.all()))
+        if name == "arith.andi":
+            both = [part or Condition(loaded=True) for part in parts]
+            return Condition(
+                tuple(fact for part in both for fact in part.facts),
+                exact=all(part.exact for part in both),
+                loaded=any(part.loaded for part in both),
+            )
+        if name in _SAME and parts[0] is not None:
+            return parts[0]
+        if name in ("tt.expand_dims", "tt.trans", "tt.reshape", "tt.view") and parts[0] is not None:
+            return self._moved_condition(operation, name, parts[0])
+        return Condition(loaded=True)
+
+    def _moved_condition(self, operation: Operation, name: str, condition: Condition) -> Condition:
+        facts = []
+        for fact in condition.facts:
+            sides = [self._shaped(operation, name, Number(side)) for side in (fact.left, fact.right)]
+            if sides[0] is None or sides[1] is None:
+                return Condition(loaded=True)
+            facts.append(Fact(sides[0].exact, sides[1].exact, fact.most))
+        return replace(condition, facts=tuple(facts))
+
+    def _comparison(self, operation: Operation) -> Condition:
+        numbers = [self._numbers.get(operand) for operand in operation.operands]
+        if numbers[0] is None or numbers[1] is None:
+            return Condition(loaded=True)
+        left, right = numbers[0].exact, numbers[1].exact
+        predicate = CmpIPredicate(integer(operation, "predicate"))
+        predicate = _SIGNED.get(predicate, predicate)
+        kinds = {atom.kind for side in (left, right) for atom in side.symbols}
+        loaded = bool(kinds & {SymbolKind.LOADED, SymbolKind.UNKNOWN})
+        most = _compared(operation.operands[0])
+        facts = {
+            CmpIPredicate.SLT: (Fact(left, right, most),),
+            CmpIPredicate.SLE: (Fact(left, right + ONE, most),),
+            CmpIPredicate.SGT: (Fact(right, left, most),),
+            CmpIPredicate.SGE: (Fact(right, left + ONE, most),),
+            CmpIPredicate.EQ: (Fact(left, right + ONE, most), Fact(right, left + ONE, most)),
+        }.get(predicate, ())
+        return Condition(facts, exact=bool(facts), loaded=loaded)
+
+
+def _compared(value: SSAValue) -> int:
+    """Return the largest number that a comparison of such values can be with, and 1."""
+    return LARGEST + 1 if type_of(value.type).dtype.itemsize <= _WORD else _WIDE
+
+
+def mask_of(operation: Operation) -> SSAValue | None:
+    """Return the mask of an access; None if it has none."""
+    sizes = integers(operation, "operandSegmentSizes")
+    place = _ACCESSES[name_of(operation)]
+    if len(operation.operands) > place and (not sizes or sizes[place]):
+        mask: SSAValue = operation.operands[place]
+        return mask
+    return None
+
+
+def returns(block: Block) -> bool:
+    """Return whether a block only ends the kernel."""
+    first = block.first_op
+    return first is not None and name_of(first) == "tt.return"
+
+
+def apply(operation: str, values: Sequence[int]) -> int | None:
+    """Compute with plain integers; None where the result is not defined.
+
+    Args:
+        operation: the name of a computed symbol.
+        values: the operands.
+    """
+    left, *rest = values
+    right = rest[0] if rest else 0
+    if operation in ("div", "rem", "cdiv") and right == 0:
+        return None
+    if operation == "div":  # MLIR rounds toward 0
+        return abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
+    if operation == "rem":
+        return abs(left) % abs(right) * (-1 if left < 0 else 1)
+    if operation == "trips":
+        step = values[2]
+        return max(0, -((left - right) // step)) if step > 0 else None
+    if operation == "shr":
+        return left >> right if 0 <= right < _BITS else None
+    plain: dict[str, Callable[[], int]] = {
+        "min": lambda: min(left, right),
+        "max": lambda: max(left, right),
+        "mul": lambda: left * right,
+        "and": lambda: left & right,
+        "cdiv": lambda: -(-left // right),
+        "same": lambda: left,
+    }
+    return plain[operation]() if operation in plain else None
+
+
+def _interval(  # noqa: C901, PLR0911 - a table
+    operation: str, operands: Sequence[tuple[int, int]]
+) -> tuple[int, int]:
+    """Return the least and the largest value of a computed symbol."""
+    (low, high), *rest = operands
+    least, most = rest[0] if rest else (0, 0)
+    if operation == "select":
+        return min(low, least), max(high, most)
+    if operation == "same":
+        return low, high
+    if operation == "min":
+        return min(low, least), min(high, most)
+    if operation == "max":
+        return max(low, least), max(high, most)
+    # A rest has the sign of the dividend, and is no larger.
+    if operation == "rem" and low >= 0:
+        return 0, high if least < 0 else max(0, min(high, most - 1))
+    # Of negative numbers nothing is claimed: a size or an index has none.
+    if low < 0 or least < 0:
+        return -_WIDE, _WIDE
+    if operation == "div":
+        return 0, high // max(least, 1)
+    if operation == "cdiv":
+        return 0, -(-high // max(least, 1))
+    if operation == "and":
+        return 0, min(high, most)
+    if operation == "shr":
+        return 0, high >> min(least, _BITS - 1)
+    return 0, _WIDE
+
+
+def bounded(facts: Iterable[Fact], polynomials: Iterable[Polynomial]) -> dict[Symbol, tuple[int, int]]:
+    """Return tighter bounds of symbols, as facts about sums of them imply.
+
+    Args:
+        facts: the facts.
+        polynomials: the polynomials whose symbols are asked for.
+    """
+    wanted = {atom for polynomial in polynomials for atom in polynomial.symbols}
+    within: dict[Symbol, tuple[int, int]] = {}
+    for fact in facts:
+        room = min(fact.right.interval(within)[1], fact.most) - 1
+        for monomial, factor in fact.left.terms.items():
+            if len(monomial) != 1 or factor <= 0 or monomial[0] not in wanted:
+                continue
+            atom = monomial[0]
+            rest = fact.left - Polynomial({monomial: factor})
+            least = rest.interval(within)[0]
+            low, high = within.get(atom, (atom.low, atom.high))
+            within[atom] = (low, min(high, max((room - least) // factor, low)))
+    return within
+
+
+def most(polynomial: Polynomial, facts: Sequence[Fact]) -> int:
+    """Return an upper bound of a value where facts hold."""
+    facts = [part for fact in facts for part in normal(fact)]
+    high = polynomial.interval(bounded(facts, [polynomial]))[1]
+    for fact in facts:
+        # A part of a sum of what is not negative is no larger than the sum: the whole offset is below the
+        # size, and so is the block's first row.
+        rest = fact.left - polynomial
+        high = min(high, min(fact.right.interval()[1], fact.most) - 1 - rest.interval()[0])
+    return high

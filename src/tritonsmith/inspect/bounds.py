@@ -1,0 +1,460 @@
+"""Report the 32-bit offsets of compiled kernels that overflow: `kernel.lint --bounds`."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from xdsl.ir import Operation, SSAValue
+
+from tritonsmith.check.bounds import Overflow, Witness, bounds
+from tritonsmith.check.module import UnsupportedIrError, integer, name_of, without_locations
+from tritonsmith.check.offsets import LARGEST, Polynomial, SymbolKind
+from tritonsmith.check.runs import TritonKernel, parsed
+from tritonsmith.compiler import call
+from tritonsmith.compiler.manifest import Manifest, Point
+from tritonsmith.compiler.signature import CONSTEXPR
+from tritonsmith.core import configs, untrusted
+from tritonsmith.core.envs.workspace import Workspace
+from tritonsmith.core.errors import FactError, SmithError, UsageError, did_you_mean
+from tritonsmith.core.plan import digest
+from tritonsmith.core.text import counted
+from tritonsmith.inspect import show
+from tritonsmith.inspect.show import SourceLine
+
+TASK = "kernel.bounds"
+_STAGE = "ttir"
+_OPERATION = re.compile(r'^\s*(?:%[^=]+ = )?"([\w.]+)"\(')
+_NUMBERED = re.compile(r"_\d+$")  # MLIR makes names distinct
+_WORDS = {
+    "tt.load": "load",
+    "tt.store": "store",
+    "tt.atomic_rmw": "atomic update",
+    "tt.atomic_cas": "atomic update",
+}
+_PASSED_ON = ("tt.splat", "tt.broadcast", "tt.expand_dims", "arith.extsi", "tt.reshape", "tt.trans")
+_MOST_TERMS = 4  # of an expression that is shown
+
+
+@dataclass(frozen=True)
+class BoundsFinding:
+    """An offset that overflows, or may.
+
+    Attributes:
+        origin: the line of Python; None if it is not known.
+        source: the text of that line.
+        expression: what overflows, by the names of the kernel.
+        remedy: what to change.
+        overflow: what was found in the IR.
+        reached: the lines of the loads and stores with this offset.
+    """
+
+    origin: SourceLine | None
+    source: str
+    expression: str
+    remedy: str
+    overflow: Overflow
+    reached: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PointBounds:
+    """The offsets of one compile.
+
+    Attributes:
+        kernel: the function's name.
+        point: the id of the compile.
+        target: its target.
+        findings: the offsets that overflow or may.
+        accesses: the number of accesses through pointers.
+        descriptors: the number of accesses through descriptors.
+        unknown: why nothing is known; empty if it is.
+        grids: the grids of captured launches.
+    """
+
+    kernel: str
+    point: str
+    target: str
+    findings: tuple[BoundsFinding, ...] = ()
+    accesses: int = 0
+    descriptors: int = 0
+    unknown: str = ""
+    grids: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def proved(self) -> int:
+        """The number of offsets that a witness shows to overflow, by more than one block."""
+        return sum(_counts(finding) for finding in self.findings)
+
+
+def _counts(finding: BoundsFinding) -> bool:
+    """Return whether a finding fails the command."""
+    return finding.overflow.is_proved and not finding.overflow.is_in_block
+
+
+def of_manifests(
+    manifests: Sequence[Manifest],
+    python: Path,
+    space: Workspace,
+    sizes: Mapping[str, int] | None = None,
+    grids: Mapping[str, tuple[tuple[int, ...], ...]] | None = None,
+    *,
+    quiet: bool = False,
+) -> list[PointBounds]:
+    """Find the offsets that overflow in compiled kernels.
+
+    Args:
+        manifests: the output folders.
+        python: an interpreter with the Triton that compiled them.
+        space: the workspace.
+        sizes: values of arguments that are known.
+        grids: the grids of captured launches, by the names of the kernels.
+        quiet: show no progress.
+
+    Raises:
+        FactError: the interpreter cannot print the IR.
+        UsageError: no kernel has an argument of such a name.
+    """
+    compiled = [(manifest, point) for manifest in manifests for point in manifest.points]
+    usable = [
+        (manifest, point, path)
+        for manifest, point in compiled
+        if (path := manifest.path(point, _STAGE)) is not None
+    ]
+    own = digest(*(str(path) for _, _, path in usable))[:16]
+    work = space.root / "kernels" / "bounds" / f"{own}-{os.getpid()}"
+    limits = configs.load("passes-check")["inputs"]
+    texts = call.generic_texts(
+        [path for _, _, path in usable], (python, space), work, limits, task=TASK, quiet=quiet
+    )
+    by_point = {id(point): text for (_, point, _), text in zip(usable, texts, strict=True)}
+    _require_names(sizes or {}, [point for _, point in compiled])
+    return [
+        of_point(
+            manifest.kernel,
+            point,
+            by_point.get(id(point), ""),
+            sizes or {},
+            (grids or {}).get(manifest.kernel, ()),
+        )
+        for manifest, point in compiled
+    ]
+
+
+def _require_names(sizes: Mapping[str, int], points: Sequence[Point]) -> None:
+    known = sorted({name for point in points for name, kind in point.signature.items() if kind != CONSTEXPR})
+    for name in sizes:
+        if name not in known:
+            raise UsageError(f"--size: no argument {name!r}", hints=did_you_mean(name, known))
+
+
+def of_point(
+    kernel: str,
+    point: Point,
+    text: str,
+    sizes: Mapping[str, int],
+    grids: tuple[tuple[int, ...], ...] = (),
+) -> PointBounds:
+    """Find the offsets that overflow in one compile.
+
+    Args:
+        kernel: the function's name.
+        point: the compile.
+        text: its ttir in generic form; empty if it could not be printed.
+        sizes: values of arguments that are known.
+        grids: the grids of captured launches.
+    """
+
+    def nothing(why: str) -> PointBounds:
+        return PointBounds(kernel, point.id, point.target, unknown=why, grids=grids)
+
+    if not text:
+        return nothing(point.gist or f"there is no {_STAGE} that this Triton can print")
+    names = [
+        name for name, kind in point.signature.items() if kind != CONSTEXPR and point.hints.get(name) != 1
+    ]
+    try:
+        whole = parsed(without_locations(text))
+        if whole is None:
+            return nothing("the IR has no kernel of Triton's dialect")
+        answer = bounds(whole, point.backend, names, sizes)
+    except UnsupportedIrError as error:
+        return nothing(f"not supported: {error}")
+    except FactError as error:
+        return nothing(": ".join(filter(None, (error.what, error.why))))
+    described = _Description(whole, text)
+    findings = {
+        described.key(overflow): described.finding(overflow) for overflow in reversed(answer.overflows)
+    }
+    ordered = sorted(findings.values(), key=_order)
+    return PointBounds(
+        kernel, point.id, point.target, tuple(ordered), answer.accesses, answer.descriptors, "", grids
+    )
+
+
+def _order(finding: BoundsFinding) -> tuple[bool, str, int]:
+    """Return the order of findings: what is proved, then by line."""
+    origin = finding.origin
+    return not finding.overflow.is_proved, origin.file if origin else "", origin.number if origin else 0
+
+
+class _Description:
+    """The lines of Python and the names of a kernel, for its findings."""
+
+    def __init__(self, kernel: TritonKernel, text: str) -> None:
+        self._origins = _origins(kernel, text)
+        self._sources: dict[str, list[str]] = {}
+
+    def key(self, overflow: Overflow) -> tuple[object, ...]:
+        """Return what two findings have in common that a reader would take for one."""
+        return self._origins.get(overflow.operation), expression(overflow.exact), overflow.is_proved
+
+    def finding(self, overflow: Overflow) -> BoundsFinding:
+        """Describe an overflow."""
+        origin = self._origins.get(overflow.operation)
+        reached = {
+            f"{_WORDS[name_of(access)]} in line {line.number}": None
+            for access in overflow.accesses
+            if (line := self._origins.get(access))
+        }
+        return BoundsFinding(
+            origin,
+            self._text(origin),
+            expression(overflow.exact),
+            self._remedy(overflow.operation, origin),
+            overflow,
+            tuple(reached),
+        )
+
+    def _text(self, origin: SourceLine | None) -> str:
+        if origin is None:
+            return ""
+        if origin.file not in self._sources:
+            try:
+                self._sources[origin.file] = untrusted.read_text(Path(origin.file)).splitlines()
+            except OSError:
+                self._sources[origin.file] = []
+        lines = self._sources[origin.file]
+        return lines[origin.number - 1].strip() if 0 < origin.number <= len(lines) else ""
+
+    def _remedy(self, operation: Operation, origin: SourceLine | None) -> str:
+        """Name the factor to widen: the program id itself, or the operand that is no argument."""
+        roots = [_root(operand) for operand in operation.operands]
+        for root in roots:
+            owner = root.owner
+            if isinstance(owner, Operation) and name_of(owner) == "tt.get_program_id":
+                line = self._origins.get(owner)
+                where = f" in line {line.number}" if line and line != origin else ""
+                return f"tl.program_id({integer(owner, 'axis')}).to(tl.int64){where}"
+        text = self._text(origin)
+        for root in roots:
+            for name in (root.name_hint or "", _NUMBERED.sub("", root.name_hint or "")):
+                if name and re.search(rf"\b{re.escape(name)}\b", text):
+                    return f"{name}.to(tl.int64) in this line"
+        return "make one operand of this line int64, by .to(tl.int64), before it is multiplied or added"
+
+
+def _root(value: SSAValue) -> SSAValue:
+    """Return the value that a tensor repeats."""
+    while isinstance(value.owner, Operation) and name_of(value.owner) in _PASSED_ON:
+        value = value.owner.operands[0]
+    return value
+
+
+def _origins(kernel: TritonKernel, text: str) -> dict[Operation, SourceLine]:
+    """Return the Python line of each operation."""
+    # xDSL drops locations, so operations are matched with lines by their order, which is that of the text.
+    module = kernel.function.parent_op()
+    operations = list(module.walk())[1:] if module else []
+    lines = [
+        (match[1], origin)
+        for line, origin in zip(text.splitlines(), show.origins(text, _STAGE), strict=True)
+        if (match := _OPERATION.match(line)) and match[1] != "builtin.module"
+    ]
+    if [name for name, _ in lines] != [name_of(operation) for operation in operations]:
+        return {}
+    # An operation without a location gets that of its text when the text is parsed again.
+    return {
+        operation: origin
+        for operation, (_, origin) in zip(operations, lines, strict=True)
+        if origin and not origin.file.endswith(f".{_STAGE}")
+    }
+
+
+def expression(polynomial: Polynomial) -> str:
+    """Write a polynomial by the names of the kernel."""
+    parts = []
+    for monomial, factor in polynomial.terms.items():
+        words = [_NUMBERED.sub("", symbol.name) if symbol.operands else symbol.name for symbol in monomial]
+        parts.append(" * ".join([*words, *([str(factor)] if factor != 1 or not monomial else [])]))
+    if len(parts) > _MOST_TERMS:
+        parts = [*parts[:_MOST_TERMS], "..."]
+    return " + ".join(parts) or "0"
+
+
+def size_of(witness: Witness) -> str:
+    """Word the size from which an offset overflows."""
+    symbol = witness.grown
+    if symbol.kind is SymbolKind.PROGRAM:
+        return f"{witness.size:,} programs along axis {symbol.number}"
+    return f"{symbol.name} = {witness.size:,}"
+
+
+def lines(results: Sequence[PointBounds], *, everything: bool = False) -> Iterator[str]:
+    """Yield the findings, and a verdict.
+
+    Args:
+        results: the results.
+        everything: show those, too, that need a stride of millions within one block.
+    """
+    for result in results:
+        title = f"{result.kernel} {result.point}"
+        if result.unknown:
+            yield f"{title}: not known: {result.unknown}"
+            continue
+        for finding in result.findings:
+            if everything or not finding.overflow.is_in_block:
+                yield from _finding(title, finding, result.grids)
+    hidden = sum(finding.overflow.is_in_block for result in results for finding in result.findings)
+    if hidden and not everything:
+        yield f"{counted(hidden, 'offset')} more within one block, by a stride of millions: --all shows them"
+    yield verdict(results)
+
+
+def _finding(title: str, finding: BoundsFinding, grids: tuple[tuple[int, ...], ...]) -> Iterator[str]:
+    overflow = finding.overflow
+    place = (
+        f"{Path(finding.origin.file).name}:{finding.origin.number}" if finding.origin else "(line not known)"
+    )
+    witness = overflow.witness
+    if witness is None:
+        yield f"{title} {place}: may overflow: {finding.expression}; not proved: {overflow.why}"
+        return
+    yield f"{title} {place}: overflows from {size_of(witness)} on: {finding.expression}"
+    yield f"    {finding.source}"
+    given = ", ".join(f"{name} = {value:,}" for name, value in witness.arguments.items())
+    yield f"    witness: program {witness.program}" + (f" with {given}" if given else "")
+    yield (
+        f"    the element at byte {witness.nearest:,} of its tensor is taken from byte {witness.wrong:,}"
+        f" ({', '.join(finding.reached) or 'line of the access not known'})"
+    )
+    if far := _distance(witness, grids):
+        yield f"    {far}"
+    yield f"    remedy: {finding.remedy}"
+
+
+def _place(origin: SourceLine | None) -> str:
+    return f"{Path(origin.file).name}:{origin.number}" if origin else "(line not known)"
+
+
+def _distance(witness: Witness, grids: tuple[tuple[int, ...], ...]) -> str:
+    """Word how far captured launches are from a witness; empty if that is not known."""
+    axis = witness.grown.number
+    if witness.grown.kind is not SymbolKind.PROGRAM or not grids:
+        return ""
+    most = max((grid[axis] for grid in grids if axis < len(grid)), default=0)
+    if not most:
+        return ""
+    return (
+        f"the captured launches have at most {most:,} programs there: {witness.size / most:,.0f} times fewer"
+    )
+
+
+def verdict(results: Sequence[PointBounds]) -> str:
+    """Return the result in one sentence."""
+    proved = sum(result.proved for result in results)
+    unproved = sum(
+        not finding.overflow.is_proved and not finding.overflow.is_in_block
+        for result in results
+        for finding in result.findings
+    )
+    unknown = sum(bool(result.unknown) for result in results)
+    compiles = counted(len(results), "compile")
+    parts = [f"{counted(proved, 'offset')} of 32 bits shown to overflow" if proved else ""]
+    parts.append(f"{counted(unproved, 'offset')} that may overflow" if unproved else "")
+    parts = [part for part in parts if part] or ["no offset of 32 bits overflows"]
+    return f"{', '.join(parts)} in {compiles}" + (f"; {unknown} not known" if unknown else "")
+
+
+def as_json(results: Sequence[PointBounds]) -> dict[str, Any]:
+    """Return the results as JSON data."""
+    return {
+        "schema": 1,
+        "verdict": verdict(results),
+        "largest": LARGEST,
+        "compiles": [
+            {
+                "kernel": result.kernel,
+                "point": result.point,
+                "target": result.target,
+                "unknown": result.unknown or None,
+                "accesses": result.accesses,
+                "descriptors": result.descriptors,
+                "findings": [_as_json(finding) for finding in result.findings],
+            }
+            for result in results
+        ],
+    }
+
+
+def _as_json(finding: BoundsFinding) -> dict[str, Any]:
+    witness = finding.overflow.witness
+    shown = None
+    if witness:
+        shown = {
+            "grown": witness.grown.name,
+            "from": witness.size,
+            "arguments": dict(witness.arguments),
+            "program": list(witness.program),
+            "byte": witness.nearest,
+            "wrong_byte": witness.wrong,
+        }
+    return {
+        "code": "int32-overflow",
+        "verdict": "does" if witness else "may",
+        "in_block": finding.overflow.is_in_block,
+        "file": finding.origin.file if finding.origin else None,
+        "line": finding.origin.number if finding.origin else None,
+        "source": finding.source,
+        "expression": finding.expression,
+        "operation": name_of(finding.overflow.operation),
+        "witness": shown,
+        "why": finding.overflow.why or None,
+        "accesses": list(finding.reached),
+        "remedy": finding.remedy,
+    }
+
+
+def failure(results: Sequence[PointBounds]) -> SmithError | None:
+    """Return the error that the command ends with; None if no witness shows an overflow."""
+    shown = [
+        f"{result.kernel} {_place(finding.origin)}: from {size_of(witness)} on"
+        for result in results
+        for finding in result.findings
+        if (witness := finding.overflow.witness) and _counts(finding)
+    ]
+    if not shown:
+        return None
+    hints = ["--json has the witnesses", "--size NAME=VALUE sets the size of an argument"]
+    return SmithError(
+        f"{counted(len(shown), 'offset')} of 32 bits overflow", why="\n".join(shown), hints=hints
+    )
+
+
+def parse_sizes(texts: Sequence[str]) -> dict[str, int]:
+    """Parse `NAME=VALUE` of `--size`.
+
+    Raises:
+        UsageError: a text has another form.
+    """
+    sizes = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        if not name.isidentifier() or not re.fullmatch(r"\d{1,18}", value.replace("_", "").replace(",", "")):
+            raise UsageError(f"--size cannot be {text!r}", hints=["--size n_cols=4096"])
+        sizes[name] = int(value.replace("_", "").replace(",", ""))
+    return sizes

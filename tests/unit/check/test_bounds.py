@@ -1,0 +1,138 @@
+"""Offsets of 32 bits that overflow: found before the remedy of each public thread, and not after it."""
+
+from __future__ import annotations
+
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from tritonsmith.check.bounds import KernelBounds, Overflow, bounds
+from tritonsmith.check.module import name_of
+from tritonsmith.check.offsets import LARGEST, Fact, Polynomial, Symbol, SymbolKind, apply, most, normal
+from tritonsmith.check.runs import parsed
+
+pytestmark = pytest.mark.unit
+
+_TEXTS = Path(__file__).with_name("bounds")  # kernels.py.txt there has their sources
+
+_ORDER = count()
+
+
+def text_of(name: str) -> str:
+    return (_TEXTS / f"{name}.mlir").read_text()
+
+
+def bounds_of(name: str, **sizes: int) -> KernelBounds:
+    kernel = parsed(text_of(name))
+    assert kernel is not None
+    return bounds(kernel, sizes=sizes)
+
+
+def only(answer: KernelBounds) -> Overflow:
+    (overflow,) = answer.overflows
+    return overflow
+
+
+@pytest.mark.parametrize(
+    ("thread", "grown", "size", "program"),
+    [
+        ("liger_1335", "tl.program_id(0)", 2**31 // 4096 + 1, (2**31 // 4096, 0, 0)),
+        ("fla_783", "tl.program_id(2)", 129, (127, 255, 128)),
+        ("dion_102", "tl.program_id(0)", 2**31 // 4096 * 32 + 1, (2**31 // 4096 * 32, 0, 0)),
+        ("triton_10489", "M", 2**31 // 4096 + 1, (8388863, 0, 0)),
+        ("mamba_987", "seqlen", 2**31 // 4096 + 1, (128, 0, 0)),
+        ("persistent", "n_rows", 524416, (127, 0, 0)),
+        ("early", "n_rows", 2**31 // 4096 + 1, (2**31 // 4096, 0, 0)),
+        ("advanced", "tl.program_id(0)", 2**31 // 16 + 1, (2**31 // 16, 0, 0)),
+    ],
+)
+def test_an_overflow_is_shown_by_the_least_size_and_a_program(
+    thread: str, grown: str, size: int, program: tuple[int, int, int]
+) -> None:
+    overflow = only(bounds_of(thread))
+    witness = overflow.witness
+    assert witness is not None
+    assert (witness.grown.name, witness.size, witness.program) == (grown, size, program)
+    assert name_of(overflow.operation) == "arith.muli"
+    # What 32 bits lose is a multiple of 2^32 elements.
+    assert (witness.nearest - witness.wrong) % 2**32 == 0
+    assert witness.nearest >= 2**31
+
+
+@pytest.mark.parametrize("thread", ["liger_1335", "fla_783", "dion_102", "triton_10489", "mamba_987"])
+def test_nothing_is_left_after_the_remedy(thread: str) -> None:
+    assert bounds_of(f"{thread}_wide").overflows == ()
+
+
+@pytest.mark.parametrize("kernel", ["elementwise", "assumed", "hashed"])
+def test_what_a_mask_or_an_assumption_bounds_does_not_overflow(kernel: str) -> None:
+    # And a hash wraps on purpose.
+    assert bounds_of(kernel).overflows == ()
+
+
+def test_what_is_loaded_only_may_overflow() -> None:
+    overflow = only(bounds_of("vllm_53028"))
+    assert overflow.witness is None
+    assert overflow.why == "it depends on values that the kernel loads"
+
+
+def test_a_size_that_is_known_moves_the_bound() -> None:
+    overflow = only(bounds_of("liger_1335", stride=32768))
+    assert overflow.witness is not None
+    assert overflow.witness.size == 65537
+    assert overflow.witness.arguments["stride"] == 32768
+
+
+def test_one_size_less_does_not_overflow() -> None:
+    kernel = parsed(text_of("liger_1335"))
+    assert kernel is not None
+    # With so many programs along the axis, none has an offset of 2^31.
+    answer = bounds(kernel, sizes={"stride": 4096}, grid=(2**31 // 4096,))
+    assert answer.overflows == ()
+    assert bounds(kernel, sizes={"stride": 4096}, grid=(2**31 // 4096 + 1,)).overflows
+
+
+def test_an_overflow_names_its_loads_and_stores() -> None:
+    overflow = only(bounds_of("fla_783"))
+    assert [name_of(access) for access in overflow.accesses] == ["tt.load"]
+
+
+def _symbol(name: str, kind: SymbolKind = SymbolKind.ARGUMENT, **more: int) -> Symbol:
+    return Symbol(next(_ORDER), kind, name, **{"high": LARGEST, **more})
+
+
+def test_polynomials_add_multiply_and_have_bounds() -> None:
+    x, y = Polynomial.of(_symbol("x", high=10)), Polynomial.of(_symbol("y", high=3))
+    assert (x + y) * (x - y) == x * x - y * y
+    assert (x * y - Polynomial.of(5)).interval() == (-5, 25)
+    assert (x - x).number == 0
+    assert (x + y).symbol is None
+
+
+def test_a_minimum_bounds_by_both_and_a_rest_moves_to_the_other_side() -> None:
+    rows, start, chunk = (Polynomial.of(_symbol(name)) for name in ("rows", "start", "chunk"))
+    left = Symbol(next(_ORDER), SymbolKind.COMPUTED, "left", operation="min", operands=(chunk, rows - start))
+    row = Polynomial.of(_symbol("row"))
+    facts = normal(Fact(row, Polynomial.of(left)))
+    assert [(fact.left, fact.right) for fact in facts] == [(row, chunk), (row + start, rows)]
+    assert most(start, facts) < LARGEST
+
+
+@pytest.mark.parametrize(
+    ("operation", "values", "result"),
+    [
+        ("div", (-7, 2), -3),
+        ("rem", (-7, 2), -1),
+        ("div", (7, 0), None),
+        ("cdiv", (7, 2), 4),
+        ("trips", (0, 10, 4), 3),
+        ("trips", (10, 0, 4), 0),
+        ("shr", (7, 1), 3),
+        ("unheard of", (1, 2), None),
+    ],
+)
+def test_computed_values_are_those_of_mlir(
+    operation: str, values: tuple[int, ...], result: int | None
+) -> None:
+    assert apply(operation, values) == result
