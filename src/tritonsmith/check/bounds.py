@@ -12,7 +12,7 @@ from xdsl.ir import Block, Operation
 
 from tritonsmith.check.evaluate import EvaluatedProgram
 from tritonsmith.check.memory import Contents, GlobalMemory, base
-from tritonsmith.check.module import UnsupportedIrError, ValueKind, result_type, type_of
+from tritonsmith.check.module import UnsupportedIrError, ValueKind, name_of, result_type, type_of
 from tritonsmith.check.offsets import (
     LARGEST,
     Access,
@@ -35,6 +35,7 @@ from tritonsmith.core import configs
 _ACCESSES = {"tt.load": 1, "tt.store": 2, "tt.atomic_rmw": 2, "tt.atomic_cas": 9}
 _NARROW = np.dtype(np.int32)
 _GIB = 1 << 30
+_PARTS = (1, 2, 3, 5, 7, 11, 13)  # of the largest id, which are tried
 _LOADED = "it depends on values that the kernel loads"
 
 
@@ -218,6 +219,19 @@ class Witness:
     nearest: int = 0
     wrong: int = 0
 
+    @property
+    def size_words(self) -> str:
+        """The size from which an offset overflows, in words."""
+        if self.grown.kind is SymbolKind.PROGRAM:
+            return f"{self.size:,} programs along axis {self.grown.number}"
+        return f"{self.grown.name} = {self.size:,}"
+
+    @property
+    def launch_words(self) -> str:
+        """The program and its arguments, in words."""
+        given = ", ".join(f"{name} = {value:,}" for name, value in self.arguments.items())
+        return f"program {self.program}" + (f" with {given}" if given else "")
+
 
 @dataclass(frozen=True)
 class Overflow:
@@ -332,9 +346,11 @@ class _Search:
         unproved: dict[Operation, str] = {}
         tried = 0
         for operation, accesses in groups.items():
-            # What an overflow was made of is named, not each sum that it goes into.
+            # Name what an overflow was made of, not each sum that it goes into. A product of such a part may
+            # overflow at far smaller sizes, though.
             before = self._read.inside[operation]
-            if operation in self._proved or before & self._proved.keys():
+            is_sum = name_of(operation) != "arith.muli"
+            if operation in self._proved or (is_sum and before & self._proved.keys()):
                 continue
             tried += 1
             many = tried > self._limits["proof"]["groups"]
@@ -371,8 +387,8 @@ class _Search:
             if access.address.base < 0 or _is_loaded(target):
                 why = _LOADED
                 continue
-            for scale in (1, self._limits["sizes"]["scale"]):
-                problem = _Problem(self, access, target, scale)
+            for scale, programs in self._limits["sizes"]["scales"]:
+                problem = _Problem(self, access, target, scale, programs)
                 for grown in problem.growing():
                     # Each program begins in the same way: what one cannot get past stops the others, too.
                     if self._stopped:
@@ -568,8 +584,11 @@ class _Search:
 class _Problem:
     """The smallest sizes for which an address of one access needs more than 32 bits."""
 
-    def __init__(self, search: _Search, access: Access, target: Polynomial, scale: int) -> None:
+    def __init__(
+        self, search: _Search, access: Access, target: Polynomial, scale: int, programs: int
+    ) -> None:
         self._search, self._target, self._scale = search, target, scale
+        self._programs = search.programs * programs
         self._facts = tuple(
             fact for fact in access.facts if not _is_loaded(fact.left) and not _is_loaded(fact.right)
         )
@@ -627,8 +646,18 @@ class _Problem:
         return dict(self._values) if self._exceeds(grown, high * unit) else None
 
     def _is_free(self, program: Symbol) -> bool:
-        self._start({program: program.high})
-        return self._holds((*self._facts, *self._search.evidence))
+        every = (*self._facts, *self._search.evidence)
+        self._start({})
+        return self._is_unbounded(program, [fact for fact in every if program in _symbols_of(fact)])
+
+    def _is_unbounded(self, program: Symbol, facts: Sequence[Fact]) -> bool:
+        """Return whether facts hold for some of the largest ids, so that they bound none."""
+        # Facts about a remainder hold again and again: batches follow each other, and each has all tiles.
+        for part in _PARTS:
+            self._set(program, program.high // part)
+            if self._holds(facts):
+                return True
+        return False
 
     def _start(self, values: Mapping[Symbol, int]) -> None:
         scaled = {
@@ -673,16 +702,18 @@ class _Problem:
     def _largest(self, atom: Symbol, facts: Sequence[Fact]) -> int:
         """Return the largest value under which facts hold, with the inputs after it at 0."""
         facts = [fact for fact in facts if atom in fact.left.symbols or atom in fact.right.symbols]
-        most_programs = min(self._search.programs * self._scale - 1, atom.high)
+        most_programs = min(self._programs - 1, atom.high)
         if not facts:
             return {SymbolKind.LANE: atom.high, SymbolKind.PROGRAM: most_programs}.get(atom.kind, 0)
         straight = [fact for fact in facts if _is_straight(fact, atom)]
         bent = [fact for fact in facts if fact not in straight]
         high = min((self._reach(atom, fact) for fact in straight), default=atom.high)
         high = max(min(high, atom.high), 0)
+        if atom.kind is SymbolKind.PROGRAM and high == atom.high and self._is_unbounded(atom, bent):
+            return most_programs
         self._set(atom, high)
         if self._holds(bent):
-            return most_programs if atom.kind is SymbolKind.PROGRAM and high == atom.high else high
+            return high
         low = 0
         while high - low > 1:
             middle = (low + high) // 2
@@ -747,6 +778,10 @@ class _Problem:
             raise _Undefined
         self._memo[atom] = value
         return value
+
+
+def _symbols_of(fact: Fact) -> frozenset[Symbol]:
+    return fact.left.symbols | fact.right.symbols
 
 
 def _is_of_programs(fact: Fact) -> bool:

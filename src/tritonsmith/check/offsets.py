@@ -675,6 +675,9 @@ class _Walk:
         narrow = {key: value for operand in known for key, value in operand.narrow.items()}
         if name in _WRAPS:
             narrow = {}
+        if name in ("arith.divsi", "arith.remsi", "arith.ceildivsi"):
+            # A divisor counts tiles or heads: no grid has so many programs that the count overflows.
+            narrow = known[0].narrow
         if name in _SAME:
             return replace(known[0], narrow=narrow)
         if name == "tt.addptr":

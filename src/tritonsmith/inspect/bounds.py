@@ -296,14 +296,6 @@ def expression(polynomial: Polynomial) -> str:
     return " + ".join(parts) or "0"
 
 
-def size_of(witness: Witness) -> str:
-    """Word the size from which an offset overflows."""
-    symbol = witness.grown
-    if symbol.kind is SymbolKind.PROGRAM:
-        return f"{witness.size:,} programs along axis {symbol.number}"
-    return f"{symbol.name} = {witness.size:,}"
-
-
 def lines(results: Sequence[PointBounds], *, everything: bool = False) -> Iterator[str]:
     """Yield the findings, and a verdict.
 
@@ -334,10 +326,9 @@ def _finding(title: str, finding: BoundsFinding, grids: tuple[tuple[int, ...], .
     if witness is None:
         yield f"{title} {place}: may overflow: {finding.expression}; not proved: {overflow.why}"
         return
-    yield f"{title} {place}: overflows from {size_of(witness)} on: {finding.expression}"
+    yield f"{title} {place}: overflows from {witness.size_words} on: {finding.expression}"
     yield f"    {finding.source}"
-    given = ", ".join(f"{name} = {value:,}" for name, value in witness.arguments.items())
-    yield f"    witness: program {witness.program}" + (f" with {given}" if given else "")
+    yield f"    witness: {witness.launch_words}"
     yield (
         f"    the element at byte {witness.nearest:,} of its tensor is taken from byte {witness.wrong:,}"
         f" ({', '.join(finding.reached) or 'line of the access not known'})"
@@ -432,7 +423,7 @@ def _as_json(finding: BoundsFinding) -> dict[str, Any]:
 def failure(results: Sequence[PointBounds]) -> SmithError | None:
     """Return the error that the command ends with; None if no witness shows an overflow."""
     shown = [
-        f"{result.kernel} {_place(finding.origin)}: from {size_of(witness)} on"
+        f"{result.kernel} {_place(finding.origin)}: from {witness.size_words} on"
         for result in results
         for finding in result.findings
         if (witness := finding.overflow.witness) and _counts(finding)

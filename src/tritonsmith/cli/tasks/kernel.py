@@ -38,7 +38,9 @@ from tritonsmith.cli.tasks.options import (
 )
 from tritonsmith.cli.tasks.task import task
 from tritonsmith.compiler import manifest, report, run, targets, tritons, user_program
+from tritonsmith.compiler.kernels import kernels_file
 from tritonsmith.compiler.resources import measure
+from tritonsmith.core.command_line import command
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, SmithError, UsageError
 from tritonsmith.core.plan import files
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from tritonsmith.compiler.interpreter import Interpreter
+    from tritonsmith.compiler.manifest import Manifest
     from tritonsmith.compiler.request import CompileRequest
     from tritonsmith.compiler.resources.measure import Measured
     from tritonsmith.compiler.run import CompileResult
@@ -318,6 +321,7 @@ def lint_(
     from tritonsmith.inspect.lint import run as lint_run
 
     codes = lint_run.parse_fail_on(fail_on)
+    where: Interpreter | None = None
     if folder := folder_of(kernel):
         what.refuse()
         manifests = [manifest.read(folder)]
@@ -331,7 +335,23 @@ def lint_(
         results = run.execute_all(requests, where, out, silent=json)
         _print_notes(results)
         manifests = [result.manifest for result in results]
-    _print_findings(lint_run.lint(manifests), codes, json=json)
+    result = lint_run.lint(manifests)
+    if lint_run.OVERFLOW in codes:
+        result = _with_overflows(result, manifests, where or by.toolchain(), quiet=json)
+    _print_findings(result, codes, json=json)
+
+
+def _with_overflows(
+    result: LintResult, manifests: Sequence[Manifest], where: Interpreter, *, quiet: bool
+) -> LintResult:
+    from tritonsmith.check import when_wrong
+
+    when_wrong.require_packages("int32-overflow")
+    from tritonsmith.inspect import bounds
+    from tritonsmith.inspect.lint import run as lint_run
+
+    answers = bounds.of_manifests(manifests, where.python, where.space, quiet=quiet)
+    return lint_run.with_overflows(result, answers)
 
 
 @task(tables=True, reads_outputs=True, name="bounds")
@@ -352,7 +372,7 @@ def bounds_(
     """Find 32-bit offsets that overflow, and the sizes from which they do."""
     from tritonsmith.check import when_wrong
 
-    when_wrong.require_packages("kernel.lint --bounds")
+    when_wrong.require_packages(command("kernel.lint", "--bounds"))
     from tritonsmith.inspect import bounds
 
     sizes = bounds.parse_sizes(size)
@@ -369,6 +389,8 @@ def bounds_(
             for prepared in run.prepare_all(requests, where, out):
                 output.compile_of(prepared)
             return
+        if listed := kernels_file.named(kernel):
+            grids = {entry.kernel: entry.grids for entry in kernels_file.read(listed[0])[0]}
         results = run.execute_all(requests, where, out, silent=json)
         _print_notes(results)
         manifests = [result.manifest for result in results]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
@@ -25,7 +25,11 @@ from tritonsmith.inspect.lint.finding import (
     known_rules,
 )
 
+if TYPE_CHECKING:
+    from tritonsmith.inspect.bounds import PointBounds
+
 ANY = "any"
+OVERFLOW = "int32-overflow"
 _WIDTH = 100
 _OF_LINE = 160  # characters of a line of a stage; --json has all of it
 
@@ -95,8 +99,34 @@ def lint(manifests: Sequence[Manifest]) -> LintResult:
     return LintResult(points, tuple(findings), tuple(unchecked), failed)
 
 
+def with_overflows(result: LintResult, answers: Sequence[PointBounds]) -> LintResult:
+    """Return a result with the offsets that overflow, too.
+
+    Args:
+        result: the other findings.
+        answers: what is known about the offsets of the same compiles.
+    """
+    rule = known_rules()[OVERFLOW]
+    findings, unchecked = list(result.findings), list(result.unchecked)
+    for answer in answers:
+        if answer.unknown:
+            unchecked.append(Unchecked(answer.kernel, answer.point, OVERFLOW, answer.unknown))
+        for finding in answer.findings:
+            witness = finding.overflow.witness
+            if witness is None or finding.overflow.is_in_block:
+                continue
+            number = finding.origin.number if finding.origin else 0
+            evidence = (
+                StageLine("python", number, finding.source, finding.origin),
+                StageLine("witness", 1, witness.launch_words, None),
+            )
+            what = f"{finding.expression} overflows from {witness.size_words} on"
+            findings.append(LintFinding(rule, what, evidence).of(answer.kernel, answer.point, answer.target))
+    return replace(result, findings=tuple(findings), unchecked=tuple(unchecked))
+
+
 def parse_fail_on(text: str | None) -> tuple[str, ...]:
-    """Parse the codes of `--fail-on`: all rules for `any`, none for an empty text.
+    """Parse the codes of `--fail-on`: all rules about performance for `any`, none for an empty text.
 
     Raises:
         UsageError: there is no such rule.
@@ -105,7 +135,8 @@ def parse_fail_on(text: str | None) -> tuple[str, ...]:
     for word in words:
         if word != ANY and word not in known_rules():
             raise UsageError(f"--fail-on: no rule {word!r}", hints=did_you_mean(word, [ANY, *known_rules()]))
-    return tuple(known_rules()) if ANY in words else tuple(dict.fromkeys(words))
+    every = [word for word in words if word != ANY]
+    return tuple(dict.fromkeys((*(rules.RULES if ANY in words else ()), *every)))
 
 
 def blocks(result: LintResult) -> Iterator[Text | Grid]:

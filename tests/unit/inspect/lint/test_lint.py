@@ -142,7 +142,7 @@ def test_inline_assembly_has_the_line_on_which_it_begins() -> None:
 
 
 def test_each_rule_has_its_texts() -> None:
-    assert list(RULES) == [row["code"] for row in configs.load("lint")["rule"]]
+    assert [*RULES, run.OVERFLOW] == [row["code"] for row in configs.load("lint")["rule"]]
     for rule in finding.known_rules().values():
         assert rule.source.startswith("https://")
         assert rule.why.endswith(".")
@@ -162,6 +162,7 @@ def test_what_cannot_be_checked_is_said(tmp_path: Path) -> None:
 def test_fail_on() -> None:
     assert run.parse_fail_on(None) == ()
     assert run.parse_fail_on("any") == tuple(RULES)
+    assert run.parse_fail_on("any,int32-overflow") == (*RULES, "int32-overflow")
     assert run.parse_fail_on("scalar-access, no-async-copy") == ("scalar-access", "no-async-copy")
     with pytest.raises(UsageError, match="no rule 'spil'"):
         run.parse_fail_on("spil")

@@ -1,0 +1,106 @@
+"""`kernel.lint --bounds`: findings with their lines of Python, the verdict, and the exit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.unit.check.test_bounds import text_of
+from tritonsmith.compiler.manifest import Point
+from tritonsmith.core.errors import UsageError
+from tritonsmith.inspect import bounds
+from tritonsmith.inspect.bounds import PointBounds
+from tritonsmith.inspect.lint import run as lint_run
+from tritonsmith.inspect.lint.run import LintResult
+
+pytestmark = pytest.mark.unit
+
+_KERNEL = """\
+def kernel(x_ptr, stride, n_cols):
+    row = tl.program_id(0)
+    cols = tl.arange(0, 1024)
+    tl.store(x_ptr + row * stride + cols, 0.0, mask=cols < n_cols)
+"""
+
+
+def _point() -> Point:
+    signature = {"x_ptr": "*fp16", "stride": "i32", "n_cols": "i32", "BLOCK": "constexpr"}
+    return Point("cuda-90-32", "cuda:90:32", signature, {"BLOCK": 1024}, {}, {}, "ok", 1.0)
+
+
+def _answer(
+    folder: Path, name: str = "liger_1335", grids: tuple[tuple[int, ...], ...] = (), **sizes: int
+) -> PointBounds:
+    """What is found in a kernel whose product is in line 4, and whose program id is in line 2."""
+    (folder / "kernel.py").write_text(_KERNEL)
+    places = {"tt.get_program_id": 2, "arith.muli": 4, "tt.store": 4}
+    lines = []
+    for line in text_of(name).splitlines():
+        number = next((number for word, number in places.items() if f'"{word}"' in line), 0)
+        lines.append(f"{line} loc(#loc{number})" if number else line)
+    locations = [f'#loc{number} = loc("{folder}/kernel.py":{number}:5)' for number in (2, 4)]
+    return bounds.of_point("kernel", _point(), "\n".join((*locations, *lines)), sizes, grids)
+
+
+def test_a_finding_has_its_line_its_words_and_a_remedy(tmp_path: Path) -> None:
+    (finding,) = _answer(tmp_path).findings
+    assert finding.origin is not None
+    assert (finding.origin.number, finding.expression) == (4, "stride * tl.program_id(0)")
+    assert finding.source.startswith("tl.store(x_ptr + row * stride")
+    assert finding.remedy == "tl.program_id(0).to(tl.int64) in line 2"
+    assert finding.reached == ("store in line 4",)
+
+
+def test_the_report_says_from_which_size_and_with_which_launch(tmp_path: Path) -> None:
+    text = "\n".join(bounds.lines([_answer(tmp_path, grids=((64, 1, 1), (512, 1, 1)), stride=32768)]))
+    assert "kernel.py:4: overflows from 65,537 programs along axis 0 on: stride * tl.program_id(0)" in text
+    assert "program (65536, 0, 0) with stride = 32,768" in text
+    assert "at most 512 programs there: 128 times fewer" in text
+    assert text.endswith("1 offset of 32 bits shown to overflow in 1 compile")
+
+
+def test_only_what_is_shown_fails(tmp_path: Path) -> None:
+    error = bounds.failure([_answer(tmp_path)])
+    assert error is not None
+    assert error.why == "kernel kernel.py:4: from 524,289 programs along axis 0 on"
+    may = _answer(tmp_path, "vllm_53028")
+    assert bounds.failure([may]) is None
+    assert bounds.verdict([may]) == "1 offset that may overflow in 1 compile"
+    nothing = _answer(tmp_path, "liger_1335_wide")
+    assert bounds.failure([nothing]) is None
+    assert bounds.verdict([nothing]) == "no offset of 32 bits overflows in 1 compile"
+
+
+def test_what_cannot_be_read_is_not_known() -> None:
+    answer = bounds.of_point("kernel", _point(), "", {})
+    assert answer.unknown == "there is no ttir that this Triton can print"
+    assert bounds.verdict([answer]).endswith("; 1 not known")
+    assert bounds.of_point("kernel", _point(), "nonsense", {}).unknown
+
+
+def test_json_has_the_witness(tmp_path: Path) -> None:
+    (row,) = bounds.as_json([_answer(tmp_path)])["compiles"][0]["findings"]
+    assert (row["verdict"], row["line"], row["in_block"]) == ("does", 4, False)
+    assert row["witness"]["from"] == 524289
+    assert row["witness"]["arguments"] == {"stride": 4096, "n_cols": 1024}
+
+
+def test_sizes_are_numbers_of_arguments() -> None:
+    assert bounds.parse_sizes(["n=4096", "stride=32_768"]) == {"n": 4096, "stride": 32768}
+    for text in ("n", "n=", "n=-1", "=4", "n=1e6"):
+        with pytest.raises(UsageError):
+            bounds.parse_sizes([text])
+
+
+def test_lint_has_what_is_shown_if_its_code_is_named(tmp_path: Path) -> None:
+    answers = [_answer(tmp_path), _answer(tmp_path, "vllm_53028"), bounds.of_point("other", _point(), "", {})]
+    result = lint_run.with_overflows(LintResult(3, (), (), {}), answers)
+    (finding,) = result.findings
+    assert finding.rule.code == "int32-overflow"
+    assert finding.what == "stride * tl.program_id(0) overflows from 524,289 programs along axis 0 on"
+    assert finding.origin is not None
+    assert finding.origin.number == 4
+    assert [rule.kernel for rule in result.unchecked] == ["other"]
+    error = lint_run.failure(result, lint_run.parse_fail_on("int32-overflow"))
+    assert error is not None
