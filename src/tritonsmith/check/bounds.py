@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from xdsl.ir import Block, Operation
 
-from tritonsmith.check.evaluate import EvaluatedProgram
+from tritonsmith.check.evaluate import BlockLine, EvaluatedProgram
 from tritonsmith.check.memory import Contents, GlobalMemory, base
 from tritonsmith.check.module import UnsupportedIrError, ValueKind, name_of, result_type, type_of
 from tritonsmith.check.offsets import (
@@ -79,7 +79,7 @@ class _AddressRun(EvaluatedProgram):
         cut: whether a loop was not run to its end.
         hidden: whether code did not run because it depends on what is loaded.
         watched: the operations whose results are kept.
-        seen: the address and mask of each access, by the operation and how often it ran before.
+        accessed: the address and mask of each access, by the operation and how often it ran before.
         trace: the results of watched operations, in the order in which they ran.
     """
 
@@ -89,11 +89,11 @@ class _AddressRun(EvaluatedProgram):
     cut: bool = False
     hidden: bool = False
     watched: frozenset[Operation] = frozenset()
-    seen: dict[tuple[Operation, int], tuple[Any, Any]] = field(default_factory=dict)
+    accessed: dict[tuple[Operation, int], tuple[Any, Any]] = field(default_factory=dict)
     trace: dict[tuple[Operation, int], Any] = field(default_factory=dict)
     ran: dict[Operation, int] = field(default_factory=dict)
 
-    def _run(self, line: Any) -> None:
+    def _run(self, line: BlockLine) -> None:
         self._count()
         values = tuple([self._values[operand] for operand in line.operands])
         results = self._outcome(line, values)
@@ -111,13 +111,13 @@ class _AddressRun(EvaluatedProgram):
         self.ran[operation] = number + 1
         return operation, number
 
-    def _outcome(self, line: Any, values: Values) -> Values:  # noqa: PLR0911 - a table
+    def _outcome(self, line: BlockLine, values: Values) -> Values:  # noqa: PLR0911 - a table
         operation, name = line.operation, line.name
         nothing = (UNKNOWN,) * len(operation.results)
         if name in _ACCESSES:
             mask = mask_of(operation)
             known = None if mask is None else self._values[mask]
-            self.seen[self._key(operation)] = (values[0], known)
+            self.accessed[self._key(operation)] = (values[0], known)
             return nothing
         if name == "scf.for":
             return self._turns(operation, values)
@@ -229,8 +229,8 @@ class Witness:
     @property
     def launch_words(self) -> str:
         """The program and its arguments, in words."""
-        given = ", ".join(f"{name} = {value:,}" for name, value in self.arguments.items())
-        return f"program {self.program}" + (f" with {given}" if given else "")
+        sizes = ", ".join(f"{name} = {value:,}" for name, value in self.arguments.items())
+        return f"program {self.program}" + (f" with {sizes}" if sizes else "")
 
 
 @dataclass(frozen=True)
@@ -253,19 +253,19 @@ class Overflow:
 
     @property
     def is_in_block(self) -> bool:
-        """Whether it overflows within one block, by a stride alone."""
+        """True if it overflows within one block, by a stride alone."""
         kinds = {atom.kind for atom in self.exact.symbols}
         return kinds <= {SymbolKind.ARGUMENT, SymbolKind.LANE}
 
     @property
     def is_proved(self) -> bool:
-        """Whether a witness shows it."""
+        """True if a witness shows it."""
         return self.witness is not None
 
 
 @dataclass(frozen=True)
 class KernelBounds:
-    """What is known about the offsets of a kernel.
+    """The knowledge about the offsets of a kernel.
 
     Attributes:
         overflows: the operations that overflow or may.
@@ -471,10 +471,10 @@ class _Search:
         wide: _AddressRun,
     ) -> str:
         why = _LOADED if wide.hidden else "the program of the witness does not reach it"
-        for key, (exact, mask) in wide.seen.items():
-            if key[0] is not access.operation or key not in narrow.seen:
+        for key, (exact, mask) in wide.accessed.items():
+            if key[0] is not access.operation or key not in narrow.accessed:
                 continue
-            address = narrow.seen[key][0]
+            address = narrow.accessed[key][0]
             if any(value is UNKNOWN for value in (exact, mask, address)):
                 why = _LOADED
                 continue

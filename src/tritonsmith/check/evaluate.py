@@ -61,7 +61,7 @@ class AccessError(Exception):
 
 # xDSL computes these facts anew at each request, and a loop's body runs hundreds of times.
 @dataclass(frozen=True)
-class _BlockLine:
+class BlockLine:
     """An operation, with the facts that every run of it needs.
 
     Attributes:
@@ -83,7 +83,7 @@ class _BlockLine:
     product: bool
 
     @classmethod
-    def of(cls, operation: Operation, dead: Sequence[SSAValue] = ()) -> _BlockLine:
+    def of(cls, operation: Operation, dead: Sequence[SSAValue] = ()) -> BlockLine:
         """Look up these facts for an operation."""
         name = name_of(operation)
         results = tuple(
@@ -95,7 +95,7 @@ class _BlockLine:
         return cls(operation, name, operands, results, tuple(dead), weight, name.endswith(_PRODUCTS))
 
 
-def _lines_of(block: Block) -> tuple[_BlockLine, ...]:
+def _lines_of(block: Block) -> tuple[BlockLine, ...]:
     """Return a block's operations, each with the values that die after it; others leave the block."""
     # A value that is used after its block, in a loop's next block say, must live on: only values whose users
     # are all inside die here. Without this, a long kernel would hold all of its tensors at once.
@@ -107,7 +107,7 @@ def _lines_of(block: Block) -> tuple[_BlockLine, ...]:
         if len(inside) == len(users) and order:
             owner = value.owner if isinstance(value.owner, Operation) else next(iter(order))
             dead.setdefault(max(inside, key=order.__getitem__, default=owner), []).append(value)
-    return tuple(_BlockLine.of(operation, dead.get(operation, ())) for operation in order)
+    return tuple(BlockLine.of(operation, dead.get(operation, ())) for operation in order)
 
 
 def _size(value: Any) -> int:
@@ -128,7 +128,7 @@ class EvaluatedProgram(TensorProgram):
 
     most: int = MOST
     elements: int = 0
-    lines: dict[Block, tuple[_BlockLine, ...]] = field(default_factory=dict)
+    lines: dict[Block, tuple[BlockLine, ...]] = field(default_factory=dict)
 
     def launch(self, name: str, values: Values) -> int:
         """Run the kernel, and return the number of operations that ran."""
@@ -162,7 +162,7 @@ class EvaluatedProgram(TensorProgram):
             if isinstance(step, tuple):
                 self._values[step[0]] = self._values[step[1]]
             else:
-                self._run(_BlockLine.of(step))
+                self._run(BlockLine.of(step))
         return [self._values[value] for value in results]
 
     def _blocks(self, region: Region, values: Values) -> tuple[Operation, Values]:
@@ -208,14 +208,14 @@ class EvaluatedProgram(TensorProgram):
             self.flight.use(values)
         return function(self, operation, *values)
 
-    def _weigh(self, line: _BlockLine, values: Values, results: Values) -> None:
+    def _weigh(self, line: BlockLine, values: Values, results: Values) -> None:
         """Count the elements against the limit: large tensors take longer than many operations."""
         inner = np.shape(values[0])[-1] if line.product else 1
         self.elements += line.weight * sum(map(_size, values)) + inner * sum(map(_size, results))
         if self.elements > self.most:
             raise UnsupportedIrError(f"a program of more than {self.most} elements")
 
-    def _run(self, line: _BlockLine) -> None:
+    def _run(self, line: BlockLine) -> None:
         self._count()
         operation, name = line.operation, line.name
         values = tuple([self._values[operand] for operand in line.operands])

@@ -7,6 +7,7 @@ kept beside the value, so that `bounds` can ask from which sizes on the two diff
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -40,11 +41,12 @@ _BITS = 64
 # No size is that near to 2^31: a kernel that rounds up to a block, or looks one block ahead, would overflow
 # there whatever it does, and nobody launches it so.
 _MARGIN = 1 << 16
+_UNNAMED = re.compile(r"arg\d+")
 _DEEPEST = 64  # values in values
 
 
 class SymbolKind(Enum):
-    """What a symbol stands for."""
+    """The kinds of symbols."""
 
     ARGUMENT = "argument"
     PROGRAM = "program id"
@@ -537,9 +539,10 @@ class _Walk:
         block = operation.regions[0].blocks[0]
         induction, *carried = block.args
         inits = operation.operands[3:]
-        turn = self._symbol(
-            ("turn", operation), SymbolKind.TURN, induction.name_hint or "turn", high=_TURNS, source=operation
-        )
+        # MLIR calls what has no name of Python's `arg8`.
+        words = induction.name_hint or ""
+        words = "turn" if _UNNAMED.fullmatch(words) or not words else words
+        turn = self._symbol(("turn", operation), SymbolKind.TURN, words, high=_TURNS, source=operation)
         start = Number(lower.exact + step.exact * Polynomial.of(turn), lower.narrow | step.narrow)
         first = lower.exact.symbol
         if first and first.kind is SymbolKind.PROGRAM:
@@ -932,12 +935,12 @@ def bounded(facts: Iterable[Fact], polynomials: Iterable[Polynomial]) -> dict[Sy
         facts: the facts.
         polynomials: the polynomials whose symbols are asked for.
     """
-    wanted = {atom for polynomial in polynomials for atom in polynomial.symbols}
+    relevant = {atom for polynomial in polynomials for atom in polynomial.symbols}
     within: dict[Symbol, tuple[int, int]] = {}
     for fact in facts:
         room = min(fact.right.interval(within)[1], fact.most) - 1
         for monomial, factor in fact.left.terms.items():
-            if len(monomial) != 1 or factor <= 0 or monomial[0] not in wanted:
+            if len(monomial) != 1 or factor <= 0 or monomial[0] not in relevant:
                 continue
             atom = monomial[0]
             rest = fact.left - Polynomial({monomial: factor})

@@ -13,7 +13,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tritonsmith.check.bounds import Overflow, Witness, bounds
 from tritonsmith.check.module import UnsupportedIrError, integer, name_of, without_locations
-from tritonsmith.check.offsets import LARGEST, Polynomial, SymbolKind
+from tritonsmith.check.offsets import LARGEST, Polynomial, Symbol, SymbolKind
 from tritonsmith.check.runs import TritonKernel, parsed
 from tritonsmith.compiler import call
 from tritonsmith.compiler.manifest import Manifest, Point
@@ -37,6 +37,7 @@ _WORDS = {
     "tt.atomic_cas": "atomic update",
 }
 _PASSED_ON = ("tt.splat", "tt.broadcast", "tt.expand_dims", "arith.extsi", "tt.reshape", "tt.trans")
+_SIGNS = {"div": "//", "rem": "%"}
 _MOST_TERMS = 4  # of an expression that is shown
 
 
@@ -289,11 +290,19 @@ def expression(polynomial: Polynomial) -> str:
     """Write a polynomial by the names of the kernel."""
     parts = []
     for monomial, factor in polynomial.terms.items():
-        words = [_NUMBERED.sub("", symbol.name) if symbol.operands else symbol.name for symbol in monomial]
+        words = [_word(symbol) for symbol in monomial]
         parts.append(" * ".join([*words, *([str(factor)] if factor != 1 or not monomial else [])]))
     if len(parts) > _MOST_TERMS:
         parts = [*parts[:_MOST_TERMS], "..."]
     return " + ".join(parts) or "0"
+
+
+def _word(symbol: Symbol) -> str:
+    """Return the name of a symbol; of a quotient without one, what is divided."""
+    if symbol.name == symbol.operation in _SIGNS:
+        left, right = (expression(operand) for operand in symbol.operands)
+        return f"({left} {_SIGNS[symbol.operation]} {right})"
+    return _NUMBERED.sub("", symbol.name) if symbol.operands else symbol.name
 
 
 def lines(results: Sequence[PointBounds], *, everything: bool = False) -> Iterator[str]:

@@ -98,8 +98,8 @@ def test_an_overflow_names_its_loads_and_stores() -> None:
     assert [name_of(access) for access in overflow.accesses] == ["tt.load"]
 
 
-def _symbol(name: str, kind: SymbolKind = SymbolKind.ARGUMENT, **more: int) -> Symbol:
-    return Symbol(next(_ORDER), kind, name, **{"high": LARGEST, **more})
+def _symbol(name: str, high: int = LARGEST) -> Symbol:
+    return Symbol(next(_ORDER), SymbolKind.ARGUMENT, name, high=high)
 
 
 def test_polynomials_add_multiply_and_have_bounds() -> None:
