@@ -18,8 +18,8 @@ from tritonsmith.check.offsets import (
     Access,
     Arithmetic,
     Fact,
+    OffsetSymbol,
     Polynomial,
-    Symbol,
     SymbolKind,
     apply,
     arithmetic,
@@ -212,7 +212,7 @@ class Witness:
         wrong: where 32 bits put that element, in bytes from the base.
     """
 
-    grown: Symbol
+    grown: OffsetSymbol
     size: int
     arguments: Mapping[str, int]
     program: tuple[int, int, int]
@@ -400,7 +400,7 @@ class _Search:
                         return ""
         return why
 
-    def _witness(self, access: Access, grown: Symbol, values: Mapping[Symbol, int]) -> str:
+    def _witness(self, access: Access, grown: OffsetSymbol, values: Mapping[OffsetSymbol, int]) -> str:
         """Run the program of these values in 32 and in 64 bits; return why that proves nothing."""
         ids = [self._axes.get(axis) for axis in range(3)]
         program = tuple(values.get(atom, 0) if atom else 0 for atom in ids)
@@ -447,7 +447,7 @@ class _Search:
             watched=watched,
         )
 
-    def _arguments(self, values: Mapping[Symbol, int], *, wide: bool) -> Values:
+    def _arguments(self, values: Mapping[OffsetSymbol, int], *, wide: bool) -> Values:
         parameters = self._kernel.function.regions[0].blocks[0].args
         row: list[Any] = []
         for number, (parameter, argument) in enumerate(zip(parameters, self._read.arguments, strict=True)):
@@ -464,8 +464,8 @@ class _Search:
     def _compare(
         self,
         access: Access,
-        grown: Symbol,
-        values: Mapping[Symbol, int],
+        grown: OffsetSymbol,
+        values: Mapping[OffsetSymbol, int],
         program: tuple[int, ...],
         narrow: _AddressRun,
         wide: _AddressRun,
@@ -515,7 +515,7 @@ class _Search:
             exact = access.address.narrow[culprit]
             self._proved[culprit] = Overflow(culprit, exact, affected, witness)
 
-    def _shown(self, access: Access, values: Mapping[Symbol, int]) -> dict[str, int]:
+    def _shown(self, access: Access, values: Mapping[OffsetSymbol, int]) -> dict[str, int]:
         polynomials = [access.address.exact, *access.address.narrow.values()]
         polynomials += [side for fact in access.facts for side in (fact.left, fact.right)]
         symbols = {atom for polynomial in polynomials for atom in polynomial.symbols}
@@ -525,7 +525,7 @@ class _Search:
             if atom is not None and atom in symbols
         }
 
-    def _usual(self) -> dict[Symbol, int]:
+    def _usual(self) -> dict[OffsetSymbol, int]:
         """Return the usual size of each argument."""
         sizes = self._limits["sizes"]
         usual = {
@@ -548,7 +548,7 @@ class _Search:
                 usual[atom] = self._given[atom.name]
         return usual
 
-    def _limit_divisor(self, atom: Symbol, usual: dict[Symbol, int]) -> None:
+    def _limit_divisor(self, atom: OffsetSymbol, usual: dict[OffsetSymbol, int]) -> None:
         """Lower an argument by which a program id is divided: a number of heads, not a length."""
         if atom.operation in ("div", "rem") and (divisor := atom.operands[1].symbol) in usual:
             inside = {part.kind for part in atom.operands[0].symbols}
@@ -561,7 +561,7 @@ class _Search:
         return self._evidence
 
     @property
-    def defaults(self) -> Mapping[Symbol, int]:
+    def defaults(self) -> Mapping[OffsetSymbol, int]:
         """The usual sizes."""
         return self._defaults
 
@@ -576,7 +576,7 @@ class _Search:
         number: int = self._limits["sizes"]["programs"]
         return number
 
-    def program_of(self, axis: int) -> Symbol | None:
+    def program_of(self, axis: int) -> OffsetSymbol | None:
         """Return the symbol of the program id of an axis."""
         return self._axes.get(axis)
 
@@ -602,13 +602,13 @@ class _Problem:
             for atom in fact.right.symbols
             if atom.kind is SymbolKind.ARGUMENT and fact.left.symbols & target.symbols
         } - target.symbols
-        self._values: dict[Symbol, int] = {}
-        self._memo: dict[Symbol, int] = {}
+        self._values: dict[OffsetSymbol, int] = {}
+        self._memo: dict[OffsetSymbol, int] = {}
 
-    def growing(self) -> Iterator[Symbol]:
+    def growing(self) -> Iterator[OffsetSymbol]:
         """Yield the symbols that may grow: sizes in masks, ids of programs, then strides."""
         inputs = self._target.symbols
-        sizes: dict[Symbol, None] = {}
+        sizes: dict[OffsetSymbol, None] = {}
         for fact in (*self._facts, *self._search.evidence):
             kinds = {atom.kind for atom in fact.left.symbols}
             sides = fact.left.symbols | fact.right.symbols
@@ -624,7 +624,7 @@ class _Problem:
             if atom.name not in self._search.given:
                 yield atom
 
-    def smallest(self, grown: Symbol) -> dict[Symbol, int] | None:
+    def smallest(self, grown: OffsetSymbol) -> dict[OffsetSymbol, int] | None:
         """Return values of all inputs, with the least of one symbol that overflows; None if there is none."""
         unit = grown.unit
         least = self._search.defaults.get(grown, 0) // unit
@@ -645,12 +645,12 @@ class _Problem:
                 low = middle
         return dict(self._values) if self._exceeds(grown, high * unit) else None
 
-    def _is_free(self, program: Symbol) -> bool:
+    def _is_free(self, program: OffsetSymbol) -> bool:
         every = (*self._facts, *self._search.evidence)
         self._start({})
         return self._is_unbounded(program, [fact for fact in every if program in _symbols_of(fact)])
 
-    def _is_unbounded(self, program: Symbol, facts: Sequence[Fact]) -> bool:
+    def _is_unbounded(self, program: OffsetSymbol, facts: Sequence[Fact]) -> bool:
         """Return whether facts hold for some of the largest ids, so that they bound none."""
         # Facts about a remainder hold again and again: batches follow each other, and each has all tiles.
         for part in _PARTS:
@@ -659,7 +659,7 @@ class _Problem:
                 return True
         return False
 
-    def _start(self, values: Mapping[Symbol, int]) -> None:
+    def _start(self, values: Mapping[OffsetSymbol, int]) -> None:
         scaled = {
             atom: self._search.defaults[atom] * self._scale
             for atom in self._counted
@@ -668,7 +668,7 @@ class _Problem:
         self._values = {**self._search.defaults, **scaled, **values}
         self._memo = {}
 
-    def _exceeds(self, grown: Symbol, size: int) -> bool:
+    def _exceeds(self, grown: OffsetSymbol, size: int) -> bool:
         """Complete the values of a launch, and return whether an offset exceeds 32 bits."""
         self._start({grown: size})
         every = (*self._facts, *self._search.evidence)
@@ -695,11 +695,11 @@ class _Problem:
         except (_Hidden, _Undefined):
             return False
 
-    def _set(self, atom: Symbol, value: int) -> None:
+    def _set(self, atom: OffsetSymbol, value: int) -> None:
         self._values[atom] = value
         self._memo = {}
 
-    def _largest(self, atom: Symbol, facts: Sequence[Fact]) -> int:
+    def _largest(self, atom: OffsetSymbol, facts: Sequence[Fact]) -> int:
         """Return the largest value under which facts hold, with the inputs after it at 0."""
         facts = [fact for fact in facts if atom in fact.left.symbols or atom in fact.right.symbols]
         most_programs = min(self._programs - 1, atom.high)
@@ -721,7 +721,7 @@ class _Problem:
             low, high = (middle, high) if self._holds(bent) else (low, middle)
         return low
 
-    def _reach(self, atom: Symbol, fact: Fact) -> int:
+    def _reach(self, atom: OffsetSymbol, fact: Fact) -> int:
         """Return the largest value under which a fact holds whose sides are linear in it."""
         rooms = []
         for value in (0, 1):
@@ -753,7 +753,7 @@ class _Problem:
             total += product
         return total
 
-    def _value(self, atom: Symbol) -> int:
+    def _value(self, atom: OffsetSymbol) -> int:
         if atom in self._values:
             return self._values[atom]
         if atom in self._memo:
@@ -780,7 +780,7 @@ class _Problem:
         return value
 
 
-def _symbols_of(fact: Fact) -> frozenset[Symbol]:
+def _symbols_of(fact: Fact) -> frozenset[OffsetSymbol]:
     return fact.left.symbols | fact.right.symbols
 
 
@@ -800,7 +800,7 @@ def _without_lanes(fact: Fact) -> Fact:
     return replace(fact, left=Polynomial(terms))
 
 
-def _is_straight(fact: Fact, atom: Symbol) -> bool:
+def _is_straight(fact: Fact, atom: OffsetSymbol) -> bool:
     """Return whether both sides of a fact are linear in a symbol."""
     for side in (fact.left, fact.right):
         for monomial in side.terms:

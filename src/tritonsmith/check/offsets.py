@@ -59,7 +59,7 @@ class SymbolKind(Enum):
 
 
 @dataclass(frozen=True, eq=False)
-class Symbol:
+class OffsetSymbol:
     """An input of the arithmetic, or a value that is no polynomial of inputs.
 
     Attributes:
@@ -89,7 +89,7 @@ class Symbol:
     source: Operation | None = None
 
 
-Monomial: TypeAlias = tuple[Symbol, ...]
+Monomial: TypeAlias = tuple[OffsetSymbol, ...]
 
 
 class Polynomial:
@@ -99,7 +99,7 @@ class Polynomial:
         self.terms = {monomial: factor for monomial, factor in terms.items() if factor}
 
     @classmethod
-    def of(cls, value: int | Symbol) -> Polynomial:
+    def of(cls, value: int | OffsetSymbol) -> Polynomial:
         """Return a number or a symbol as a polynomial."""
         return cls({(): value}) if isinstance(value, int) else cls({(value,): 1})
 
@@ -131,9 +131,9 @@ class Polynomial:
         return Polynomial(terms)
 
     @cached_property
-    def symbols(self) -> frozenset[Symbol]:
+    def symbols(self) -> frozenset[OffsetSymbol]:
         """All symbols of it, and those that they are computed from."""
-        inner: set[Symbol] = set()
+        inner: set[OffsetSymbol] = set()
         for monomial in self.terms:
             for factor in monomial:
                 inner.add(factor)
@@ -150,12 +150,12 @@ class Polynomial:
         return self.terms.get(()) if len(self.terms) == 1 else None
 
     @property
-    def symbol(self) -> Symbol | None:
+    def symbol(self) -> OffsetSymbol | None:
         """The symbol that it is; None if it is anything else."""
         (monomial, factor), *more = self.terms.items() or [((), 0)]
         return monomial[0] if not more and factor == 1 and len(monomial) == 1 else None
 
-    def interval(self, within: Mapping[Symbol, tuple[int, int]] | None = None) -> tuple[int, int]:
+    def interval(self, within: Mapping[OffsetSymbol, tuple[int, int]] | None = None) -> tuple[int, int]:
         """Return the least and the largest value, each symbol on its own.
 
         Args:
@@ -172,7 +172,7 @@ class Polynomial:
         return max(low, -(_WIDE**2)), min(high, _WIDE**2)
 
 
-def _without_quotient(monomial: Monomial) -> Iterable[Symbol]:
+def _without_quotient(monomial: Monomial) -> Iterable[OffsetSymbol]:
     """Return the factors, with `b * (a // b)` as `a`, which it never exceeds."""
     for atom in monomial:
         if atom.operation == "div" and atom.operands[1].symbol in monomial:
@@ -185,7 +185,7 @@ def _without_quotient(monomial: Monomial) -> Iterable[Symbol]:
     return monomial
 
 
-def _order(atom: Symbol) -> int:
+def _order(atom: OffsetSymbol) -> int:
     return atom.order
 
 
@@ -286,7 +286,7 @@ class Arithmetic:
         inside: the operations in 32 bits that each of them depends on.
     """
 
-    arguments: tuple[Symbol | None, ...]
+    arguments: tuple[OffsetSymbol | None, ...]
     accesses: tuple[Access, ...]
     descriptors: int
     assumed: tuple[Fact, ...]
@@ -332,7 +332,7 @@ def arithmetic(
     Raises:
         UnsupportedIrError: a type that is not known.
     """
-    walk = _Walk(functions, axes or (LARGEST, LARGEST, LARGEST), sizes or {})
+    walk = _OffsetWalk(functions, axes or (LARGEST, LARGEST, LARGEST), sizes or {})
     function = functions[main]
     hints = attribute(function, "arg_attrs")
     rows = hints.data if isinstance(hints, builtin.ArrayAttr) else ()
@@ -345,27 +345,27 @@ def arithmetic(
     )
 
 
-class _Walk:
+class _OffsetWalk:
     """A walk over all operations, in their order."""
 
     def __init__(
         self, functions: Mapping[str, Operation], axes: Sequence[int], sizes: Mapping[str, int]
     ) -> None:
-        self.arguments: list[Symbol | None] = []
+        self.arguments: list[OffsetSymbol | None] = []
         self.accesses: list[Access] = []
         self.assumed: list[Fact] = []
         self.inside: dict[Operation, frozenset[Operation]] = {}
         self.descriptors = 0
         self._functions, self._axes, self._sizes = functions, axes, sizes
-        self._symbols: dict[object, Symbol] = {}
+        self._symbols: dict[object, OffsetSymbol] = {}
         self._numbers: dict[SSAValue, Number] = {}
         self._conditions: dict[SSAValue, Condition] = {}
         self._around: list[Fact] = []
         self._recording, self._deep = True, 0
 
-    def _symbol(self, key: object, kind: SymbolKind, name: str, **more: Any) -> Symbol:
+    def _symbol(self, key: object, kind: SymbolKind, name: str, **more: Any) -> OffsetSymbol:
         if key not in self._symbols:
-            self._symbols[key] = Symbol(len(self._symbols), kind, name, **more)
+            self._symbols[key] = OffsetSymbol(len(self._symbols), kind, name, **more)
         return self._symbols[key]
 
     def parameter(self, number: int, value: SSAValue, name: str, hints: Mapping[str, Any]) -> None:
@@ -593,7 +593,7 @@ class _Walk:
         held: Mapping[SSAValue, Polynomial],
         carried: Sequence[SSAValue],
         ends: Sequence[SSAValue],
-        turn: Symbol,
+        turn: OffsetSymbol,
     ) -> dict[SSAValue, Polynomial]:
         """Return what each turn adds to a carried value, where that is the same in all turns."""
         own = {symbol for polynomial in held.values() for symbol in polynomial.symbols} | {turn}
@@ -731,7 +731,7 @@ class _Walk:
             return Number(Polynomial.of(start) + Polynomial.of(self._lane(0, end - start)))
         return None
 
-    def _lane(self, axis: int, size: int) -> Symbol:
+    def _lane(self, axis: int, size: int) -> OffsetSymbol:
         # A lane is known by its axis: an index of rows and one of columns may be one `tt.make_range`.
         return self._symbol(
             ("lane", axis, size), SymbolKind.LANE, f"[0..{size - 1}]", number=axis, high=size - 1
@@ -754,7 +754,7 @@ class _Walk:
         return None
 
     def _moved(self, number: Number, to: Callable[[int], int]) -> Number:
-        memo: dict[Symbol, Symbol] = {}
+        memo: dict[OffsetSymbol, OffsetSymbol] = {}
         return Number(
             self._renamed(number.exact, to, memo),
             {key: self._renamed(value, to, memo) for key, value in number.narrow.items()},
@@ -762,7 +762,7 @@ class _Walk:
         )
 
     def _renamed(
-        self, polynomial: Polynomial, to: Callable[[int], int], memo: dict[Symbol, Symbol]
+        self, polynomial: Polynomial, to: Callable[[int], int], memo: dict[OffsetSymbol, OffsetSymbol]
     ) -> Polynomial:
         if not any(atom.kind is SymbolKind.LANE for atom in polynomial.symbols):
             return polynomial
@@ -772,7 +772,9 @@ class _Walk:
             terms[moved] = terms.get(moved, 0) + factor
         return Polynomial(terms)
 
-    def _renamed_symbol(self, atom: Symbol, to: Callable[[int], int], memo: dict[Symbol, Symbol]) -> Symbol:
+    def _renamed_symbol(
+        self, atom: OffsetSymbol, to: Callable[[int], int], memo: dict[OffsetSymbol, OffsetSymbol]
+    ) -> OffsetSymbol:
         if atom not in memo:
             if atom.kind is SymbolKind.LANE:
                 memo[atom] = self._lane(to(atom.number), atom.high + 1)
@@ -786,7 +788,7 @@ class _Walk:
         return memo[atom]
 
     def _renamed_condition(
-        self, condition: Condition | None, to: Callable[[int], int], memo: dict[Symbol, Symbol]
+        self, condition: Condition | None, to: Callable[[int], int], memo: dict[OffsetSymbol, OffsetSymbol]
     ) -> Condition | None:
         if condition is None:
             return None
@@ -928,7 +930,7 @@ def _interval(  # noqa: C901, PLR0911 - a table
     return 0, _WIDE
 
 
-def bounded(facts: Iterable[Fact], polynomials: Iterable[Polynomial]) -> dict[Symbol, tuple[int, int]]:
+def bounded(facts: Iterable[Fact], polynomials: Iterable[Polynomial]) -> dict[OffsetSymbol, tuple[int, int]]:
     """Return tighter bounds of symbols, as facts about sums of them imply.
 
     Args:
@@ -936,7 +938,7 @@ def bounded(facts: Iterable[Fact], polynomials: Iterable[Polynomial]) -> dict[Sy
         polynomials: the polynomials whose symbols are asked for.
     """
     relevant = {atom for polynomial in polynomials for atom in polynomial.symbols}
-    within: dict[Symbol, tuple[int, int]] = {}
+    within: dict[OffsetSymbol, tuple[int, int]] = {}
     for fact in facts:
         room = min(fact.right.interval(within)[1], fact.most) - 1
         for monomial, factor in fact.left.terms.items():

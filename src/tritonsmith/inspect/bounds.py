@@ -13,7 +13,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tritonsmith.check.bounds import Overflow, Witness, bounds
 from tritonsmith.check.module import UnsupportedIrError, integer, name_of, without_locations
-from tritonsmith.check.offsets import LARGEST, Polynomial, Symbol, SymbolKind
+from tritonsmith.check.offsets import LARGEST, OffsetSymbol, Polynomial, SymbolKind
 from tritonsmith.check.runs import TritonKernel, parsed
 from tritonsmith.compiler import call
 from tritonsmith.compiler.manifest import Manifest, Point
@@ -297,7 +297,7 @@ def expression(polynomial: Polynomial) -> str:
     return " + ".join(parts) or "0"
 
 
-def _word(symbol: Symbol) -> str:
+def _word(symbol: OffsetSymbol) -> str:
     """Return the name of a symbol; of a quotient without one, what is divided."""
     if symbol.name == symbol.operation in _SIGNS:
         left, right = (expression(operand) for operand in symbol.operands)

@@ -9,7 +9,7 @@ import pytest
 
 from tritonsmith.check.bounds import KernelBounds, Overflow, bounds
 from tritonsmith.check.module import name_of
-from tritonsmith.check.offsets import LARGEST, Fact, Polynomial, Symbol, SymbolKind, apply, most, normal
+from tritonsmith.check.offsets import LARGEST, Fact, OffsetSymbol, Polynomial, SymbolKind, apply, most, normal
 from tritonsmith.check.runs import parsed
 
 pytestmark = pytest.mark.unit
@@ -98,8 +98,8 @@ def test_an_overflow_names_its_loads_and_stores() -> None:
     assert [name_of(access) for access in overflow.accesses] == ["tt.load"]
 
 
-def _symbol(name: str, high: int = LARGEST) -> Symbol:
-    return Symbol(next(_ORDER), SymbolKind.ARGUMENT, name, high=high)
+def _symbol(name: str, high: int = LARGEST) -> OffsetSymbol:
+    return OffsetSymbol(next(_ORDER), SymbolKind.ARGUMENT, name, high=high)
 
 
 def test_polynomials_add_multiply_and_have_bounds() -> None:
@@ -112,7 +112,9 @@ def test_polynomials_add_multiply_and_have_bounds() -> None:
 
 def test_a_minimum_bounds_by_both_and_a_rest_moves_to_the_other_side() -> None:
     rows, start, chunk = (Polynomial.of(_symbol(name)) for name in ("rows", "start", "chunk"))
-    left = Symbol(next(_ORDER), SymbolKind.COMPUTED, "left", operation="min", operands=(chunk, rows - start))
+    left = OffsetSymbol(
+        next(_ORDER), SymbolKind.COMPUTED, "left", operation="min", operands=(chunk, rows - start)
+    )
     row = Polynomial.of(_symbol("row"))
     facts = normal(Fact(row, Polynomial.of(left)))
     assert [(fact.left, fact.right) for fact in facts] == [(row, chunk), (row + start, rows)]
