@@ -247,7 +247,7 @@ GROUPS = {
             "passes.replay dump 18 --gdb",
         ),
         "passes.check": Command(
-            "passes_check:check",
+            "passes_replay:check",
             "Find the first pass that changes the result, by running the IR.",
             "passes.check dump",
         ),

@@ -354,7 +354,7 @@ def _with_overflows(
     return lint_run.with_overflows(result, answers)
 
 
-@task(tables=True, reads_outputs=True, name="bounds")
+@task(reads_outputs=True, name="bounds")
 def bounds_(
     context: Context,
     what: CompileOptions,
