@@ -262,15 +262,20 @@ class ReadRange:
         inside = np.zeros(at.shape, np.bool_)
         for low, high in self.spans.values():
             inside |= (at >= low) & (at <= high)
-        address = int(at[~inside][0])
-        argument, distance = where(address)
-        offset = distance // memory.width(address)
-        return Difference(argument, offset, None, None, int((~inside).sum()), int(at.size), address)
+        return first_read(memory, at[~inside]) if not inside.all() else None
 
     def _has(self, number: int, first: int, last: int) -> bool:
         # The default is a range that nothing lies in, for a region that the reference never accesses.
         low, high = self.spans.get(number, (1, 0))
         return low <= first and last <= high
+
+
+def first_read(memory: RecordingMemory, at: Any) -> Difference:
+    """Return the first of some addresses that a run reads, as what differs."""
+    address = int(at[0])
+    argument, distance = where(address)
+    offset = distance // memory.width(address)
+    return Difference(argument, offset, None, None, int(at.size), int(memory.read.size), address)
 
 
 def compare_memory(

@@ -1,10 +1,10 @@
-"""Find sizes on both sides of each bound that a kernel tests, and loops without a turn, as further inputs."""
+"""Find sizes on both sides of each bound that a kernel tests, loops without a turn, and the grid of its programs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,8 @@ _LARGEST = 1 << 16  # larger sizes make the loops of a run too long
 _MOST_IDS = 256
 _FEW = 12  # constants whose products are tried, too: all of them take a second for a decision
 _STEPS = 20_000
+_FAR = 4093  # an id that no grid of these sizes has
+_EMPTY = 16  # programs in a row that write nothing: the grid has ended before them
 _WRONG = (UnsupportedIrError, EndlessError, AssumedError, AccessError, KeyError)
 
 
@@ -237,3 +239,60 @@ def _results_of(step: Operation | tuple[SSAValue, SSAValue]) -> Sequence[SSAValu
 
 def _is_number(value: SSAValue) -> bool:
     return isinstance(value.type, (builtin.IntegerType, builtin.IndexType))
+
+
+Program = tuple[int, int, int]
+
+
+def find_grid(
+    functions: Iterable[Operation],
+    launched: Program,
+    program: Program,
+    writes: Callable[[Program], bool],
+    most: int,
+) -> list[Program]:
+    """Return a grid that has all programs with work beside one of them; empty if that is too large.
+
+    Args:
+        functions: the functions of the kernel's module.
+        launched: the number of programs along each axis, as the kernel is told.
+        program: the ids of a program that belongs to the grid.
+        writes: returns whether a program writes anything.
+        most: the largest number of programs.
+    """
+    every = [operation for function in functions for operation in function.walk()]
+    axes = {integer(operation, "axis") for operation in every if name_of(operation) == _IDS}
+    counted = {integer(operation, "axis") for operation in every if name_of(operation) == _GRID}
+    sizes = {axis: max(launched[axis], program[axis] + 1) for axis in axes & counted}
+    free = axes - counted
+    # Neither the IR nor a launch that nobody makes says how many programs there are. Where the ids of an axis
+    # are compared with a size, those that are too large write nothing.
+    base = program if writes(program) else _with(program, dict.fromkeys(free, 0))
+    for axis in sorted(free):
+        # Any number of batches may be launched: then all programs of this one are the grid.
+        if writes(_with(base, {axis: _FAR})):
+            continue
+        last = _last(lambda place, axis=axis: writes(_with(base, {axis: place})), most)
+        sizes[axis] = max(last, program[axis]) + 1
+    ranges = [range(sizes[axis]) if axis in sizes else (program[axis],) for axis in range(_AXES)]
+    total = 1
+    for ids in ranges:
+        total *= len(ids)
+    # The first axis is the fastest one, as on a GPU: atomics and locks see the programs in this order.
+    return [(x, y, z) for z, y, x in product(*reversed(ranges))] if total <= most else []
+
+
+def _with(program: Program, ids: Mapping[int, int]) -> Program:
+    x, y, z = (ids.get(axis, own) for axis, own in enumerate(program))
+    return x, y, z
+
+
+def _last(works: Callable[[int], bool], most: int) -> int:
+    """Return the last place before a long row of places without work."""
+    last = 0
+    for place in range(most + 1):
+        if works(place):
+            last = place
+        elif place - last > _EMPTY:
+            break
+    return last

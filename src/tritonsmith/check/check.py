@@ -484,7 +484,7 @@ class PassCheck:
         behaves = behaviour(plain) if '"tt.func"(' in plain else ""
         if outcome := self._outcomes.get(behaves):
             self._waits = outcome.waits
-            return say(outcome.status, apart=outcome.apart, waits=outcome.waits)
+            return say(outcome.status, outcome.why, apart=outcome.apart, waits=outcome.waits)
         kernel, runs, raw = self._kernel_in(plain), self.reference, self._texts[self._dumps[place].sha256]
         # A lowered text writes bytes, which only the elements of a reference give a type: so it cannot be the
         # reference.
@@ -507,7 +507,9 @@ class PassCheck:
         if isinstance(kernel, TritonKernel):
             # Texts in LLVM's dialect run at once only: what was known of the waits before stays.
             self._waits = comparison.waits
-        row = say("close" if comparison.apart else "equal", apart=comparison.apart, waits=self._waits)
+        why = "other programs do the work of some; the whole grid's writes are the same" if comparison.moved else ""
+        status = "close" if comparison.apart else "equal"
+        row = say(status, why, apart=comparison.apart, waits=self._waits)
         if behaves:
             self._outcomes[behaves] = row
         return row

@@ -130,10 +130,14 @@ class EvaluatedProgram(TensorProgram):
     elements: int = 0
     lines: dict[Block, tuple[BlockLine, ...]] = field(default_factory=dict)
 
-    def launch(self, name: str, values: Values) -> int:
-        """Run the kernel, and return the number of operations that ran."""
+    def launch(self, name: str, values: Values) -> None:
+        """Run the kernel."""
         self.call(name, values)
         self.flight.end()
+
+    @property
+    def steps(self) -> int:
+        """The number of operations that ran."""
         return self._steps
 
     def call(self, name: str, values: Values) -> Values:

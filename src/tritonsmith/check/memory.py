@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -225,7 +226,7 @@ class GlobalMemory:
         """Return unwritten contents: they follow from the address of an element."""
         # A hash of the address instead of an array: no size is known, and any address may be read. An element
         # that is read twice is the same, and neighbours, which a wrong offset would read, differ.
-        mixed = _mixed(flat.astype(np.uint64) + np.uint64(self.seed * 0x9E37_79B9_7F4A_7C15 % (1 << 64)))
+        mixed = self._hashes(flat)
         if dtype == np.bool_:
             return (mixed & np.uint64(1)).astype(np.uint8)
         if dtype.kind in "iu":
@@ -252,6 +253,10 @@ class GlobalMemory:
             plain[(stretch % np.uint64(2) == 1) & (mixed % np.uint64(_NANS) == 0)] = np.nan
         with np.errstate(all="ignore"):
             return plain.astype(dtype)
+
+    def _hashes(self, flat: Array) -> Array:
+        """Return 64 bits for each address that look random."""
+        return _mixed(flat.astype(np.uint64) + np.uint64(self.seed * 0x9E37_79B9_7F4A_7C15 % (1 << 64)))
 
     def _integers(self, flat: Array, mixed: Array, dtype: np.dtype[Any]) -> Array:
         # Bytes are fp8, fp4 or scales as often as integers: both signs; and as scales of e8m0 powers of two
@@ -285,6 +290,7 @@ class RecordingMemory(GlobalMemory):
         image: the same memory in bytes, made on demand.
         least: smaller numbers are compared as if they had this size: sums of large numbers lose as much.
         assumptions: number of operations of the program that assumed something.
+        tally: the sum of the hashes of all addresses that were read, modulo 2^64.
     """
 
     reads: dict[np.dtype[Any], list[Array]] = field(default_factory=dict)
@@ -292,8 +298,10 @@ class RecordingMemory(GlobalMemory):
     image: Any = None
     least: float = 0.0
     assumptions: int = 0
+    tally: int = 0
     _kept: int = 0
     _room: int = _ROOM
+    _read: Array | None = None
 
     @property
     def slack(self) -> float:
@@ -302,6 +310,7 @@ class RecordingMemory(GlobalMemory):
 
     def load(self, at: Array, dtype: np.dtype[Any]) -> Array:
         """Return the elements at byte addresses, and record that they were read."""
+        self._read = None
         self.reads.setdefault(dtype, []).append(at.reshape(-1))
         self._kept += at.size
         if self._kept > self._room:
@@ -310,6 +319,12 @@ class RecordingMemory(GlobalMemory):
             low, high = self.reach.get(number, (first, last))
             self.reach[number] = min(low, first), max(high, last)
         return super().load(at, dtype)
+
+    def _hashes(self, flat: Array) -> Array:
+        """Add the hashes up: two runs that read the same places have the same sum, in any order."""
+        hashes = super()._hashes(flat)
+        self.tally = (self.tally + int(hashes.sum())) % (1 << 64)
+        return hashes
 
     def _condense(self) -> None:
         """Keep each address that was read once.
@@ -336,8 +351,20 @@ class RecordingMemory(GlobalMemory):
     @property
     def read(self) -> Array:
         """The addresses that were read, sorted."""
-        every = [at for parts in self.reads.values() for at in parts]
-        return np.unique(np.concatenate(every)) if every else np.empty(0, np.int64)
+        # The reference's are needed for each text.
+        if self._read is None:
+            every = [at for parts in self.reads.values() for at in parts]
+            self._read = np.unique(np.concatenate(every)) if every else np.empty(0, np.int64)
+        return self._read
+
+    def beyond(self, others: Iterable[RecordingMemory]) -> Array:
+        """Return the addresses that were read here, and neither read nor written by any of the others."""
+        at = self.read
+        for other in others:
+            for known in (other.read, other.written.at):
+                if at.size:
+                    at = np.setdiff1d(at, known, assume_unique=True)
+        return at
 
     def width(self, address: int) -> int:
         """Return the number of bytes of the element that was read at an address."""

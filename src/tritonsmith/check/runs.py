@@ -12,9 +12,9 @@ import numpy as np
 from xdsl.ir import Block, Operation
 
 from tritonsmith.check import asynchronous
-from tritonsmith.check.answer import Difference, ReadRange, ResultChange, compare_memory
+from tritonsmith.check.answer import Difference, ReadRange, ResultChange, compare_memory, first_read
 from tritonsmith.check.blame import LargestValue, ReachedCode, ValueRecorder
-from tritonsmith.check.boundaries import BoundaryFinder
+from tritonsmith.check.boundaries import BoundaryFinder, Program, find_grid
 from tritonsmith.check.evaluate import MOST, AccessError, EvaluatedProgram
 from tritonsmith.check.gpu import AssumedError
 from tritonsmith.check.in_flight import BarrierError, FreedError, InFlight, Order
@@ -61,6 +61,7 @@ class TritonKernel:
         mixed: whether some dots of fp32 may be dots of tf32, and others may not.
         ordered: whether a reduction has several values, as argmax has: over NaN its order matters.
         narrow: whether it sums in fp16 or bf16, where each order rounds differently.
+        atomic: whether it has atomics, by which several programs may write to one place.
         compares: whether it only moves and compares floats, so that large ones serve as well as others.
         lines: the operations of each block, as `EvaluatedProgram` keeps them for its further runs.
     """
@@ -73,6 +74,7 @@ class TritonKernel:
     mixed: bool
     ordered: bool
     narrow: bool
+    atomic: bool
     compares: bool
     lines: dict[Block, Any] = field(default_factory=dict, compare=False, repr=False)
 
@@ -133,6 +135,7 @@ def parsed(raw: str) -> TritonKernel | None:
         mixed=len(set(dots)) > 1,
         ordered=any(map(is_ordered, every)),
         narrow=any(map(is_narrow_sum, every)),
+        atomic=any("atomic_" in name_of(candidate) for candidate in every),
         compares=not any(
             name_of(candidate).endswith(_COMPUTING) or name_of(candidate).startswith("math.")
             for candidate in every
@@ -199,11 +202,13 @@ class RunComparison:
         apart: the largest relative difference that is within the tolerance.
         waits: why waits and barriers could not be checked; empty if they were.
         changed: the first run that differs from the reference's; None if there is none.
+        moved: whether programs do the work of others, so that only the whole grid leaves the same memory.
     """
 
     apart: float = 0.0
     waits: str = ""
     changed: ChangedRun | None = None
+    moved: bool = False
 
 
 class ReferenceRuns:
@@ -238,6 +243,8 @@ class ReferenceRuns:
         self._more, self._spent = more, 0
         self._steps: dict[CheckInputs, int] = {}
         self._ranges: dict[tuple[int, tuple[tuple[int, int], ...]], ReadRange] = {}
+        self._grids: dict[CheckInputs, tuple[list[Program], RecordingMemory | None]] = {}
+        self._moved = False
         self.reached = ReachedCode()
         # The reason why the waits of the reference itself do not hold, or cannot be checked.
         self._untimed = ""
@@ -355,14 +362,14 @@ class ReferenceRuns:
 
     def forget(self) -> None:
         """Drop the runs, so that the next text becomes the reference."""
-        for kept in (self.memories, self.given, self._steps, self._ranges):
+        for kept in (self.memories, self.given, self._steps, self._ranges, self._grids):
             kept.clear()
         self._untimed = ""
         self.reached = ReachedCode()
 
     def compare(self, kernel: TritonKernel | LoweredKernel) -> RunComparison:
         """Run a text on all inputs, until a run differs."""
-        apart, waits = 0.0, ""
+        apart, waits, self._moved = 0.0, "", False
         orders = kernel.orders if isinstance(kernel, TritonKernel) else ()
         if orders and self._untimed:
             orders, waits = (), self._untimed
@@ -382,7 +389,7 @@ class ReferenceRuns:
                 if changed:
                     return RunComparison(apart, waits, changed)
                 apart = max(apart, most)
-        return RunComparison(apart, waits)
+        return RunComparison(apart, waits, moved=self._moved)
 
     def _compared(
         self,
@@ -407,10 +414,12 @@ class ReferenceRuns:
                 raise UnsupportedIrError(str(error)) from error
             return 0.0, _ended(error, ChangedRun(_CHANGES[order], inputs, order, slow, None))
         apart, difference = compare_memory(memory, mine, memory.least, memory.slack)
-        if difference:
+        if difference and (shared := self._shared(kernel, inputs, mine, order, slow)) is not None:
+            apart = shared
+        elif difference:
             self._ask(kernel, inputs, mine)
             return apart, changed(_CHANGES[order], difference=difference)
-        if isinstance(mine, RecordingMemory) and (outside := self._range(inputs).outside(mine)):
+        elif isinstance(mine, RecordingMemory) and (outside := self._outside(inputs, mine)):
             return apart, changed(ResultChange.OUTSIDE, difference=outside)
         if not assumed and mine.assumptions <= memory.assumptions:
             return apart, changed(ResultChange.ASSUMED, difference=None)
@@ -439,13 +448,94 @@ class ReferenceRuns:
         ):
             raise UnsupportedIrError("a sum in fp16 or bf16, which each order rounds in its own way")
 
+    def _shared(
+        self,
+        kernel: TritonKernel | LoweredKernel,
+        inputs: CheckInputs,
+        mine: GlobalMemory,
+        order: Order,
+        slow: int | None,
+    ) -> float | None:
+        """Return how far apart the memories are that all programs leave; None if that is no question, or wrong."""
+        # A pass may give the work of one program to another: only all of them together are the result. Where a
+        # program writes to the same places as before, something else is there; unless others add to it.
+        first, before = self.kernel, self.memories[inputs]
+        if first is None or not isinstance(kernel, TritonKernel) or not isinstance(mine, RecordingMemory):
+            return None
+        if not first.atomic and np.array_equal(before.written.at, mine.written.at):
+            return None
+        programs, whole = self._grid(inputs)
+        if whole is None or len(programs) == 1:
+            return None
+        after = self._all(kernel, inputs, programs, order, slow)
+        if after is None:
+            return None
+        apart, difference = compare_memory(whole, after, before.least, before.slack)
+        if difference or after.beyond([whole]).size:
+            return None
+        self._moved = True
+        return apart
+
+    def _grid(self, inputs: CheckInputs) -> tuple[list[Program], RecordingMemory | None]:
+        """Return all programs of a launch of the reference, and the memory that they leave; None if too many."""
+        if inputs not in self._grids:
+            table, first = configs.load("passes-check")["inputs"], self.kernel
+            assert first is not None  # noqa: S101 - it ran before anything is compared with it
+            grid = (table["grid"][0], table["grid"][1], table["grid"][2])
+
+            def writes(program: Program) -> bool:
+                alone = self._all(first, inputs, [program])
+                # What cannot run by itself is not the end of a grid.
+                return alone is None or alone.written.at.size > 0
+
+            functions, most = first.functions.values(), table["grid-programs"]
+            programs = find_grid(functions, grid, inputs.program, writes, most)
+            self._grids[inputs] = programs, self._all(first, inputs, programs) if programs else None
+        return self._grids[inputs]
+
+    def _all(
+        self,
+        kernel: TritonKernel,
+        inputs: CheckInputs,
+        programs: Sequence[Program],
+        order: Order = Order.AT_ONCE,
+        slow: int | None = None,
+    ) -> RecordingMemory | None:
+        """Run programs one after another on the same memory; None if one cannot be run, or all take too long."""
+        table = configs.load("passes-check")["inputs"]
+        memory, left = self._memory(kernel, inputs), table["grid-most"]
+        try:
+            for program in programs:
+                run = self._launched(kernel, replace(inputs, program=program), memory, order, slow, most=left)
+                left -= run.elements
+        except (EndlessError, FreedError, AccessError, AssumedError, UnsupportedIrError):
+            return None
+        return memory
+
+    def _outside(self, inputs: CheckInputs, mine: RecordingMemory) -> Difference | None:
+        """Return the first element that a run reads, and that no program of the reference reads or writes."""
+        if mine.tally == self.memories[inputs].tally:
+            return None
+        if outside := self._range(inputs).outside(mine):
+            return outside
+        # Between two rows is memory that belongs to none, as strides are long here; on a GPU it is the next
+        # row, or behind the last one. Programs that did not run may read it, so all of them are asked.
+        known = [self.memories[inputs], *self._with_same_sizes(inputs)]
+        if not mine.beyond(known).size:
+            return None
+        _, whole = self._grid(inputs)
+        beyond = mine.beyond([*known, whole]) if whole else ()
+        return first_read(mine, beyond) if len(beyond) else None
+
     def _range(self, inputs: CheckInputs) -> ReadRange:
         """Return the range that all programs reach with the same sizes, or with those of the same seed."""
         if inputs.arguments not in self._ranges:
-            same = (inputs.arguments, (inputs.seed, ()))
-            memories = [memory for other, memory in self.memories.items() if other.arguments in same]
-            self._ranges[inputs.arguments] = ReadRange.of(memories)
+            self._ranges[inputs.arguments] = ReadRange.of(self._with_same_sizes(inputs))
         return self._ranges[inputs.arguments]
+
+    def _with_same_sizes(self, inputs: CheckInputs) -> list[RecordingMemory]:
+        same = (inputs.arguments, (inputs.seed, ()))
+        return [memory for other, memory in self.memories.items() if other.arguments in same]
 
     def run(
         self,
@@ -470,17 +560,43 @@ class ReferenceRuns:
         if self._stop():
             raise UndecidedError("the check was stopped, or takes too long")
         table = configs.load("passes-check")["inputs"]
-        # If the reference has dots of tf32, both sides are computed exactly, and differ by no rounding; if it
-        # has none, a pass that makes one tf32 has to be seen.
-        rounds = self.kernel is not None and not self.kernel.tf32
         if isinstance(kernel, LoweredKernel):
             values = tuple(argument.value for argument in self.given[inputs.arguments])
             reference, grid, limit = self.memories[inputs], tuple(table["grid"]), table["llvm-steps"]
-            return kernel.run(values, reference, inputs.program, grid, limit, recorder, rounds=rounds)
+            return kernel.run(values, reference, inputs.program, grid, limit, recorder, rounds=self._rounds)
+        memory = self._memory(kernel, inputs)
+        first = inputs not in self._steps
+        run = self._launched(kernel, inputs, memory, order, slow, recorder=recorder, assumed=assumed, most=most,
+            reached=self.reached if first else None)
+        # The first run under these inputs is the reference's: others are limited by its number of operations.
+        if first:
+            self._steps[inputs] = run.steps
+            self._spent += run.elements + _STEP * run.steps
+        memory.assumptions = len(run.assumptions)
+        return memory
+
+    def _memory(self, kernel: TritonKernel, inputs: CheckInputs) -> RecordingMemory:
+        """Return the memory that a run begins with."""
         # Numbers that are only compared and moved may be large, which tells them from any default; sums may
         # not.
         scale = _SCALE if self.kernel is None or self.kernel.compares else 1
-        memory = RecordingMemory(inputs.seed + 1, inputs.contents, flags(kernel.function), scale=scale)
+        return RecordingMemory(inputs.seed + 1, inputs.contents, flags(kernel.function), scale=scale)
+
+    def _launched(
+        self,
+        kernel: TritonKernel,
+        inputs: CheckInputs,
+        memory: RecordingMemory,
+        order: Order,
+        slow: int | None,
+        *,
+        recorder: ValueRecorder | LargestValue | None = None,
+        assumed: bool = True,
+        most: int = MOST,
+        reached: ReachedCode | None = None,
+    ) -> EvaluatedProgram:
+        """Run one program on a memory."""
+        table = configs.load("passes-check")["inputs"]
         run = EvaluatedProgram(
             kernel.functions,
             memory,
@@ -488,21 +604,22 @@ class ReferenceRuns:
             (table["grid"][0], table["grid"][1], table["grid"][2]),
             self._limit(inputs, table["steps"] if most == MOST else table["most-steps"]),
             flight=InFlight(order, slow, counted=kernel.parts > 0),
-            rounds=rounds,
+            # If the reference has dots of tf32, both sides are computed exactly, and differ by no rounding; if
+            # it has none, a pass that makes one tf32 has to be seen.
+            rounds=self._rounds,
             assumed=assumed,
             most=most,
-            reached=self.reached if inputs not in self._steps else ReachedCode(),
+            reached=reached or ReachedCode(),
             lines=kernel.lines,
         )
         run.recorder = recorder
         values = tuple(argument.value for argument in self._arguments(kernel, inputs))
-        steps = run.launch(kernel.main, fitting(values, kernel.function.regions[0].blocks[0].args))
-        # The first run under these inputs is the reference's: others are limited by its number of operations.
-        if inputs not in self._steps:
-            self._steps[inputs] = steps
-            self._spent += run.elements + _STEP * steps
-        memory.assumptions = len(run.assumptions)
-        return memory
+        run.launch(kernel.main, fitting(values, kernel.function.regions[0].blocks[0].args))
+        return run
+
+    @property
+    def _rounds(self) -> bool:
+        return self.kernel is not None and not self.kernel.tf32
 
     def _limit(self, inputs: CheckInputs, usual: int) -> int:
         """Return how many operations a run may have: the usual number for the reference itself."""
