@@ -59,9 +59,9 @@ def _async_copy(
     mask: Array | None,
     other: Array | None,
 ) -> tuple[None]:
-    # The source is read now, and lands later: a kernel must not write it while the copy is under way.
-    value = load(run, pointer, memory.dtype, mask, other)
-    run.flight.copy(memory, lambda: _put(memory, value))
+    # The hardware may read the source at any time until the wait: where copies are late, it does so last. Then
+    # it gets what a store in between has put there.
+    run.flight.copy(memory, lambda: _put(memory, load(run, pointer, memory.dtype, mask, other)))
     return (None,)
 
 
@@ -84,8 +84,9 @@ def _buffer_load_to_local(
     other: Array | None,
     _stride: Array | None,
 ) -> tuple[None]:
-    value = read_buffer(run, pointer, offsets, memory.dtype, mask, other)
-    run.flight.copy(memory, lambda: _put(memory, value))
+    run.flight.copy(
+        memory, lambda: _put(memory, read_buffer(run, pointer, offsets, memory.dtype, mask, other))
+    )
     return (None,)
 
 
@@ -196,8 +197,9 @@ def _tma_load(run: TensorProgram, operation: Operation, *values: Any) -> tuple[(
         names = ("desc", "coord*", "offsets*", "barrier", "result", "pred")
         descriptor, coordinates, _, barrier, memory, pred = bind(operation, values, names)
     if bool(pred):
-        value = read(run, descriptor, coordinates)
-        run.flight.copy_to_barrier(barrier, memory, lambda: _put(memory, value))
+        run.flight.copy_to_barrier(
+            barrier, memory, lambda: _put(memory, read(run, descriptor, coordinates))
+        )
     return ()
 
 
@@ -213,8 +215,9 @@ def _tma_gather(
     pred: Array,
 ) -> tuple[()]:
     if bool(pred):
-        value = read_rows(run, descriptor, rows, column)
-        run.flight.copy_to_barrier(barrier, memory, lambda: _put(memory, value))
+        run.flight.copy_to_barrier(
+            barrier, memory, lambda: _put(memory, read_rows(run, descriptor, rows, column))
+        )
     return ()
 
 

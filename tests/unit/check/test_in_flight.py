@@ -185,6 +185,37 @@ def test_memory_that_others_of_the_same_inputs_read_is_not_outside() -> None:
     assert checked(ADD, ADD.replace(line, f"{line}\n    {more}")).culprit is None
 
 
+def test_a_store_to_the_source_of_a_copy_that_is_under_way() -> None:
+    """At once the copy has read the row before: only one that reads late gets what the store has put there."""
+    store = f"""\
+      %sfirst = "arith.muli"(%i, %eight) : (i32, i32) -> i32
+      %ssplat = "tt.splat"(%sfirst) : (i32) -> tensor<8xi32>
+      %sat = "arith.addi"(%ssplat, %range) : (tensor<8xi32>, tensor<8xi32>) -> tensor<8xi32>
+      %sp = "tt.addptr"(%xs, %sat) : ({_POINTERS}, tensor<8xi32>) -> {_POINTERS}
+      "tt.store"(%sp, %none) : ({_POINTERS}, {_ROW}) -> ()
+"""
+    wait = next(f"{line}\n" for line in PIPELINED.splitlines() if line.lstrip().startswith("%w ="))
+    after, before = (PIPELINED.replace(wait, pair) for pair in (wait + store, store + wait))
+    assert checked(after, after.replace("%new", "%more")).culprit is None
+    found = checked(after, before).culprit
+    assert found
+    assert (found.change, found.store) == (ResultChange.COPIES, "out")
+
+
+def test_a_store_to_what_tma_copies() -> None:
+    row = TMA.index('    "ttng.wait_barrier"(%barrier, %zero)')
+    store = f"""\
+    %none = "arith.constant"() <{{value = dense<0.000000e+00> : {_TILE}}}> : () -> {_TILE}
+    "tt.descriptor_store"(%x, %none, %zero, %zero) : ({_DESCRIPTOR}, {_TILE}, i32, i32) -> ()
+"""
+    later = TMA.index('    "ttng.barrier_expect"', row)
+    after = TMA[:later] + store + TMA[later:]
+    assert checked(after, after.replace("%eight", "%far")).culprit is None
+    found = checked(after, TMA[:row] + store + TMA[row:]).culprit
+    assert found
+    assert found.change is ResultChange.COPIES
+
+
 def test_a_loop_that_does_not_end_any_more() -> None:
     endless = LOOP.replace('"scf.for"(%zero, %n, %one', '"scf.for"(%zero, %n, %zero')
     answer = checked(LOOP, endless)
