@@ -1,10 +1,16 @@
 """`passes.check` on dumps: CPU seconds and memory of each, and how many mutants it finds.
 
     python benchmarks/passes_check.py DUMP... [--mutants 500] [--seed 0] [--out FILE]
+    python benchmarks/passes_check.py DUMP... --gpu FOLDER [--mutants 300] [--seed 0]
 
 A mutant is the IR after a pass that changed it, in which one operation of the same types does something else.
 It is found if the check of the texts before and after that pass says "differs". What survives is printed: it
 is equivalent, or a gap. Each mutant is a line of FILE as well, and one that is there is not tested again.
+
+With `--gpu`, mutants of the last ttgir of the kernels of `mutants/kernels.py`, dumped by a Triton with the
+signatures of `mutants/launches.toml` for sm_90, are checked against the first text, and written to a folder
+with their verdicts. `python FOLDER/run.py` runs them on a GPU and prints who agrees: it needs Triton and
+NumPy, and nothing of this tool.
 """
 
 from __future__ import annotations
@@ -14,6 +20,7 @@ import json
 import random
 import re
 import resource
+import shutil
 import sys
 import time
 from collections import Counter
@@ -25,13 +32,17 @@ from typing import Any
 
 from tritonsmith.check import check
 from tritonsmith.check.answer import CheckResult
-from tritonsmith.check.check import PassCheck, inputs_of
+from tritonsmith.check.check import PassCheck, inputs_of, more_inputs
+from tritonsmith.check.module import UnsupportedIrError, without_locations
+from tritonsmith.check.runs import ReferenceRuns, parsed
 from tritonsmith.compiler.dump import index
 from tritonsmith.compiler.dump.index import Dump, DumpedKernel, DumpIndex
 from tritonsmith.core.envs import workspace
-from tritonsmith.core.errors import FactError
+from tritonsmith.core.errors import FactError, UndecidedError
 
 SEEDS = 3
+_HERE = Path(__file__).parent / "mutants"
+_SECONDS = 40.0  # of one verdict
 _OTHER = {  # an operation to one that computes something else from the same operands
     "arith.addf": "arith.subf",
     "arith.subf": "arith.addf",
@@ -57,6 +68,13 @@ _SWAPPED = (
     "arith.cmpi",
     "arith.cmpf",
 )
+_MASKED = {  # operands before the mask
+    "tt.load": 1,
+    "tt.store": 2,
+    "tt.atomic_rmw": 2,
+    "ttg.async_copy_global_to_local": 2,
+}
+_BARRIER = re.compile(r'^\s*"(?:gpu|ttg|ttng)\.(?:barrier|local_barrier|fence_async_shared)"\(')
 _NAME = re.compile(r'"(?P<name>[a-z_]+\.\w+)"\((?P<operands>[^()]*)\)')
 _INTEGER = re.compile(r"value = (?P<dense>dense<)?(?P<value>-?\d+)>? : (?:tensor<[^:]*xi(?:32|64)|i32|i64)")
 _RANGE = re.compile(r"<\{end = (\d+) : i32, start = (\d+) : i32\}>")
@@ -150,26 +168,24 @@ def _other_axis(line: str, _: random.Random) -> str:
 
 
 def _mask_dropped(line: str, _: random.Random) -> str:
-    """A store without its mask, or a load without it and without what stands for the masked elements.
+    """A store or atomic without its mask, or a load or copy without it and without what stands for the rest.
 
     A load without such a value may give anything there: nothing that is computed depends on it.
     """
     match = _NAME.search(line)
-    if not match or match["name"] not in ("tt.load", "tt.store"):
-        return ""
-    store, names = match["name"] == "tt.store", match["operands"].split(", ")
-    kept = 2 if store else 1
-    if len(names) != 3:  # noqa: PLR2004 - the pointers, the mask, and what is stored or stands for the rest
-        return ""
     types = re.search(r" : \((.*?)\) -> ", line)
-    if not types:
+    if not match or not types or match["name"] not in _MASKED:
         return ""
-    spelled = _split(types[1])
+    names, spelled = match["operands"].split(", "), _split(types[1])
+    kept = _MASKED[match["name"]]
+    segments = re.search(r"operandSegmentSizes = array<i32: ([\d, ]+)>", line)
+    sizes = [int(size) for size in segments[1].split(",")] if segments else []
+    if len(names) <= kept or (sizes and not sizes[kept]):
+        return ""
     changed = line.replace(f"({match['operands']})", f"({', '.join(names[:kept])})", 1)
     changed = changed.replace(f"({types[1]})", f"({', '.join(spelled[:kept])})", 1)
-    return re.sub(
-        r"operandSegmentSizes = array<i32: [^>]*>", "operandSegmentSizes = array<i32: 1, 0, 0>", changed
-    )
+    left = ", ".join(str(size if place < kept else 0) for place, size in enumerate(sizes))
+    return changed.replace(segments[1], left, 1) if segments else changed
 
 
 def _carried_swapped(line: str, chance: random.Random) -> str:
@@ -203,6 +219,11 @@ def _wait_dropped(line: str, _: random.Random) -> str:
     return f'{line[: match.start()]}"ttg.barrier"() : () -> ()'
 
 
+def _barrier_dropped(line: str, _: random.Random) -> str:
+    """An operation without effect stands in its place: a line has to be there."""
+    return '    %none = "arith.constant"() <{value = 0 : i32}> : () -> i32' if _BARRIER.match(line) else ""
+
+
 def _split(text: str) -> list[str]:
     """Types between commas that are in no brackets."""
     found, depth = [""], 0
@@ -226,6 +247,7 @@ _KINDS: dict[str, Mutator] = {
     "carried value lost": _carried_swapped,
     "wait for fewer": _wait_for_fewer,
     "wait dropped": _wait_dropped,
+    "barrier dropped": _barrier_dropped,
 }
 
 
@@ -273,7 +295,10 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, help="a line of JSON for each mutant")
     parser.add_argument("--kind", choices=_KINDS, action="append", default=[], help="only mutants of this")
+    parser.add_argument("--gpu", type=Path, metavar="FOLDER", help="mutants of the last ttgir, for a GPU")
     given = parser.parse_args()
+    if given.gpu:
+        return _for_gpu(given.dumps, given.mutants or 300, given.seed, given.gpu)
     if given.mutants:
         return _kill(given.dumps, given.mutants, given.seed, given.out, given.kind)
     for folder in given.dumps:
@@ -344,6 +369,83 @@ def _result(made: CheckedDump, before: Dump, after: Dump, mutant: IrMutant) -> s
     if answer.culprit:
         return "found" if before.label in answer.culprit.suspects else "found at another pass"
     return "not checked: " + answer.reasons[0][:60] if answer.open else "survived"
+
+
+def _for_gpu(folders: list[Path], many: int, seed: int, out: Path) -> int:
+    """Write a folder with mutants of the last ttgir of each kernel, and what the check says of them."""
+    out.mkdir(parents=True, exist_ok=True)
+    for name in ("launches.toml", "run.py"):
+        shutil.copy(_HERE / name, out / name)
+    rows: list[dict[str, Any]] = []
+    for number, folder in enumerate(folders):
+        began, name = time.process_time(), folder.name
+        first, last, stages = _ends(folder)
+        (out / f"{name}.ttgir").write_text(last, encoding="utf-8")
+        deadline = [float("inf")]
+        runs = ReferenceRuns(
+            inputs_of(SEEDS),
+            (),
+            stages,
+            lambda end=deadline: time.process_time() > end[0],
+            more_inputs(SEEDS),
+        )
+        kernel, unchanged = parsed(first), parsed(last)
+        assert kernel  # noqa: S101 - the dump has Triton's dialects
+        assert unchanged  # noqa: S101
+        runs.refer(kernel)
+        if runs.compare(unchanged).changed:
+            raise FactError("the unchanged text differs", where=folder)
+        share = many * (number + 1) // len(folders) - many * number // len(folders)
+        for mutant in _chosen(last, share, random.Random(f"{seed} {name}")):  # noqa: S311
+            deadline[0] = time.process_time() + _SECONDS
+            verdict, about = _said(runs, mutant.text)
+            changed = mutant.text.splitlines()[mutant.line - 1]
+            rows.append({"kernel": name, "line": mutant.line, "kind": mutant.kind, "before": mutant.before,
+                         "changed": changed, "verdict": verdict, "about": about})  # fmt: skip
+            (out / "mutants.json").write_text(json.dumps(rows, indent=0), encoding="utf-8")
+        seen = Counter(row["verdict"] for row in rows if row["kernel"] == name)
+        print(f"{name}: {dict(seen)}, {time.process_time() - began:.0f} CPU s", flush=True)
+    print(f"now, beside a GPU: python {out / 'run.py'}")
+    return 0
+
+
+def _ends(folder: Path) -> tuple[str, str, int]:
+    """The first text of a dump, what the stage ttgir left, and the stages of its pipelines."""
+    dump = index.read(folder)
+    kernel = index.choose_kernel(dump, "")
+    every = check._of_modules(dump, kernel)  # noqa: SLF001 - as the command has them
+    last = next(one for one in every if one.stage == "llir")  # before the first pass of the next stage
+    texts = check._generic(dump, [every[0], last], Path(dump.python), workspace.default(), silent=True)  # noqa: SLF001
+    first, other = (without_locations(texts[one.sha256]) for one in (every[0], last))
+    # The generic form is that of an invalid module: this attribute makes it one.
+    return first, other.replace("}) {generic, ", "}) {") + "\n", check._stages(every)  # noqa: SLF001
+
+
+def _chosen(text: str, many: int, chance: random.Random) -> list[IrMutant]:
+    """Mutants without repetition: first the few about masks, waits and barriers, then any."""
+    few = ("mask dropped", "wait for fewer", "wait dropped", "barrier dropped")
+    kept: dict[str, IrMutant] = {}
+    for mutant in (*mutants(text, chance, few), *mutants(text, chance)):
+        kept.setdefault(mutant.text, mutant)
+        if len(kept) == many:
+            break
+    return list(kept.values())
+
+
+def _said(runs: ReferenceRuns, text: str) -> tuple[str, str]:
+    """The verdict about a mutant, and what it rests on."""
+    try:
+        kernel = parsed(text)
+        assert kernel  # noqa: S101 - of Triton's dialects
+        comparison = runs.compare(kernel)
+    except (UnsupportedIrError, FactError, UndecidedError, RecursionError) as error:
+        return "not decided", str(error)[:200]
+    if changed := comparison.changed:
+        run = changed.inputs
+        return "found", f"{changed.change}; inputs {run.seed}, program {run.program}, {run.contents}"
+    if comparison.waits:
+        return "not decided", comparison.waits[:200]
+    return "survived", "by the whole grid" if comparison.moved else ""
 
 
 if __name__ == "__main__":

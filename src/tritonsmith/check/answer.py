@@ -33,6 +33,7 @@ class ResultChange(StrEnum):
     READS = "dots and stores read late"
     OUTSIDE = "reads outside"
     BEYOND = "accesses shared memory outside of its allocation"
+    THREADS = "threads access shared memory without a barrier"
     ENDLESS = "does not end"
     ASSUMED = "assumes what does not hold"
 
@@ -55,6 +56,7 @@ _CHANGES = {
     ResultChange.READS: "makes a race: the result depends on when dots and stores read shared memory",
     ResultChange.OUTSIDE: "makes the kernel read memory that it did not reach before",
     ResultChange.BEYOND: "makes the kernel access shared memory outside of its allocation",
+    ResultChange.THREADS: "makes a race: warps access the same shared memory without a barrier between them",
     ResultChange.ENDLESS: "makes the kernel run without an end",
     ResultChange.ASSUMED: "makes the kernel assume what does not hold",
 }
@@ -414,7 +416,9 @@ def answer_lines(answer: CheckResult) -> Iterator[str]:
         arguments = ", ".join(f"{name}={value}" for name, value in culprit.arguments.items())
         yield from ([f"  with {arguments}"] if arguments else [])
         if culprit.operation:
-            words = "by" if culprit.change is ResultChange.BEYOND else "first new value:"
+            words = (
+                "by" if culprit.change in (ResultChange.BEYOND, ResultChange.THREADS) else "first new value:"
+            )
             yield f"  {words} {culprit.operation}" + (f", {culprit.line}" if culprit.line else "")
     if answer.interpreted:
         yield from _interpreted(answer.kernel, answer.interpreted)

@@ -59,8 +59,8 @@ def _async_copy(
     mask: Array | None,
     other: Array | None,
 ) -> tuple[None]:
-    # The hardware may read the source at any time until the wait: where copies are late, it does so last. Then
-    # it gets what a store in between has put there.
+    # The hardware may read the source at any time until the wait. Where copies are late, the source is read
+    # last, with what a store in between has put there.
     run.flight.copy(memory, lambda: _put(memory, load(run, pointer, memory.dtype, mask, other)))
     return (None,)
 
@@ -197,9 +197,7 @@ def _tma_load(run: TensorProgram, operation: Operation, *values: Any) -> tuple[(
         names = ("desc", "coord*", "offsets*", "barrier", "result", "pred")
         descriptor, coordinates, _, barrier, memory, pred = bind(operation, values, names)
     if bool(pred):
-        run.flight.copy_to_barrier(
-            barrier, memory, lambda: _put(memory, read(run, descriptor, coordinates))
-        )
+        run.flight.copy_to_barrier(barrier, memory, lambda: _put(memory, read(run, descriptor, coordinates)))
     return ()
 
 

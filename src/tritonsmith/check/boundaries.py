@@ -1,4 +1,4 @@
-"""Find sizes on both sides of each bound that a kernel tests, loops without a turn, and the grid of its programs."""
+"""Find sizes on both sides of each bound that a kernel tests, loops without a turn, and its grid."""
 
 from __future__ import annotations
 

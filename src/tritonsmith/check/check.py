@@ -22,6 +22,7 @@ from tritonsmith.check.inputs import Argument
 from tritonsmith.check.interpreter import TritonInterpreter, parameters
 from tritonsmith.check.limited import DumpCheckRequest, LimitedChecks, WarmChecks, no_memory
 from tritonsmith.check.llvm.machine import LoweredKernel, lowered
+from tritonsmith.check.llvm.threads import RaceError
 from tritonsmith.check.memory import Contents
 from tritonsmith.check.module import UnsupportedIrError, behaviour, name_of, without_locations
 from tritonsmith.check.program import EndlessError
@@ -507,7 +508,11 @@ class PassCheck:
         if isinstance(kernel, TritonKernel):
             # Texts in LLVM's dialect run at once only: what was known of the waits before stays.
             self._waits = comparison.waits
-        why = "other programs do the work of some; the whole grid's writes are the same" if comparison.moved else ""
+        why = (
+            "other programs do the work of some; the whole grid's writes are the same"
+            if comparison.moved
+            else ""
+        )
         status = "close" if comparison.apart else "equal"
         row = say(status, why, apart=comparison.apart, waits=self._waits)
         if behaves:
@@ -574,7 +579,7 @@ class PassCheck:
             kernel for kernel in map(self._kernel_in, map(without_locations, (before, after))) if kernel
         ]
         # These errors are the finding itself; the values up to that point are recorded.
-        with suppress(EndlessError, FreedError, AssumedError, AccessError):
+        with suppress(EndlessError, FreedError, AssumedError, AccessError, RaceError):
             for kernel, recorder, timed in zip(kernels, (old, new), (False, True), strict=True):
                 order, slow = (changed.order, changed.slow) if timed else (Order.AT_ONCE, None)
                 self.reference.run(kernel, inputs, recorder, order, slow)

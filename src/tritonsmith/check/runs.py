@@ -20,6 +20,7 @@ from tritonsmith.check.gpu import AssumedError
 from tritonsmith.check.in_flight import BarrierError, FreedError, InFlight, Order
 from tritonsmith.check.inputs import Argument, arguments, fitting, flags, long_sizes, with_sizes
 from tritonsmith.check.llvm.machine import LoweredKernel
+from tritonsmith.check.llvm.threads import RaceError
 from tritonsmith.check.memory import WHOLE, Contents, GlobalMemory, RecordingMemory
 from tritonsmith.check.module import UnsupportedIrError, attribute, name_of, parse, symbol, text
 from tritonsmith.check.program import EndlessError
@@ -181,7 +182,7 @@ class ChangedRun:
         slow: the number of the partition that ran last; None for none.
         difference: the first element that differs; None where the run does not end, makes an assumption that
             does not hold, accesses shared memory outside of its allocation, or a copy outlives its memory.
-        place: the place in shared memory that is accessed outside of its allocation; else empty.
+        place: the place in shared memory that is accessed outside of its allocation, or in a race; or empty.
         by: the operation that accesses it; else None.
     """
 
@@ -409,7 +410,7 @@ class ReferenceRuns:
             except AssumedError:
                 assumed = False
                 mine = self.run(kernel, inputs, order=order, slow=slow, assumed=False)
-        except (EndlessError, FreedError, AccessError) as error:
+        except (EndlessError, FreedError, AccessError, RaceError) as error:
             if isinstance(error, EndlessError) and isinstance(kernel, LoweredKernel):
                 raise UnsupportedIrError(str(error)) from error
             return 0.0, _ended(error, ChangedRun(_CHANGES[order], inputs, order, slow, None))
@@ -456,8 +457,8 @@ class ReferenceRuns:
         order: Order,
         slow: int | None,
     ) -> float | None:
-        """Return how far apart the memories are that all programs leave; None if that is no question, or wrong."""
-        # A pass may give the work of one program to another: only all of them together are the result. Where a
+        """Return how far apart the results of the whole grids are; None if they differ, or are not known."""
+        # A pass may give the work of one program to another: only all of them together are the result. If a
         # program writes to the same places as before, something else is there; unless others add to it.
         first, before = self.kernel, self.memories[inputs]
         if first is None or not isinstance(kernel, TritonKernel) or not isinstance(mine, RecordingMemory):
@@ -477,7 +478,7 @@ class ReferenceRuns:
         return apart
 
     def _grid(self, inputs: CheckInputs) -> tuple[list[Program], RecordingMemory | None]:
-        """Return all programs of a launch of the reference, and the memory that they leave; None if too many."""
+        """Return all programs of a launch, and the memory that the reference leaves; None if unknown."""
         if inputs not in self._grids:
             table, first = configs.load("passes-check")["inputs"], self.kernel
             assert first is not None  # noqa: S101 - it ran before anything is compared with it
@@ -501,7 +502,7 @@ class ReferenceRuns:
         order: Order = Order.AT_ONCE,
         slow: int | None = None,
     ) -> RecordingMemory | None:
-        """Run programs one after another on the same memory; None if one cannot be run, or all take too long."""
+        """Run programs one after another on one memory; None if one cannot be run, or all take too long."""
         table = configs.load("passes-check")["inputs"]
         memory, left = self._memory(kernel, inputs), table["grid-most"]
         try:
@@ -566,8 +567,17 @@ class ReferenceRuns:
             return kernel.run(values, reference, inputs.program, grid, limit, recorder, rounds=self._rounds)
         memory = self._memory(kernel, inputs)
         first = inputs not in self._steps
-        run = self._launched(kernel, inputs, memory, order, slow, recorder=recorder, assumed=assumed, most=most,
-            reached=self.reached if first else None)
+        run = self._launched(
+            kernel,
+            inputs,
+            memory,
+            order,
+            slow,
+            recorder=recorder,
+            assumed=assumed,
+            most=most,
+            reached=self.reached if first else None,
+        )
         # The first run under these inputs is the reference's: others are limited by its number of operations.
         if first:
             self._steps[inputs] = run.steps
@@ -604,8 +614,6 @@ class ReferenceRuns:
             (table["grid"][0], table["grid"][1], table["grid"][2]),
             self._limit(inputs, table["steps"] if most == MOST else table["most-steps"]),
             flight=InFlight(order, slow, counted=kernel.parts > 0),
-            # If the reference has dots of tf32, both sides are computed exactly, and differ by no rounding; if
-            # it has none, a pass that makes one tf32 has to be seen.
             rounds=self._rounds,
             assumed=assumed,
             most=most,
@@ -619,6 +627,8 @@ class ReferenceRuns:
 
     @property
     def _rounds(self) -> bool:
+        # If the reference has dots of tf32, both sides are computed exactly, and differ by no rounding; if it
+        # has none, a pass that makes one tf32 has to be seen.
         return self.kernel is not None and not self.kernel.tf32
 
     def _limit(self, inputs: CheckInputs, usual: int) -> int:
@@ -648,12 +658,14 @@ def _schedules(
             yield from ((order, part) for part in range(kernel.parts))
 
 
-def _ended(error: EndlessError | FreedError | AccessError, run: ChangedRun) -> ChangedRun:
+def _ended(error: EndlessError | FreedError | AccessError | RaceError, run: ChangedRun) -> ChangedRun:
     """Describe a run that did not come to its end."""
     if isinstance(error, EndlessError):
         return replace(run, change=ResultChange.ENDLESS)
     if isinstance(error, AccessError):
         return replace(run, change=ResultChange.BEYOND, place=str(error), by=error.operation)
+    if isinstance(error, RaceError):
+        return replace(run, change=ResultChange.THREADS, place=str(error), by=error.operation)
     return run
 
 

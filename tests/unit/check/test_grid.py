@@ -41,14 +41,19 @@ def test_programs_that_change_places_leave_the_same() -> None:
     answer = checked(ADD, REVERSED)
     assert answer.culprit is None
     row = answer.passes[-1]
-    assert (row.status, row.why) == ("equal", "other programs do the work of some; the whole grid's writes are the same")
+    assert (row.status, row.why) == (
+        "equal",
+        "other programs do the work of some; the whole grid's writes are the same",
+    )
     assert answer.open == ()
 
 
 def test_work_that_no_program_does_is_found() -> None:
     """Program 1 does that of program 0, whose own nobody does."""
     most = '    %kept = "arith.maxsi"(%other, %once) : (i32, i32) -> i32\n'
-    lost = REVERSED.replace("    %has =", f"{most}    %has =").replace("(%has, %other, %id)", "(%has, %kept, %id)")
+    lost = REVERSED.replace("    %has =", f"{most}    %has =").replace(
+        "(%has, %other, %id)", "(%has, %kept, %id)"
+    )
     found = checked(ADD, lost).culprit
     assert found
     assert found.change is ResultChange.RESULT
@@ -69,14 +74,16 @@ def test_a_grid_ends_where_programs_write_nothing() -> None:
     # Where there is no end, the program is alone, and too large a grid is none.
     assert find_grid(functions, (5, 3, 2), (2, 0, 0), lambda _: True, 99) == [(2, 0, 0)]
     assert find_grid(functions, (5, 3, 2), (2, 0, 0), lambda ids: ids[0] < 100, 99) == []
-    counted = parsed(ADD.replace(_ID, _ID + _ID.replace("pid", "all").replace("get_program_id", "get_num_programs")))
+    counted = parsed(
+        ADD.replace(_ID, _ID + _ID.replace("pid", "all").replace("get_program_id", "get_num_programs"))
+    )
     assert counted
     assert len(find_grid(counted.functions.values(), (5, 3, 2), (1, 0, 0), lambda _: True, 99)) == 5
 
 
 def test_a_load_without_its_mask_that_others_lie_behind() -> None:
     """The loaded elements are masked later, and far ones are read anyway: only their own places tell."""
-    later = f'{_LOAD.replace("(%xp, %mask)", "(%xp)").replace("1, 1, 0", "1, 0, 0").replace(f", {_M}", "")}'
+    later = f"{_LOAD.replace('(%xp, %mask)', '(%xp)').replace('1, 1, 0', '1, 0, 0').replace(f', {_M}', '')}"
     kept = f"""
     %none = "arith.constant"() <{{value = dense<0.000000e+00> : {_F}}}> : () -> {_F}
     %a = "arith.select"(%mask, %raw, %none) : ({_M}, {_F}, {_F}) -> {_F}"""
@@ -84,7 +91,11 @@ def test_a_load_without_its_mask_that_others_lie_behind() -> None:
     found = answer.culprit
     assert found
     assert found.difference
-    assert (found.change, found.store, found.difference.offset) == (ResultChange.OUTSIDE, "x", found.arguments["n"])
+    assert (found.change, found.store, found.difference.offset) == (
+        ResultChange.OUTSIDE,
+        "x",
+        found.arguments["n"],
+    )
     assert next(answer_lines(answer)) == "k: pass-0 makes the kernel read memory that it did not reach before"
 
 

@@ -186,7 +186,7 @@ def test_memory_that_others_of_the_same_inputs_read_is_not_outside() -> None:
 
 
 def test_a_store_to_the_source_of_a_copy_that_is_under_way() -> None:
-    """At once the copy has read the row before: only one that reads late gets what the store has put there."""
+    """At once the copy has read the row before: only one that reads late gets what the store has put."""
     store = f"""\
       %sfirst = "arith.muli"(%i, %eight) : (i32, i32) -> i32
       %ssplat = "tt.splat"(%sfirst) : (i32) -> tensor<8xi32>

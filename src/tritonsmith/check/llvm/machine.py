@@ -14,7 +14,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from tritonsmith.check import arith
 from tritonsmith.check.llvm import amd, nvidia, operations, ptx
 from tritonsmith.check.llvm.operations import Value, llvm_type, merge
-from tritonsmith.check.llvm.threads import ByteMemory, SharedMemory, ThreadBlock
+from tritonsmith.check.llvm.threads import ByteMemory, RaceError, SharedMemory, ThreadBlock
 from tritonsmith.check.memory import GlobalMemory, base
 from tritonsmith.check.module import (
     Array,
@@ -96,6 +96,9 @@ class LockstepRun(ThreadBlock):
             self.name = name
             try:
                 results = function(self, operation, *values)
+            except RaceError as error:
+                error.operation = operation
+                raise
             except MISUSED as error:
                 raise UnsupportedIrError(f"{name}: {error}") from error
             self._set(operation.results, results)
@@ -156,6 +159,7 @@ class LoweredKernel:
 
         Raises:
             UnsupportedIrError: the kernel has an operation, a type or an access that is not known.
+            RaceError: warps access the same shared memory without a barrier between them.
         """
         function = self.functions[self.main]
         parameters = function.regions[0].blocks[0].args

@@ -56,6 +56,7 @@ def _barrier(run: ThreadBlock, operation: Operation, *values: Value) -> tuple[()
         raise UnsupportedIrError(f"{run.name} with an id or a number of threads")
     # A barrier that a part of the block reaches is undefined, which lockstep would not show.
     run.block()
+    run.shared.synchronize()
     return ()
 
 

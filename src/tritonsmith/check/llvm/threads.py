@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
+from xdsl.ir import Operation
 
 from tritonsmith.check.memory import GlobalMemory, RecordingMemory, base, where
 from tritonsmith.check.module import Array, UnsupportedIrError
@@ -76,7 +77,7 @@ class ByteMemory:
         positions: Array = (self._slots[place] << _PAGE) + (at & (1 << _PAGE) - 1)
         return positions
 
-    def load(self, at: Array, width: int) -> Array:
+    def load(self, at: Array, width: int, _warps: Array | None = None) -> Array:
         """Return the bytes at addresses: an array of addresses by width."""
         every = at[:, None] + np.arange(width)
         index = self._index(every)
@@ -100,7 +101,7 @@ class ByteMemory:
             fresh = self._state[index] == 0
             self._data[index[fresh]], self._state[index[fresh]] = raw[fresh], _KNOWN
 
-    def store(self, at: Array, raw: Array) -> None:
+    def store(self, at: Array, raw: Array, _warps: Array | None = None) -> None:
         """Write bytes; of several to one address the last one stays."""
         index = self._index(at[:, None] + np.arange(raw.shape[1]))
         self._data[index], self._state[index] = raw, _WRITTEN
@@ -157,13 +158,31 @@ def _refuse_overlaps(reference: GlobalMemory, reads: dict[np.dtype[Any], Array])
         raise UnsupportedIrError("elements that overlap in memory")
 
 
-class SharedMemory:
-    """The memory that the threads of a block share."""
+class RaceError(Exception):
+    """An access of shared memory that no barrier separates from another warp's access to the same bytes.
 
-    # Threads run in lockstep, so a missing barrier shows no difference: races are found in Triton's dialects.
+    Attributes:
+        operation: the operation that accesses it, once it is known.
+    """
+
+    operation: Operation | None = None
+
+
+class SharedMemory:
+    """The memory that the threads of a block share.
+
+    Args:
+        size: its size in bytes.
+    """
+
+    # Threads run in lockstep, so a missing barrier changes no result: instead, the warps are kept that have
+    # accessed a byte since the last barrier. Threads of one warp count as ordered, as Triton's code relies on
+    # it where data moves within a warp.
 
     def __init__(self, size: int) -> None:
         self._data = np.zeros(size, np.uint8)
+        # A bit for each warp.
+        self._writers, self._readers = np.zeros(size, np.uint64), np.zeros(size, np.uint64)
 
     def _index(self, at: Array, width: int) -> Array:
         index = at[:, None] + np.arange(width)
@@ -171,13 +190,58 @@ class SharedMemory:
             raise UnsupportedIrError(f"shared memory of {self._data.size} bytes, at {int(at.max())}")
         return index
 
-    def load(self, at: Array, width: int) -> Array:
-        """Return the bytes at addresses."""
-        return self._data[self._index(at, width)]
+    def load(self, at: Array, width: int, warps: Array | None = None) -> Array:
+        """Return the bytes at addresses; `warps` are those of the threads that read, if it matters.
 
-    def store(self, at: Array, raw: Array) -> None:
-        """Write bytes."""
-        self._data[self._index(at, raw.shape[1])] = raw
+        Raises:
+            RaceError: only other warps have written there since the last barrier.
+        """
+        index = self._index(at, width)
+        if warps is not None:
+            own = _bits(warps, index)
+            # Warps that hold copies of a tensor write the same bytes, and each may read them.
+            others = np.where(self._writers[index] & own, np.uint64(0), self._writers[index])
+            _refuse(index, own, others, "reads", "written")
+            np.bitwise_or.at(self._readers, index, own)
+        return self._data[index]
+
+    def store(self, at: Array, raw: Array, warps: Array | None = None) -> None:
+        """Write bytes.
+
+        Raises:
+            RaceError: another warp has read there since the last barrier, or has written something else.
+        """
+        index = self._index(at, raw.shape[1])
+        if warps is not None:
+            own = _bits(warps, index)
+            _refuse(index, own, self._readers[index] & ~own, "writes", "read")
+            others = np.where(self._data[index] != raw, self._writers[index] & ~own, np.uint64(0))
+            _refuse(index, own, others, "writes", "written")
+            np.bitwise_or.at(self._writers, index, own)
+        self._data[index] = raw
+
+    def synchronize(self) -> None:
+        """Let all accesses so far come before those that follow."""
+        self._writers[:], self._readers[:] = 0, 0
+
+
+def _bits(warps: Array, index: Array) -> Array:
+    """Return the bit of each thread's warp, for each byte that the thread accesses."""
+    return np.broadcast_to((np.uint64(1) << warps.astype(np.uint64))[:, None], index.shape)
+
+
+def _refuse(index: Array, own: Array, others: Array, verb: str, before: str) -> None:
+    """Refuse an access to bytes that others have accessed since the last barrier."""
+    if not others.any():
+        return
+    place = tuple(part[0] for part in np.nonzero(others))
+    warps = [warp for warp in range(64) if int(others[place]) >> warp & 1]
+    who = f"warp {warps[0]}" if len(warps) == 1 else f"warps {warps[0]} and others"
+    mine = int(own[place]).bit_length() - 1
+    raise RaceError(
+        f"warp {mine} {verb} byte {int(index[place])} of shared memory, "
+        f"{before} by {who} since the last barrier"
+    )
 
 
 AddressSpace: TypeAlias = ByteMemory | SharedMemory
@@ -225,6 +289,11 @@ class ThreadBlock(EvaluatedIr[ByteMemory], ABC):
         if not self.mask.all():
             raise UnsupportedIrError(f"{self.name} while only a part of the threads runs")
 
+    @property
+    def _warps(self) -> Array:
+        """The warp of each thread."""
+        return np.arange(self.threads) // self.warp
+
     def spread(self, value: Array | int) -> Array:
         """Return a value for each thread."""
         return np.broadcast_to(value, self.threads)
@@ -234,14 +303,14 @@ class ThreadBlock(EvaluatedIr[ByteMemory], ABC):
         mask = self.mask & predicate
         raw = np.zeros((self.threads, width), np.uint8)
         if mask.any():
-            raw[mask] = memory.load(self.spread(at)[mask], width)
+            raw[mask] = memory.load(self.spread(at)[mask], width, self._warps[mask])
         return raw
 
     def write(self, memory: AddressSpace, at: Array, raw: Array, predicate: Array | bool = True) -> None:
         """Write the bytes of each active thread whose predicate is true."""
         mask = self.mask & predicate
         if mask.any():
-            memory.store(self.spread(at)[mask], raw[mask])
+            memory.store(self.spread(at)[mask], raw[mask], self._warps[mask])
 
     def space(self, number: int) -> AddressSpace:
         """Return the memory of an address space.

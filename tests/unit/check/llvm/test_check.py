@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.unit.check.texts import ADD, checked
-from tritonsmith.check.answer import verdict
+from tritonsmith.check.answer import ResultChange, answer_lines, verdict
 from tritonsmith.check.llvm.threads import ByteMemory
 from tritonsmith.check.memory import RecordingMemory, base
 from tritonsmith.check.module import UnsupportedIrError
@@ -77,6 +77,33 @@ def test_a_lowering_that_is_wrong_is_found_at_its_pass(name: str) -> None:
     assert answer.culprit.arguments.keys() == {"n"}
     conversion = checked(ADD, LOWERED.replace(old, new), through_llvm=True)
     assert verdict(conversion) == "k: pass-0 changes the result"
+
+
+def test_shared_memory_without_a_barrier_is_a_race() -> None:
+    """Two warps hold the same elements, and each takes those of the other: the result is right either way."""
+    place = "<{elem_type = i32, rawConstantIndices = array<i32: -2147483648>}> : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>"
+    barrier = '    "nvvm.barrier0"() : () -> ()\n'
+    exchange = f"""\
+    %shared = "llvm.mlir.addressof"() <{{global_name = @global_smem}}> : () -> !llvm.ptr<3>
+    %warp = "llvm.mlir.constant"() <{{value = 32 : i32}}> : () -> i32
+    %other = "llvm.xor"(%tid, %warp) : (i32, i32) -> i32
+    %to = "llvm.getelementptr"(%shared, %tid) {place}
+    "llvm.store"(%ai, %to) <{{ordering = 0 : i64}}> : (i32, !llvm.ptr<3>) -> ()
+{barrier}    %from = "llvm.getelementptr"(%shared, %other) {place}
+    %moved = "llvm.load"(%from) <{{ordering = 0 : i64}}> : (!llvm.ptr<3>) -> i32
+"""
+    two = LOWERED.replace('"ttg.num-warps" = 1 : i32', '"ttg.num-warps" = 2 : i32, ttg.shared = 256 : i32')
+    line = '    %a = "llvm.bitcast"(%ai)'
+    right = two.replace(line, exchange + line.replace("%ai", "%moved"))
+    answer = checked(ADD, right, right.replace(barrier, ""), through_llvm=True)
+    assert [row.status for row in answer.passes] == ["reference", "equal", "differs"]
+    found = answer.culprit
+    assert found
+    assert (found.change, found.suspects, found.operation) == (ResultChange.THREADS, ("pass-1",), "llvm.load")
+    assert list(answer_lines(answer))[:2] == [
+        "k: pass-1 makes a race: warps access the same shared memory without a barrier between them",
+        "  warp 0 reads byte 128 of shared memory, written by warp 1 since the last barrier",
+    ]
 
 
 def test_what_is_not_known_in_it_is_named() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.unit.check.llvm.blocks import contents, number, ran
+from tritonsmith.check.llvm.threads import RaceError, SharedMemory
 from tritonsmith.check.module import UnsupportedIrError
 
 pytestmark = pytest.mark.unit
@@ -109,6 +110,37 @@ def test_a_loop_that_each_thread_leaves_when_it_likes() -> None:
 def test_shared_memory() -> None:
     found = ran(number("five", 5) + EXCHANGE, warps=2)
     assert np.array_equal(found, np.arange(64) ^ 5)
+
+
+_BARRIER = '    "nvvm.barrier"() <{operandSegmentSizes = array<i32: 0, 0>}> : () -> ()\n'
+
+
+def test_shared_memory_of_other_warps_needs_a_barrier() -> None:
+    """Within a warp none is needed, as Triton's own code has it."""
+    assert np.array_equal(ran(number("five", 5) + EXCHANGE.replace(_BARRIER, ""), warps=2), np.arange(64) ^ 5)
+    far = number("five", 37) + EXCHANGE
+    assert np.array_equal(ran(far, warps=2), np.arange(64) ^ 37)
+    with pytest.raises(
+        RaceError, match="warp 0 reads byte 148 of shared memory, written by warp 1 since the last"
+    ):
+        ran(far.replace(_BARRIER, ""), warps=2)
+    again = '    "llvm.store"(%other, %to_s) <{ordering = 0 : i64}> : (i32, !llvm.ptr<3>) -> ()\n'
+    with pytest.raises(RaceError, match="warp 0 writes byte 0 of shared memory, read by warp 1"):
+        ran(far + again, warps=2)
+    assert np.array_equal(ran(far + _BARRIER + again, warps=2), np.arange(64) ^ 37)
+
+
+def test_warps_that_write_the_same_need_no_barrier() -> None:
+    shared = SharedMemory(8)
+    raw, at, warps = np.full((2, 4), 7, np.uint8), np.zeros(2, np.int64), np.arange(2)
+    shared.store(at, raw, warps)
+    assert (shared.load(at, 4, warps) == raw).all()
+    with pytest.raises(RaceError, match="read by warps 0 and others"):
+        shared.store(at[:1], raw[:1], np.asarray([2]))
+    shared.synchronize()
+    shared.store(at[:1], raw[:1] + 1, warps[:1])
+    with pytest.raises(RaceError, match="warp 1 writes byte 0 of shared memory, written by warp 0"):
+        shared.store(at[:1], raw[:1], warps[1:])
 
 
 @pytest.mark.parametrize(
