@@ -371,6 +371,21 @@ def _result(made: CheckedDump, before: Dump, after: Dump, mutant: IrMutant) -> s
     return "not checked: " + answer.reasons[0][:60] if answer.open else "survived"
 
 
+class _Limit:
+    """The CPU time of one verdict; there is none until the first begins."""
+
+    def __init__(self) -> None:
+        self._end = float("inf")
+
+    def begin(self) -> None:
+        """A verdict begins."""
+        self._end = time.process_time() + _SECONDS
+
+    def over(self) -> bool:
+        """Whether it takes too long."""
+        return time.process_time() > self._end
+
+
 def _for_gpu(folders: list[Path], many: int, seed: int, out: Path) -> int:
     """Write a folder with mutants of the last ttgir of each kernel, and what the check says of them."""
     out.mkdir(parents=True, exist_ok=True)
@@ -381,14 +396,8 @@ def _for_gpu(folders: list[Path], many: int, seed: int, out: Path) -> int:
         began, name = time.process_time(), folder.name
         first, last, stages = _ends(folder)
         (out / f"{name}.ttgir").write_text(last, encoding="utf-8")
-        deadline = [float("inf")]
-        runs = ReferenceRuns(
-            inputs_of(SEEDS),
-            (),
-            stages,
-            lambda end=deadline: time.process_time() > end[0],
-            more_inputs(SEEDS),
-        )
+        limit = _Limit()
+        runs = ReferenceRuns(inputs_of(SEEDS), (), stages, limit.over, more_inputs(SEEDS))
         kernel, unchanged = parsed(first), parsed(last)
         assert kernel  # noqa: S101 - the dump has Triton's dialects
         assert unchanged  # noqa: S101
@@ -397,7 +406,7 @@ def _for_gpu(folders: list[Path], many: int, seed: int, out: Path) -> int:
             raise FactError("the unchanged text differs", where=folder)
         share = many * (number + 1) // len(folders) - many * number // len(folders)
         for mutant in _chosen(last, share, random.Random(f"{seed} {name}")):  # noqa: S311
-            deadline[0] = time.process_time() + _SECONDS
+            limit.begin()
             verdict, about = _said(runs, mutant.text)
             changed = mutant.text.splitlines()[mutant.line - 1]
             rows.append({"kernel": name, "line": mutant.line, "kind": mutant.kind, "before": mutant.before,

@@ -272,7 +272,7 @@ def find_grid(
         # Any number of batches may be launched: then all programs of this one are the grid.
         if writes(_with(base, {axis: _FAR})):
             continue
-        last = _last(lambda place, axis=axis: writes(_with(base, {axis: place})), most)
+        last = _last((_with(base, {axis: place}) for place in range(most + 1)), writes)
         sizes[axis] = max(last, program[axis]) + 1
     ranges = [range(sizes[axis]) if axis in sizes else (program[axis],) for axis in range(_AXES)]
     total = 1
@@ -287,11 +287,11 @@ def _with(program: Program, ids: Mapping[int, int]) -> Program:
     return x, y, z
 
 
-def _last(works: Callable[[int], bool], most: int) -> int:
-    """Return the last place before a long row of places without work."""
+def _last(programs: Iterable[Program], writes: Callable[[Program], bool]) -> int:
+    """Return the number of the last program before a long row of those that write nothing."""
     last = 0
-    for place in range(most + 1):
-        if works(place):
+    for place, program in enumerate(programs):
+        if writes(program):
             last = place
         elif place - last > _EMPTY:
             break

@@ -63,6 +63,7 @@ _LOOPED = 64  # the same, if a loop counts up to it
 _TURNS = 4  # blocks of a size that a loop counts up to: one more than the stages of most pipelines
 _ROWS = 10  # of tiles that come in groups: more than a group has, and the far program is in the last one
 _FEW = 9  # turns, and two more, of a loop in a loop, or beside one, that has many
+_FEWEST_STAGES = 3  # of a pipeline whose number of stages is not known
 _LONG = 65  # turns of a loop that shall be long: code for so many blocks may be separate
 _REACH = 28  # bits of the largest stride of a descriptor: other arguments are 2^40 bytes away
 _FLAGS = 2  # most flags of a descriptor that was taken apart
@@ -277,6 +278,64 @@ def long_sizes(function: Operation) -> list[tuple[int, int]]:
             if size <= min(most_of(parameter), np.iinfo(kind.dtype).max):
                 sizes.append((number, size))
     return sizes
+
+
+def short_sizes(function: Operation, stages: int) -> list[tuple[int, int]]:
+    """Return place and size of loop bounds that make loops run two or three times, the last time in part.
+
+    Args:
+        function: the kernel.
+        stages: the number of stages of its pipelined loops: there is a size for each number of turns.
+    """
+    # A pipelined loop begins the work of later turns before it, behind conditions of its own, and masks what
+    # a turn has too much. Both decide something only if the loop ends in such a turn, with a part of a block.
+    sizes = []
+    for number, parameter in enumerate(function.regions[0].blocks[0].args):
+        kind = type_of(parameter.type)
+        if not kind.is_integer or (step := _step(parameter, set())) <= 1:
+            continue
+        unit = unit_of(function, number)
+        for turns in range(1, max(stages, _FEWEST_STAGES)):
+            size = turns * step + _rounded_up(step // 4 + 1, unit)
+            if size <= min(most_of(parameter), np.iinfo(kind.dtype).max):
+                sizes.append((number, _rounded_up(size, unit)))
+    return sizes
+
+
+def _step(value: SSAValue, visited: set[SSAValue]) -> int:
+    """Return how much of a size one turn of a loop takes, the least if there are several; 0 for no loop."""
+    if value in visited:
+        return 0
+    visited.add(value)
+    steps = []
+    for use in value.uses:
+        name, operation = name_of(use.operation), use.operation
+        if name == "scf.for" and use.index == 1:
+            steps.append(constant_of(operation.operands[2]) or 0)
+        elif name in _PASSED_ON:
+            steps += [_step(result, visited) for result in operation.results]
+        elif name in _DIVIDED and use.index == 0:
+            times = constant_of(operation.operands[1]) or 0
+            steps += [times * _step(result, visited) for result in operation.results]
+        elif name == "tt.call" and (inside := _inside(use)):
+            # The function returns the number of blocks, as `tl.cdiv` does, or has a loop of its own.
+            within = _divisor(inside)
+            steps += [
+                _step(inside, visited),
+                *(within * _step(result, visited) for result in operation.results),
+            ]
+    return min(filter(None, steps), default=0)
+
+
+def _divisor(value: SSAValue) -> int:
+    """Return the constant that a value, or what is added to it, is divided by; 0 if there is none."""
+    for use in value.uses:
+        operation = use.operation
+        if name_of(operation) in _DIVIDED and use.index == 0:
+            return constant_of(operation.operands[1]) or 0
+        if name_of(operation) in _PASSED_ON and (divisor := _divisor(operation.results[0])):
+            return divisor
+    return 0
 
 
 def flags(function: Operation) -> tuple[int, ...]:

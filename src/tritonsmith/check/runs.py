@@ -18,7 +18,7 @@ from tritonsmith.check.boundaries import BoundaryFinder, Program, find_grid
 from tritonsmith.check.evaluate import MOST, AccessError, EvaluatedProgram
 from tritonsmith.check.gpu import AssumedError
 from tritonsmith.check.in_flight import BarrierError, FreedError, InFlight, Order
-from tritonsmith.check.inputs import Argument, arguments, fitting, flags, long_sizes, with_sizes
+from tritonsmith.check.inputs import Argument, arguments, fitting, flags, long_sizes, short_sizes, with_sizes
 from tritonsmith.check.llvm.machine import LoweredKernel
 from tritonsmith.check.llvm.threads import RaceError
 from tritonsmith.check.memory import WHOLE, Contents, GlobalMemory, RecordingMemory
@@ -356,7 +356,8 @@ class ReferenceRuns:
                 inputs = CheckInputs(_USUAL, (ids[0], ids[1], ids[2]), Contents.PLAIN, sizes)
                 if inputs not in self.memories:
                     self._try(kernel, inputs, most=table["most"])
-            for size in long_sizes(kernel.function):
+            loops = [*long_sizes(kernel.function), *short_sizes(kernel.function, self._stages)]
+            for size in loops:
                 self._try(kernel, CheckInputs(0, (0, 0, 0), Contents.PLAIN, (size,)), most=table["most"])
         for inputs in self._more if cheap else ():
             self._try(kernel, inputs, most=table["most"])

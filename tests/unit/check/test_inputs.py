@@ -1,11 +1,14 @@
+# ruff: noqa: E501 - as it is printed
 """What the kernel gets: enough for a group of tiles to end, and a program that has nothing to do."""
 
 from __future__ import annotations
 
 import pytest
 
+from tests.unit.check.test_in_flight import module
 from tests.unit.check.texts import ADD, checked
-from tritonsmith.check.inputs import arguments
+from tritonsmith.check.answer import ResultChange
+from tritonsmith.check.inputs import arguments, short_sizes
 from tritonsmith.check.runs import parsed
 
 pytestmark = pytest.mark.unit
@@ -274,3 +277,70 @@ def test_a_pipelined_loop_has_a_turn_more_than_stages_or_two(seed: int, stages: 
     size = _values(_numbers("i32", loop), seed, stages)[0]
     assert size // 32 == turns
     assert size % 32
+
+
+_I, _M, _P, _F = "tensor<32xi32>", "tensor<32xi1>", "tensor<32x!tt.ptr<f32>>", "tensor<32xf32>"
+# The sum of n elements, 32 at a time; another store has a mask of 64, which is the block that counts for n.
+STEPS = module(
+    f"""\
+    %step = "arith.constant"() <{{value = 32 : i32}}> : () -> i32
+    %most = "arith.constant"() <{{value = 20000 : i32}}> : () -> i32
+    %none = "arith.constant"() <{{value = dense<0.000000e+00> : {_F}}}> : () -> {_F}
+    %range = "tt.make_range"() <{{end = 32 : i32, start = 0 : i32}}> : () -> {_I}
+    %wide = "tt.make_range"() <{{end = 64 : i32, start = 0 : i32}}> : () -> tensor<64xi32>
+    %wides = "tt.splat"(%n) : (i32) -> tensor<64xi32>
+    %few = "arith.cmpi"(%wide, %wides) <{{predicate = 2 : i64}}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi1>
+    %nil = "arith.constant"() <{{value = dense<0.000000e+00> : tensor<64xf32>}}> : () -> tensor<64xf32>
+    %ws = "tt.splat"(%out) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
+    %wp = "tt.addptr"(%ws, %wide) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
+    "tt.store"(%wp, %nil, %few) : (tensor<64x!tt.ptr<f32>>, tensor<64xf32>, tensor<64xi1>) -> ()
+    %ns = "tt.splat"(%n) : (i32) -> {_I}
+    %xs = "tt.splat"(%x) : (!tt.ptr<f32>) -> {_P}
+    %os = "tt.splat"(%out) : (!tt.ptr<f32>) -> {_P}
+    %end = "arith.minsi"(%n, %most) : (i32, i32) -> i32
+    %total = "scf.for"(%zero, %end, %step, %none) ({{
+    ^bb0(%i: i32, %so: {_F}):
+      %is = "tt.splat"(%i) : (i32) -> {_I}
+      %at = "arith.addi"(%is, %range) : ({_I}, {_I}) -> {_I}
+      %in = "arith.cmpi"(%at, %ns) <{{predicate = 2 : i64}}> : ({_I}, {_I}) -> {_M}
+      %p = "tt.addptr"(%xs, %at) : ({_P}, {_I}) -> {_P}
+      %v = "tt.load"(%p, %in, %none) <{{operandSegmentSizes = array<i32: 1, 1, 1>}}> : ({_P}, {_M}, {_F}) -> {_F}
+      %new = "arith.addf"(%so, %v) : ({_F}, {_F}) -> {_F}
+      "scf.yield"(%new) : ({_F}) -> ()
+    }}) : (i32, i32, i32, {_F}) -> {_F}
+    %op = "tt.addptr"(%os, %range) : ({_P}, {_I}) -> {_P}
+    "tt.store"(%op, %total) : ({_P}, {_F}) -> ()
+""",
+    x="!tt.ptr<f32>",
+    out="!tt.ptr<f32>",
+    n="i32",
+)
+
+
+def test_loops_of_few_turns_end_with_a_part_of_a_block() -> None:
+    kernel = parsed(STEPS)
+    assert kernel
+    assert short_sizes(kernel.function, 0) == [(2, 41), (2, 73)]
+    assert short_sizes(kernel.function, 4) == [(2, 41), (2, 73), (2, 105)]
+    counted = STEPS.replace('"arith.minsi"(%n, %most)', '"arith.divsi"(%n, %step)').replace(
+        "%end, %step", "%end, %one"
+    )
+    kernel = parsed(counted)
+    assert kernel
+    assert short_sizes(kernel.function, 0) == [(2, 41), (2, 73)]
+
+
+def test_the_second_turn_of_a_pipeline_that_is_begun_without_its_mask() -> None:
+    """Its elements are all there in each loop of more turns."""
+    begun = f"""\
+    %second = "arith.cmpi"(%step, %n) <{{predicate = 2 : i64}}> : (i32, i32) -> i1
+    %all = "tt.splat"(%second) : (i1) -> {_M}
+    %by = "tt.splat"(%step) : (i32) -> {_I}
+    %there = "arith.addi"(%by, %range) : ({_I}, {_I}) -> {_I}
+    %early = "tt.addptr"(%xs, %there) : ({_P}, {_I}) -> {_P}
+    %got = "tt.load"(%early, %all, %none) <{{operandSegmentSizes = array<i32: 1, 1, 1>}}> : ({_P}, {_M}, {_F}) -> {_F}
+"""
+    line = "    %total ="
+    found = checked(STEPS, STEPS.replace(line, begun + line)).culprit
+    assert found
+    assert (found.change, found.arguments["n"]) == (ResultChange.OUTSIDE, 41)
