@@ -185,14 +185,15 @@ def apart(before: np.ndarray, after: np.ndarray, dtype: str) -> str:
     return f"[{first}] {wide[0][first]:g} {wide[1][first]:g}, {int(unequal.sum())} elements"
 
 
-def child(kernel: dict, text: str, base: Path, *, first: bool) -> dict:
-    """Compile and launch one text; save its memory, or compare it."""
+def child(kernel: dict, text: str, base: Path, mark: Path, *, first: bool) -> dict:
+    """Compile and launch one text; save its memory, or compare it. The mark says that it was compiled."""
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TRITON_CACHE_DIR"] = folder
         try:
             binary = compiled(text, Path(folder))
         except BaseException as error:  # noqa: BLE001 - the compiler refuses what is no valid ttgir
             return {"outcome": "refused", "why": f"{type(error).__name__}: {error}"[:300]}
+    mark.touch()
     gpu = Gpu()
     for number in range(len(kernel["launches"])):
         for side in _SIDES:
@@ -208,6 +209,15 @@ def child(kernel: dict, text: str, base: Path, *, first: bool) -> dict:
                 if why := apart(right[tensor], memory[tensor], dtype):
                     return {"outcome": "differs", "why": f"{tensor}{why}, launch {number}, {side}"}
     return {"outcome": "same", "why": ""}
+
+
+def _ended(answer: Path, why: str) -> dict:
+    """Return a process's answer, or how it has ended: in the compiler, or on the GPU."""
+    try:
+        result: dict = json.loads(answer.read_text())
+    except (OSError, ValueError):
+        result = {"outcome": "crashes" if answer.with_suffix(".mark").exists() else "refused", "why": why}
+    return result
 
 
 def run_all(jobs: list[tuple], workers: int, limit: float) -> list[dict]:
@@ -226,7 +236,9 @@ def run_all(jobs: list[tuple], workers: int, limit: float) -> list[dict]:
                 try:
                     os.dup2(os.open(work / f"{number}.log", os.O_WRONLY | os.O_CREAT), 2)
                     kernel, text, base, first = jobs[number]
-                    answer.write_text(json.dumps(child(kernel, text, base, first=first)))
+                    answer.write_text(
+                        json.dumps(child(kernel, text, base, answer.with_suffix(".mark"), first=first))
+                    )
                     code = 0
                 finally:
                     os._exit(code)
@@ -235,15 +247,12 @@ def run_all(jobs: list[tuple], workers: int, limit: float) -> list[dict]:
             done, status = os.waitpid(pid, os.WNOHANG)
             if done:
                 del running[pid]
-                died = {"outcome": "crashes", "why": f"the process ends with {status}"}
-                results[number] = json.loads(answer.read_text()) if answer.is_file() else died
-                if not results[number]["outcome"]:
-                    results[number] = died
+                results[number] = _ended(answer, f"the process ends with {status}")
             elif time.monotonic() > until:
                 os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
                 del running[pid]
-                results[number] = {"outcome": "crashes", "why": f"it does not end within {limit:g} s"}
+                results[number] = _ended(answer, f"it does not end within {limit:g} s")
         time.sleep(0.01)
     shutil.rmtree(work, ignore_errors=True)
     return results
