@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import re
 import subprocess
 import sys
@@ -84,6 +85,19 @@ def test_a_benchmark_runs(wheel: Smith, name: str) -> None:
     python = wheel.env("wheel") / "venv" / "bin" / "python"
     places: dict[str, str | Path] = {"PYTHON": python, "DUMP": wheel.cwd / "dump"}
     assert run(name, *(places.get(word, word) for word in SMALL[name]), smith=wheel)
+
+
+@pytest.mark.slow
+def test_mutants_for_a_gpu_are_one_changed_line_each(wheel: Smith, tmp_path: Path) -> None:
+    """With what the check says of them; the program that runs them lies beside them."""
+    run("passes_check.py", wheel.cwd / "dump", "--gpu", tmp_path, "--mutants", "3", smith=wheel)
+    lines = (tmp_path / "dump.ttgir").read_text(encoding="utf-8").splitlines()
+    rows = json.loads((tmp_path / "mutants.json").read_text(encoding="utf-8"))
+    assert len(rows) == 3
+    for row in rows:
+        assert lines[row["line"] - 1].strip() == row["before"] != row["changed"].strip()
+        assert row["verdict"] in ("found", "survived", "not decided")
+    assert (tmp_path / "run.py").is_file()
 
 
 @pytest.mark.slow
