@@ -58,7 +58,7 @@ _CHANGES = {
     ResultChange.ENDLESS: "makes the kernel run without an end",
     ResultChange.ASSUMED: "makes the kernel assume what does not hold",
 }
-_CONTENTS = {
+CONTENTS = {
     Contents.EDGES: "with zeros, infinities and NaN in memory",
     Contents.LARGE: "with large numbers in memory",
     Contents.PRECISE: "with fractions in memory",
@@ -439,7 +439,7 @@ def _interpreted(kernel: str, runs: InterpretedRuns) -> Iterator[str]:
     if (at := runs.difference) is None:
         yield f"  it reads memory that the first text does not; {run}"
         return
-    values = f"{_shown(at.before)} by the first text, {_shown(at.after)} by the interpreter"
+    values = f"{value_text(at.before)} by the first text, {value_text(at.after)} by the interpreter"
     yield f"  first: {runs.store or 'memory'}[{at.offset}]: {values}"
     yield f"  {at.count} of {at.written} elements differ; {run}"
 
@@ -451,7 +451,7 @@ def interpreter_verdict(kernel: str) -> str:
 
 
 def _inputs(findings: Culprit | InterpretedRuns) -> str:
-    more = "" if findings.contents is Contents.PLAIN else f" ({_CONTENTS[findings.contents]})"
+    more = "" if findings.contents is Contents.PLAIN else f" ({CONTENTS[findings.contents]})"
     return f"program {findings.program}, inputs {findings.seed}{more}"
 
 
@@ -467,7 +467,7 @@ def _first(culprit: Culprit) -> Iterator[str]:
         yield f"  first: {where}"
         yield f"  {at.count} of {at.written} elements that are read; {run}"
     else:
-        yield f"  first: {where}: {_shown(at.before)} before, {_shown(at.after)} after"
+        yield f"  first: {where}: {value_text(at.before)} before, {value_text(at.after)} after"
         yield f"  {at.count} of {at.written} elements differ; {run}"
 
 
@@ -496,17 +496,17 @@ def as_json(answer: CheckResult) -> dict[str, Any]:
     elif answer.open or (beside and beside.status == "unknown"):
         outcome = "undecided"
     about = {"schema": 1, "verdict": sentence, "outcome": outcome, "reasons": answer.reasons}
-    content: dict[str, Any] = _plain({**about, **asdict(answer), "checked": answer.checked})
+    content: dict[str, Any] = plain_json({**about, **asdict(answer), "checked": answer.checked})
     return content
 
 
-def _plain(value: Any) -> Any:
+def plain_json(value: Any) -> Any:
     """Return a value with the numbers that JSON lacks as words: `NaN`, `inf`, `-inf`."""
     # Python's `json` would write them without quotes, which no other reader of JSON accepts.
     if isinstance(value, dict):
-        return {name: _plain(item) for name, item in value.items()}
+        return {name: plain_json(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [plain_json(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else str(value)
     return value
@@ -549,7 +549,7 @@ def undecided(error: UndecidedError) -> dict[str, Any]:
     return {"schema": 1, "verdict": error.what, "outcome": "undecided", "reasons": why}
 
 
-def _shown(value: float | None) -> str:
+def value_text(value: float | None) -> str:
     return "not written" if value is None else f"{value:.9g}"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import partial
@@ -378,25 +378,50 @@ def _generic(
 ) -> dict[str, str]:
     """Return the generic form of each distinct file, by digest; files that cannot be printed are left out."""
     # Most passes change nothing, so that far fewer texts than dumps have to be printed.
-    distinct = {dump.sha256: dump for dump in dumps}
-    own = digest(str(python), *sorted(distinct))[:16]
+    distinct = {dump.sha256: index.path(dump).absolute() for dump in dumps}
+    return generic_texts(distinct, python, space, silent=silent, warm=warm)
+
+
+def generic_texts(
+    named: Mapping[str, Path],
+    python: Path,
+    space: Workspace,
+    *,
+    silent: bool,
+    warm: WarmChecks | None = None,
+    task: str = "passes.check",
+) -> dict[str, str]:
+    """Return the generic form of files of IR, by any name; files that cannot be printed are left out.
+
+    Args:
+        named: the files.
+        python: an interpreter with the Triton that wrote them.
+        space: the workspace.
+        silent: show no progress.
+        warm: the processes that print IR; None for a new one.
+        task: the task, for the log.
+
+    Raises:
+        FactError: that Triton cannot print any.
+    """
+    own = digest(str(python), *sorted(named))[:16]
     work = space.root / "passes" / "check" / f"{own}-{os.getpid()}"  # others may check it, too
     work = warm.dumps.folder if warm else work
     results = work / "generic.jsonl"
     # By number: a folder that stays does not fill with the texts of thousands of kernels.
     jobs = tuple(
-        GenericJobRequest(str(index.path(dump).absolute()), str(work / f"{number}.mlir"))
-        for number, dump in enumerate(distinct.values())
+        GenericJobRequest(str(path), str(work / f"{number}.mlir"))
+        for number, path in enumerate(named.values())
     )
     limits = configs.load("passes-check")["inputs"]
     request = GenericRequest(jobs, str(results), limits["timeout"], limits["memory"] << 20)
     if warm:
-        return _texts(warm.dumps.compiler.print_generic(request), distinct, jobs)
+        return _texts(warm.dumps.compiler.print_generic(request), named, jobs)
     env = (("TRITON_INTERPRET", None),)
     steps = call.steps(python, request, work / "request.json", env=env, phase="generic form")
     try:
-        with call.in_scratch(steps, results, ChildRow, space, task="passes.check", quiet=silent) as rows:
-            return _texts(rows, distinct, jobs)
+        with call.in_scratch(steps, results, ChildRow, space, task=task, quiet=silent) as rows:
+            return _texts(rows, named, jobs)
     except call.UnansweredError as error:
         raise FactError("cannot print the IR in generic form", where=python, why=error.why) from error
 

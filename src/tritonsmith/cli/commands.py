@@ -156,6 +156,11 @@ GROUPS = {
             "Find performance problems in a kernel, and the lines that cause them.",
             "kernel.lint matmul.py --target h100 --fail-on any",
         ),
+        "kernel.check": Command(
+            "kernel:check",
+            "Check whether two versions of a kernel compute the same, without a GPU.",
+            "kernel.check fused.py:softmax --against plain.py:softmax --signature '*fp32:16,*fp32:16,i32,1024'",
+        ),
         "kernel.profile": Command(
             "kernel:profile",
             "Profile a program's kernels on a GPU, per line of Python.",
