@@ -8,12 +8,11 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tritonsmith.check.answer import plain_json, value_text
+from tritonsmith.check.answer import CONTENTS, plain_json, value_text
 from tritonsmith.check.check import generic_texts
 from tritonsmith.check.limited import LimitedChecks
 from tritonsmith.check.memory import Contents
 from tritonsmith.check.pair import ElementPair, KernelVersion, PairAnswer, PairRequest, PairWitness
-from tritonsmith.check.answer import CONTENTS
 from tritonsmith.compiler import run
 from tritonsmith.compiler.interpreter import Interpreter
 from tritonsmith.compiler.manifest import Manifest, Point
@@ -226,6 +225,7 @@ def verdict(compared: ComparedVersions) -> str:
         "value": f"{pair} are different",
         "reads": f"{compared.second} reads memory that {compared.first} does not reach",
         "endless": f"{compared.second} does not end, and {compared.first} does",
+        "masked": f"{compared.second} depends on masked elements of a load without other=",
         "order": f"the result of {compared.second} depends on the order of its programs",
     }
     return words[answer.witness.kind]

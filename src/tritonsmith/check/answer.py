@@ -67,6 +67,7 @@ CONTENTS = {
     Contents.BELOW: "with nothing but negative numbers in memory",
     Contents.INTEGERS_ABOVE: "with nothing but positive integers in memory",
     Contents.INTEGERS_BELOW: "with nothing but negative integers in memory",
+    Contents.SMALL: "with small numbers in memory",
 }
 
 

@@ -213,9 +213,20 @@ class GridRunner:
     reached: ReachedCode = field(default_factory=ReachedCode)
 
     def run(
-        self, grid: LaunchGrid, *, backwards: bool = False, recorder: LargestValue | None = None
+        self,
+        grid: LaunchGrid,
+        *,
+        backwards: bool = False,
+        undefined: int = 0,
+        recorder: LargestValue | None = None,
     ) -> GridMemory:
         """Run all programs, and return the memory that they leave.
+
+        Args:
+            grid: the programs.
+            backwards: the last program runs first.
+            undefined: the value of masked elements of a load without another value.
+            recorder: gets all values.
 
         Raises:
             UnsupportedIrError: it cannot be run, or has too many programs.
@@ -228,6 +239,7 @@ class GridRunner:
         if len(programs) > most:
             raise UnsupportedIrError(f"a grid of more than {most} programs")
         memory = self.memory()
+        memory.undefined = undefined
         for program in reversed(programs) if backwards else programs:
             self._run(program, grid.size, memory, self.reached, recorder)
             memory.next_program()

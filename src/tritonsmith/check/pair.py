@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -35,12 +36,15 @@ from tritonsmith.core import configs
 from tritonsmith.core.errors import SmithError
 
 _STAGES = 3  # of loops: enough turns for the pipelines of most configs
+_STRIDE = 4096  # elements: strides are no smaller
 _SCALE = 1 << 10  # of numbers that are only compared
 _INEXACT = (Contents.LARGE, Contents.INTEGERS)
+_ABOUT_FLOATS = (Contents.ABOVE, Contents.BELOW, Contents.PRECISE, Contents.LARGE, Contents.SMALL)
 _NOT_ENDING = (EndlessError, AssumedError)
 # Where the order of operations is open in the IR: a GPU's follows from layouts.
 _OPEN = ("tt.reduce", "tt.scan", "tt.dot", "tt.dot_scaled", "tt.atomic_rmw", "tt.descriptor_reduce")
-_NAMES = ("the first", "the second")
+_UNDEFINED = 1000  # stands for what a load leaves in masked elements: more than any number in memory
+_MASKED = 2  # operands of a load with a mask and no other value
 
 
 @dataclass(frozen=True)
@@ -151,7 +155,8 @@ class PairWitness:
 
     Attributes:
         kind: `value`, `reads` (the second reads memory that the first does not reach), `endless` (the second
-            does not end) or `order` (the second depends on the order of its programs).
+            does not end), `order` (the second depends on the order of its programs) or `masked` (the second
+            depends on what a load without `other` leaves in masked elements).
         element: the first element that differs, or that is read; None for `endless`.
         count: the number of elements that differ.
         written: the number of elements that either version writes.
@@ -271,6 +276,15 @@ class _Side:
     def function(self) -> Operation:
         return self.kernel.function
 
+    @cached_property
+    def leaves_undefined(self) -> bool:
+        """Report whether a load has a mask, and no value for the elements outside."""
+        return any(
+            name_of(operation) == "tt.load" and len(operation.operands) == _MASKED
+            for function in self.kernel.functions.values()
+            for operation in function.walk()
+        )
+
     def place(self, name: str) -> int:
         return self.version.names.index(name)
 
@@ -298,6 +312,13 @@ class _Pair:
         self._grids: tuple[LaunchGrid, LaunchGrid] | None = None
         self._guessed, self._adds = False, False
         self._runners: list[list[GridRunner]] = [[], []]
+        self._tried: set[tuple[Any, ...]] = set()
+        sizes = {name for side in self._sides for name in side.blocks()}
+        self._strides = [
+            name
+            for name in self._names
+            if name not in sizes and all(side.kinds[name].is_integer for side in self._sides if name in side.kinds)
+        ]
         self._check_parameters()
 
     def _check_parameters(self) -> None:
@@ -392,6 +413,7 @@ class _Pair:
         yield PairInputs(0, 1, Contents.PRECISE, usual=True)
         yield PairInputs(0, 1, sizes=self._whole_blocks(), whole=True)
         later = [PairInputs(0, 1, kind) for kind in (Contents.LARGE, Contents.INTEGERS)]
+        later.insert(0, PairInputs(0, 1, Contents.SMALL))
         cut = (Contents.ABOVE, Contents.BELOW, Contents.INTEGERS_ABOVE, Contents.INTEGERS_BELOW)
         later += [PairInputs(0, 0, kind) for kind in cut]
         long = dict(pair for side in self._sides for pair in side.long())
@@ -453,6 +475,10 @@ class _Pair:
             elif kind.is_integer:
                 table[name] = -(-table[name] // (unit := self._unit(name))) * unit
         table |= {name: value for name, value in inputs.sizes if name in table}
+        # Rows of a long loop would overlap, and then the order of the programs decides.
+        if longest := max((value for _, value in inputs.sizes), default=0) // _STRIDE * _STRIDE:
+            for name in self._strides:
+                table[name] += longest
         # A number that one version has as a constant is that number for the other, too.
         for side in self._sides:
             for name, value in side.version.constants.items():
@@ -508,6 +534,11 @@ class _Pair:
     def _compared(self, inputs: PairInputs) -> PairWitness | str | None:
         """Run both versions; return a witness, a reason why these inputs tell nothing, or None."""
         table = self._values(inputs)
+        # Both versions may choose the same sizes, and constants leave nothing to choose.
+        key = (*table.values(), inputs.seed, inputs.contents)
+        if key in self._tried:
+            return None
+        self._tried.add(key)
         try:
             first, second = (self._runner(place, inputs, table) for place in range(2))
         except _UnfitError as error:
@@ -558,15 +589,40 @@ class _Pair:
                 for runner, grid in zip(runners, witness.grids, strict=True)
             )
             if self._difference(before, own)[1]:
-                raise _UndecidedPairError(
-                    f"the result of {self._sides[0].version.label} depends on the order of its programs"
-                )
+                why = f"the result of {self._sides[0].version.label} depends on the order of its programs"
+                return self._leave_out(inputs, why)
             if difference := self._difference(before, reversed_)[1]:
                 return witness.make("order", difference)
             self._adds |= any(memory.adds for memory in memories)
         if outside := ReadRange.of([before]).outside(after):
             return witness.make("reads", outside)
+        if inputs.usual and (difference := self._undefined(runners, memories, witness.grids)):
+            return witness.make("masked", difference)
         self._count(before, after, apart, witness)
+        return None
+
+    def _undefined(
+        self,
+        runners: tuple[GridRunner, GridRunner],
+        memories: tuple[GridMemory, GridMemory],
+        grids: tuple[LaunchGrid, LaunchGrid],
+    ) -> Difference | None:
+        """Return a difference that shows where masked elements of a load without `other` are not 0."""
+        # They are undefined. NVIDIA's code makes them 0, which many kernels rely on: so it is a difference
+        # only if the first version does not.
+        for place, (side, runner, grid) in enumerate(zip(self._sides, runners, grids, strict=True)):
+            if not side.leaves_undefined:
+                continue
+            try:
+                undefined = runner.run(grid, undefined=_UNDEFINED)
+            except (*_NOT_ENDING, AccessError, UnsupportedIrError):
+                return None
+            difference = self._difference(memories[place], undefined)[1]
+            if difference and place == 1:
+                return difference
+            if difference:
+                self._notes[f"{side.version.label} takes 0 for masked elements of a load without other="] = None
+                return None
         return None
 
     def _runner(self, place: int, inputs: PairInputs, table: Mapping[str, Any]) -> GridRunner:
@@ -604,7 +660,7 @@ class _Pair:
                 and np.array_equal(before.read, plain.read)
                 and np.array_equal(before.written.at, plain.written.at)
             )
-        if inputs.contents in (Contents.ABOVE, Contents.BELOW, Contents.PRECISE, Contents.LARGE):
+        if inputs.contents in _ABOUT_FLOATS:
             return before.reads_floats
         return True
 
