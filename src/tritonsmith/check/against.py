@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from tritonsmith.check.answer import CONTENTS, plain_json, value_text
 from tritonsmith.check.check import generic_texts
 from tritonsmith.check.limited import LimitedChecks
 from tritonsmith.check.memory import Contents
-from tritonsmith.check.pair import ElementPair, KernelVersion, PairAnswer, PairRequest, PairWitness
+from tritonsmith.check.versions import ElementPair, KernelVersion, PairAnswer, PairRequest, PairWitness
 from tritonsmith.compiler import run
 from tritonsmith.compiler.interpreter import Interpreter
 from tritonsmith.compiler.manifest import Manifest, Point
 from tritonsmith.compiler.request import CompileRequest
-from tritonsmith.compiler.signature import CONSTEXPR, spell_value
+from tritonsmith.compiler.signature import CONSTEXPR
 from tritonsmith.core.errors import SmithError, UndecidedError, UsageError
 from tritonsmith.core.plan import files
 from tritonsmith.core.text import counted
@@ -155,12 +153,8 @@ def _compiled(version: Version, options: PairOptions) -> list[KernelVersion]:
                     where=request.file,
                     why=point.error or f"it has no stage {options.stage}",
                 )
-        paths = {
-            point.id: path for point in compiled.points if (path := compiled.path(point, options.stage))
-        }
-        texts = generic_texts(
-            paths, version.where.python, space, silent=options.silent, task="kernel.check"
-        )
+        paths = {point.id: path for point in compiled.points if (path := compiled.path(point, options.stage))}
+        texts = generic_texts(paths, version.where.python, space, silent=options.silent, task="kernel.check")
     return [
         _version(compiled, point, texts[point.id], version) for point in compiled.points if point.id in texts
     ]
@@ -175,9 +169,14 @@ def _version(compiled: Manifest, point: Point, text: str, version: Version) -> K
         text,
         names,
         {},
-        {name: value for name, value in constants.items() if isinstance(value, (int, float, str, type(None)))},
+        {
+            name: value
+            for name, value in constants.items()
+            if isinstance(value, (int, float, str, type(None)))
+        },
         version.grid,
         version.captured,
+        f"{compiled.triton} {compiled.origin} {point.target} {sorted(point.options.items())}",
     )
 
 
@@ -225,7 +224,6 @@ def verdict(compared: ComparedVersions) -> str:
         "value": f"{pair} are different",
         "reads": f"{compared.second} reads memory that {compared.first} does not reach",
         "endless": f"{compared.second} does not end, and {compared.first} does",
-        "masked": f"{compared.second} depends on masked elements of a load without other=",
         "order": f"the result of {compared.second} depends on the order of its programs",
     }
     return words[answer.witness.kind]

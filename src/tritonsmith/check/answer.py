@@ -10,6 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from tritonsmith.atlas import tablegen
@@ -362,7 +363,8 @@ def _close(
     # result. Such parts are taken for fp32, in which Triton accumulates, unless the kernel sums in a narrower
     # type.
     table = configs.load("passes-check")["tolerance"]
-    least = max(least, table["least"])
+    # Below the smallest normal number, all numbers of a type are equally far apart.
+    least = max(least, table["least"], float(ml_dtypes.finfo(dtype).smallest_normal))
     tolerance = table[str(dtype)] * (slack if dtype.itemsize >= _SINGLE else 1.0)
     lost = tolerance if narrow else min(tolerance, slack * table["float32"])
     lost = lost * np.minimum(sizes, table["cancelled"])
@@ -551,6 +553,7 @@ def undecided(error: UndecidedError) -> dict[str, Any]:
 
 
 def value_text(value: float | None) -> str:
+    """Return an element as it is shown."""
     return "not written" if value is None else f"{value:.9g}"
 
 

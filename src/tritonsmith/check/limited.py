@@ -15,7 +15,8 @@ from typing import Any, Self
 
 from tritonsmith.check.answer import CheckedPass, CheckResult, Culprit, Difference, ResultChange
 from tritonsmith.check.memory import Contents
-from tritonsmith.check.pair import PairAnswer, PairRequest, compare_versions
+from tritonsmith.check.pair import compare_versions
+from tritonsmith.check.versions import PairAnswer, PairRequest
 from tritonsmith.compiler.dump.run import WarmDumps
 from tritonsmith.core import configs
 from tritonsmith.core.errors import FactError, SmithError, UndecidedError

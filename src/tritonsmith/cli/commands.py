@@ -41,7 +41,7 @@ GROUPS = {
             "env-triton --pytorch 2.9 --env dev",
         ),
         "purge-wheels": Command(
-            "purge_wheels:purge_wheels",
+            "env:purge_wheels",
             "Remove every distribution that owns files under triton/.",
             "purge-wheels --env wheel --dry-run",
         ),
@@ -83,7 +83,7 @@ GROUPS = {
             "debug-library MLIRTransforms,MLIRIR",
         ),
         "watch": Command(
-            "watch:watch",
+            "editor:watch",
             "Rerun a task or command at each save, and show what changed.",
             "watch --run 'kernel.compile --resources matmul.py --target h100'",
         ),
@@ -159,7 +159,8 @@ GROUPS = {
         "kernel.check": Command(
             "kernel:check",
             "Check whether two versions of a kernel compute the same, without a GPU.",
-            "kernel.check fused.py:softmax --against plain.py:softmax --signature '*fp32:16,*fp32:16,i32,1024'",
+            "kernel.check fused.py:softmax --against plain.py:softmax"
+            " --signature '*fp32:16,*fp32:16,i32,1024'",
         ),
         "kernel.profile": Command(
             "kernel:profile",
@@ -215,7 +216,7 @@ GROUPS = {
             "triage matmul.py --target h100 --when wrong",
         ),
         "knockout": Command(
-            "knockout:knockout",
+            "triage:knockout",
             "Skip each pass in turn and report its effect.",
             "knockout matmul.py --target h100",
         ),

@@ -1,4 +1,3 @@
-# ruff: noqa: E501 - signatures of one line
 """Kernels and refactorings of them: right ones, and some with a planted bug.
 
 `refactored.mlir` has their `ttir` for cuda:90 by Triton 3.9.0, in generic form and without locations.
@@ -9,7 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tritonsmith.check.pair import KernelVersion
+from tritonsmith.check.versions import KernelVersion
 
 KERNELS = """\
 import triton
@@ -230,7 +229,9 @@ def family(name: str) -> str:
 def version(name: str, grid: str | None = None) -> KernelVersion:
     """A kernel as a side of a comparison."""
     text = (Path(__file__).parent / "refactored.mlir").read_text(encoding="utf-8")
-    (module,) = [part for part in re.split(r"^// kernel: ", text, flags=re.MULTILINE) if part.startswith(f"{name}\n")]
+    (module,) = [
+        part for part in re.split(r"^// kernel: ", text, flags=re.MULTILINE) if part.startswith(f"{name}\n")
+    ]
     entries = dict(entry.split("=") for entry in SIGNATURES[family(name)].split(","))
     names = tuple(parameter for parameter, kind in entries.items() if not kind.isdigit())
     constants = {parameter: int(kind) for parameter, kind in entries.items() if kind.isdigit()}

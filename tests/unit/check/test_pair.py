@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.check.refactored import PLANTED, RIGHT, family, version
-from tritonsmith.check.pair import KernelVersion, PairAnswer, PairRequest, compare_versions
+from tritonsmith.check.pair import compare_versions
+from tritonsmith.check.versions import KernelVersion, PairAnswer, PairRequest
 
 pytestmark = pytest.mark.unit
 
@@ -48,7 +49,9 @@ def test_a_kernel_is_the_same_as_itself_without_a_run() -> None:
     assert (answer.status, answer.inputs) == ("equal", 0)
 
 
-@pytest.mark.parametrize("grids", [("", ""), ("", "cdiv(n, BLOCK)"), ("lambda META: (triton.cdiv(n, META['BLOCK']),)", "")])
+@pytest.mark.parametrize(
+    "grids", [("", ""), ("", "cdiv(n, BLOCK)"), ("lambda META: (triton.cdiv(n, META['BLOCK']),)", "")]
+)
 def test_a_grid_that_the_masks_bound_is_found(grids: tuple[str, str]) -> None:
     first, second = version("subtract", grids[0]), version("subtract_in_a_loop", grids[1])
     answer = compared(first, second)

@@ -428,9 +428,7 @@ def _version(kernel: str, what: SweptOptions, where: Interpreter, grid: str) -> 
     return Version(request, where, grid, captured)
 
 
-def _other_version(
-    text: str, first: Version, what: SweptOptions, signature: str, grid: str
-) -> Version:
+def _other_version(text: str, first: Version, what: SweptOptions, signature: str, grid: str) -> Version:
     """Return the version that `--against` names: another kernel, or the same by another Triton or config."""
     path, _ = compiler_request.kernel_of(text)
     if path.suffix == ".py" or kernels_file.named(text):

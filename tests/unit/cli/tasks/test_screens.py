@@ -48,11 +48,11 @@ from tritonsmith.cli.tasks import store as store_tasks
 from tritonsmith.cli.tasks.cache import _print_doomed as show_cleared
 from tritonsmith.cli.tasks.debug_library import _list, _print_operations
 from tritonsmith.cli.tasks.editor import table as editor_files
+from tritonsmith.cli.tasks.env import print_survey as show_wheels
 from tritonsmith.cli.tasks.kernel import print_stages
 from tritonsmith.cli.tasks.kernel_export import print_sources as show_sources
 from tritonsmith.cli.tasks.option_fields import WIDE
 from tritonsmith.cli.tasks.plugin import table as pass_files
-from tritonsmith.cli.tasks.purge_wheels import print_survey as show_wheels
 from tritonsmith.compiler import report as compiles
 from tritonsmith.compiler import targets
 from tritonsmith.compiler.capture import launch_table
