@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from tritonsmith.check.answer import CONTENTS, plain_json, value_text
@@ -16,12 +18,17 @@ from tritonsmith.compiler.interpreter import Interpreter
 from tritonsmith.compiler.manifest import Manifest, Point
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.signature import CONSTEXPR
+from tritonsmith.core import untrusted
+from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import SmithError, UndecidedError, UsageError
 from tritonsmith.core.plan import files
 from tritonsmith.core.text import counted
 from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
+from tritonsmith.facts import git_history
 
+_AT_COMMIT = re.compile(r"(.+\.py)@([^:]+)(?::(.+))?")
+_MOST_FILES = 2000
 _SHOWN = 4  # sizes, and notes, on the screen
 
 
@@ -30,12 +37,14 @@ class Version:
     """A version of a kernel to compile.
 
     Attributes:
+        label: its name on the screen.
         request: the compile.
         where: its Triton.
         grid: the number of programs, as an expression; empty if it is not known.
         captured: the grids of captured launches.
     """
 
+    label: str
     request: CompileRequest
     where: Interpreter
     grid: str = ""
@@ -82,6 +91,49 @@ class ComparedVersions:
     answer: PairAnswer
 
 
+def at_commit(text: str, space: Workspace) -> tuple[str, str]:
+    """Return a kernel of `FILE.py@COMMIT[:KERNEL]` as one of a file in the workspace, and a label.
+
+    The file is written with the Python files of its package at that commit. Other texts stay as they are.
+
+    Raises:
+        UsageError: the file is in no repository, or the commit does not have it.
+    """
+    match = _AT_COMMIT.fullmatch(text)
+    if match is None or untrusted.is_file(Path(text).expanduser()):
+        return text, ""
+    file, name, kernel = Path(match[1]).expanduser().absolute(), match[2], match[3] or ""
+    root = next((folder for folder in file.parents if untrusted.exists(folder / ".git")), None)
+    if root is None:
+        raise UsageError("this file is in no git repository", where=file, hints=["FILE.py@COMMIT:KERNEL"])
+    with git_history.opened(root) as repository:
+        commit = git_history.resolve(repository, name)
+        if not commit:
+            raise UsageError(f"no commit, tag or branch {name!r}", where=root)
+        main = file.relative_to(root).as_posix()
+        listed = repository.git.ls_tree("-r", "--name-only", "-z", commit, _package(root, file))
+        names = [path for path in listed.split("\0") if path.endswith(".py")]
+        if main not in names:
+            raise UsageError(f"{commit[:12]} has no file {main}", where=root)
+        if len(names) > _MOST_FILES:
+            raise UsageError(f"the package of this file has more than {_MOST_FILES} files", where=file)
+        texts = {path: git_history.text_at(repository, commit, path) for path in names}
+    folder = space.root / "kernels" / "commits" / commit[:16]
+    space.claim()
+    for path, content in texts.items():
+        files.make_folder((folder / path).parent)
+        files.write(folder / path, content or "")
+    return f"{folder / main}{kernel and f':{kernel}'}", f"@{name}"
+
+
+def _package(root: Path, file: Path) -> str:
+    """Return the outermost package that a file is in, or the file itself, relative to the repository."""
+    package = file
+    while untrusted.is_file(package.parent / "__init__.py") and package.parent != root:
+        package = package.parent
+    return package.relative_to(root).as_posix()
+
+
 def assignments(texts: Sequence[str], flag: str) -> tuple[tuple[str, str], ...]:
     """Split `NAME=TEXT`, repeated.
 
@@ -104,8 +156,8 @@ def compare(first: Version, second: Version, options: PairOptions) -> ComparedVe
         SmithError: a kernel, a flag or a Triton is wrong, or one of them does not compile.
     """
     (a,), (b,) = (_compiled(version, options) for version in (first, second))
-    if (a.label, a.grid) == (b.label, b.grid) or a.label == b.label:
-        a, b = replace(a, label=f"{a.label} (A)"), replace(b, label=f"{b.label} (B)")
+    if a.label == b.label:
+        a, b = replace(a, label=f"A ({a.label})"), replace(b, label=f"B ({b.label})")
     b = _renamed(b, options.renames)
     with LimitedChecks(timeout=options.timeout) as checks:
         return ComparedVersions(a.label, b.label, checks.compare(_request(a, b, options)))
@@ -149,7 +201,7 @@ def _compiled(version: Version, options: PairOptions) -> list[KernelVersion]:
         for point in compiled.points:
             if point.status != "ok" or not compiled.path(point, options.stage):
                 raise UndecidedError(
-                    f"{_label(compiled, point)} does not compile up to {options.stage}",
+                    f"{_config(compiled, point) or version.label} does not compile up to {options.stage}",
                     where=request.file,
                     why=point.error or f"it has no stage {options.stage}",
                 )
@@ -165,7 +217,7 @@ def _version(compiled: Manifest, point: Point, text: str, version: Version) -> K
     names = tuple(name for name, kind in point.signature.items() if kind != CONSTEXPR and name not in fixed)
     constants = {**point.constexprs, **dict.fromkeys(fixed, 1)}
     return KernelVersion(
-        _label(compiled, point),
+        _config(compiled, point) or version.label,
         text,
         names,
         {},
@@ -176,14 +228,14 @@ def _version(compiled: Manifest, point: Point, text: str, version: Version) -> K
         },
         version.grid,
         version.captured,
-        f"{compiled.triton} {compiled.origin} {point.target} {sorted(point.options.items())}",
+        f"{compiled.triton} {compiled.origin} {point.target}",
+        str(sorted(point.options.items())),
     )
 
 
-def _label(compiled: Manifest, point: Point) -> str:
-    """Return the kernel, and what tells the points of a sweep apart."""
-    _, comma, config = point.id.partition(",")
-    return config if comma and len(compiled.points) > 1 else compiled.kernel
+def _config(compiled: Manifest, point: Point) -> str:
+    """Return what tells a point of a sweep from the others; empty if there is only one."""
+    return point.id.partition(",")[2] if len(compiled.points) > 1 else ""
 
 
 def _renamed(version: KernelVersion, renames: Mapping[str, str]) -> KernelVersion:

@@ -364,7 +364,7 @@ def _close(
     # type.
     table = configs.load("passes-check")["tolerance"]
     # Below the smallest normal number, all numbers of a type are equally far apart.
-    least = max(least, table["least"], float(ml_dtypes.finfo(dtype).smallest_normal))
+    least = max(least, table["least"], float(ml_dtypes.finfo(dtype).smallest_normal))  # type: ignore[no-untyped-call]
     tolerance = table[str(dtype)] * (slack if dtype.itemsize >= _SINGLE else 1.0)
     lost = tolerance if narrow else min(tolerance, slack * table["float32"])
     lost = lost * np.minimum(sizes, table["cancelled"])

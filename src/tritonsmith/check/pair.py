@@ -52,7 +52,7 @@ _SPENT = "the budget is spent"
 def compare_versions(request: PairRequest) -> PairAnswer:
     """Compare two versions of a kernel in this process."""
     try:
-        return _Comparison(request).answer()
+        return _PairComparison(request).answer()
     except (UndecidedPairError, UnsupportedIrError) as error:
         return PairAnswer("unknown", str(error))
     except FactError as error:
@@ -90,7 +90,7 @@ class _Chosen:
     written: Written
 
 
-class _Comparison:
+class _PairComparison:
     """The comparison of two versions."""
 
     def __init__(self, request: PairRequest) -> None:
@@ -124,8 +124,7 @@ class _Comparison:
             unsure += [outcome] if outcome else []
         if why := (unsure[0] if unsure else self._lacks()):
             return self._finished("unknown", why)
-        # A GPU adds in the order of its layouts: these may differ where texts or options do.
-        why = "" if self._tally.largest else self._open_order()
+        why = "" if self._tally.largest else self._doubt()
         return self._finished("close" if self._tally.largest or why else "equal", why)
 
     def _have_same_text(self) -> bool:
@@ -143,14 +142,13 @@ class _Comparison:
 
     def _of_same_text(self) -> PairAnswer:
         """Return the answer where nothing has to be run."""
-        why = "both have the same IR, and nothing had to be run"
-        compilers = {side.version.compiler for side in self._sides}
-        if len(compilers) > 1:
-            # What follows from the IR is not the same: another Triton, or other layouts for other warps.
-            return PairAnswer(
-                "close", f"{why}; what the compiler makes of it is not compared", notes=tuple(self._notes)
-            )
-        return PairAnswer("equal", why, notes=tuple(self._notes))
+        first, second = (side.version for side in self._sides)
+        # The same text with the same options is the same binary, whatever its order of sums is.
+        same = (first.compiler, first.options) == (second.compiler, second.options)
+        doubt = "" if same else self._doubt()
+        text = "both have the same IR, and nothing had to be run"
+        why = "; ".join(filter(None, (text, doubt)))
+        return PairAnswer("close" if doubt else "equal", why, notes=tuple(self._notes))
 
     def _finished(self, status: str, why: str = "", witness: PairWitness | None = None) -> PairAnswer:
         for side, runners in zip(self._sides, self._runners, strict=True):
@@ -158,7 +156,7 @@ class _Comparison:
                 runners[0].reached.add(runner.reached)
             if runners and not witness:
                 gaps = runners[0].reached.gaps(side.kernel.functions, side.version.text)
-                self._notes |= {f"not tried: {gap} of {side.version.label}": None for gap in gaps}
+                self._notes |= {f"not tried in {side.version.label}: {gap}": None for gap in gaps}
         tally = self._tally
         return PairAnswer(
             status,
@@ -328,8 +326,11 @@ class _Comparison:
                 return f"only {owners[0]} has {name}, and writes to it (--rename, --outputs)"
         return ""
 
-    def _open_order(self) -> str:
-        """Return what leaves the order of operations open; empty if nothing does."""
+    def _doubt(self) -> str:
+        """Return why bits that are equal here need not be equal on a GPU; empty if they are."""
+        first, second = (side.version for side in self._sides)
+        if first.compiler != second.compiler:
+            return "what the two compilers make of this IR is not compared"
         operations = (
             operation
             for side in self._sides

@@ -45,7 +45,8 @@ class KernelVersion:
         constants: the other parameters and their values; 1 for those that are specialized to 1.
         grid: the number of programs, as an expression; empty if it is not known.
         captured: the grids of captured launches.
-        compiler: what decides how the rest of the pipeline goes: the Triton, the target and its options.
+        compiler: the Triton and the target, which decide what becomes of the IR.
+        options: the options of the backend, of which layouts and so the order of sums depend.
     """
 
     label: str
@@ -56,6 +57,7 @@ class KernelVersion:
     grid: str = ""
     captured: tuple[tuple[int, ...], ...] = ()
     compiler: str = ""
+    options: str = ""
 
 
 @dataclass(frozen=True)

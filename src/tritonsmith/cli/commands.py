@@ -125,11 +125,6 @@ GROUPS = {
     },
     "LLVM store": {
         "store": Command("store:listing", "List the LLVMs in the store, and who uses them.", "store"),
-        "store.gc": Command(
-            "store:gc",
-            "Delete unused LLVMs, the least recently used first.",
-            "store.gc --max-size 50GB --dry-run",
-        ),
         "store.export": Command(
             "store:export",
             "Pack an LLVM of the store into one relocatable archive.",
@@ -321,6 +316,11 @@ MODES = {
         "editor:container",
         "Write a Dockerfile that builds an environment's Triton.",
         "editor --container --env dev --out .devcontainer",
+    ),
+    "store.gc": Command(
+        "store:gc",
+        "Delete unused LLVMs, the least recently used first.",
+        "store --gc --max-size 50GB --dry-run",
     ),
     "store.verify": Command(
         "store:verify", "Verify the LLVMs in the store against their manifests.", "store --verify --quick"

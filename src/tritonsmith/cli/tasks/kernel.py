@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -42,7 +43,6 @@ from tritonsmith.cli.tasks.options import (
 )
 from tritonsmith.cli.tasks.task import task
 from tritonsmith.compiler import manifest, report, run, targets, tritons, user_program
-from tritonsmith.compiler import request as compiler_request
 from tritonsmith.compiler.kernels import kernels_file
 from tritonsmith.compiler.resources import measure
 from tritonsmith.core.envs import workspace
@@ -357,17 +357,13 @@ def _print_findings(result: LintResult, codes: Sequence[str], *, json: bool) -> 
 def check(
     context: Context,
     what: SweptOptions,
-    kernel: str = word("FILE[:KERNEL], or a kernels file"),
-    against: str = flag(
-        "the other version: a kernel, FILE@COMMIT:KERNEL, or a side as compare takes it", "", value="B"
-    ),
+    kernel: str = word("FILE[:KERNEL], FILE.py@COMMIT[:KERNEL], or a kernels file"),
+    against: str = flag("a kernel; or a Triton or NAME=VALUE, as compare takes them", "", value="B"),
     signature_b: str = flag("signature of B", "", unset="that of A", value="TYPES"),
-    grid: str = flag("number of programs: 'cdiv(n, BLOCK), 1'", "", unset="as many as write something"),
-    grid_b: str = flag("number of programs of B", "", unset="the same expression", value="GRID"),
-    rename: CommaLists = flag("parameter of A, and its name in B: x_ptr=X (repeatable)", (), value="A=B"),
-    set_: tuple[str, ...] = flag(
-        "value of a parameter, as stride=n_cols (repeatable)", (), value="NAME=VALUE"
-    ),
+    grid: str = flag("programs: 'cdiv(n, BLOCK), 1'", "", unset="those that write something"),
+    grid_b: str = flag("programs of B", "", unset="the same expression", value="GRID"),
+    rename: CommaLists = flag("parameter of A, and its name in B: x=X (repeatable)", (), value="A=B"),
+    set_: tuple[str, ...] = flag("value of a parameter: stride=n (repeatable)", (), value="NAME=VALUE"),
     outputs: CommaLists = flag("compare only these arguments (repeatable)", ()),
     finite: bool = flag("put no infinities and NaN into memory", default=False),
     stage: str = flag("stage whose IR runs: ttir, ttgir", "ttir"),
@@ -387,7 +383,11 @@ def check(
 
     if bool(against) == bool(what.sweep):
         hints = ["--against FILE:KERNEL, --against 3.6.0, --against BLOCK=128", "--sweep autotune"]
-        raise UsageError("give the other version with --against, or --sweep", hints=hints)
+        raise UsageError("give the other version with --against, or configs with --sweep", hints=hints)
+    if stage not in ("ttir", "ttgir"):
+        raise UsageError(f"--stage cannot be {stage!r}", hints=["--stage ttir", "--stage ttgir"])
+    if what.sweep and (signature_b or grid_b or rename):
+        raise UsageError("--signature-b, --grid-b and --rename are for --against")
     options = versions.PairOptions(
         stage=stage,
         renames={b: a for a, b in versions.assignments(rename, "--rename")},
@@ -415,33 +415,38 @@ def check(
         raise error
 
 
-def _version(kernel: str, what: SweptOptions, where: Interpreter, grid: str) -> Version:
+def _version(text: str, what: SweptOptions, where: Interpreter, grid: str) -> Version:
     """Return a version of a kernel to compile, with the grids that a kernels file has of it."""
-    from tritonsmith.check.against import Version
+    from tritonsmith.check.against import Version, at_commit
 
+    kernel, commit = at_commit(text, where.space)
     request = what.request(kernel, target=target_of("ttgir"))
     run.check(request)
     captured: tuple[tuple[int, ...], ...] = ()
     if listed := kernels_file.named(kernel):
         path, _ = listed
         captured = listed_kernels(path, request.name)[0].grids
-    return Version(request, where, grid, captured)
+    label = request.name or request.kernel or request.file.stem
+    return Version(f"{label}{commit}", request, where, grid, captured)
 
 
 def _other_version(text: str, first: Version, what: SweptOptions, signature: str, grid: str) -> Version:
     """Return the version that `--against` names: another kernel, or the same by another Triton or config."""
-    path, _ = compiler_request.kernel_of(text)
-    if path.suffix == ".py" or kernels_file.named(text):
+    if re.search(r"\.py(@[^:]+)?(:|$)", text) or kernels_file.named(text):
         signature = signature or what.signature
         if not signature and not kernels_file.named(text):
             signature = first.request.signature
         return _version(text, replace(what, signature=signature), first.where, grid)
     side = tritons.parse(text)
     where = first.where
+    if side.folder or side.targets:
+        hints = ["--against FILE:KERNEL, --against 3.6.0, --against BLOCK=128"]
+        raise UsageError(f"--against cannot be {text!r}: no folder and no target", hints=hints)
     if side.env or side.version or side.python:
         tritons.check([side.version])
         where = tritons.place_of(side, None, None)
-    return replace(first, request=tritons.applied(first.request, side), where=where, grid=grid)
+    request = tritons.applied(first.request, side)
+    return replace(first, label=f"{first.label} with {text}", request=request, where=where, grid=grid)
 
 
 @task(tables=True, name="profile")
