@@ -12,7 +12,7 @@ from tritonsmith.check.answer import CONTENTS, plain_json, value_text
 from tritonsmith.check.check import generic_texts
 from tritonsmith.check.limited import LimitedChecks
 from tritonsmith.check.memory import Contents
-from tritonsmith.check.versions import ElementPair, KernelVersion, PairAnswer, PairRequest, PairWitness
+from tritonsmith.check.versions import ElementPair, KernelVersion, PairRequest, PairResult, PairWitness
 from tritonsmith.compiler import run
 from tritonsmith.compiler.interpreter import Interpreter
 from tritonsmith.compiler.manifest import Manifest, Point
@@ -88,7 +88,7 @@ class ComparedVersions:
 
     first: str
     second: str
-    answer: PairAnswer
+    answer: PairResult
 
 
 def at_commit(text: str, space: Workspace) -> tuple[str, str]:
@@ -313,7 +313,7 @@ def _element(element: ElementPair) -> str:
     return f"{element.argument or 'memory'}[{element.offset}]: {values}"
 
 
-def _evidence(answer: PairAnswer) -> Iterator[str]:
+def _evidence(answer: PairResult) -> Iterator[str]:
     """Yield what was compared, and what was not."""
     if answer.inputs:
         elements = ", ".join(f"{name or 'memory'} {count}" for name, count in answer.elements.items())

@@ -16,7 +16,7 @@ from typing import Any, Self
 from tritonsmith.check.answer import CheckedPass, CheckResult, Culprit, Difference, ResultChange
 from tritonsmith.check.memory import Contents
 from tritonsmith.check.pair import compare_versions
-from tritonsmith.check.versions import PairAnswer, PairRequest
+from tritonsmith.check.versions import PairRequest, PairResult
 from tritonsmith.compiler.dump.run import WarmDumps
 from tritonsmith.core import configs
 from tritonsmith.core.errors import FactError, SmithError, UndecidedError
@@ -98,10 +98,10 @@ class LimitedChecks:
         answer, why = self._run({"changed": [before, after]}, lambda *_: None)
         return ("", why) if answer is None else (answer[0], answer[1])
 
-    def compare(self, request: PairRequest) -> PairAnswer:
+    def compare(self, request: PairRequest) -> PairResult:
         """Compare two versions of a kernel; a limit is a reason why the answer is unknown."""
         answer, why = self._run({"pair": asdict(request)}, lambda *_: None)
-        return PairAnswer("unknown", why) if answer is None else PairAnswer.read(answer)
+        return PairResult("unknown", why) if answer is None else PairResult.read(answer)
 
     def _run(self, request: Mapping[str, Any], hear: Callable[[str, Any], None]) -> tuple[Any, str]:
         """Return a process's answer; None and the reason where it came to a limit.

@@ -27,10 +27,10 @@ from tritonsmith.check.module import (
 from tritonsmith.check.program import EndlessError
 from tritonsmith.check.versions import (
     ElementPair,
-    PairAnswer,
     PairArguments,
     PairInputs,
     PairRequest,
+    PairResult,
     PairWitness,
     ParsedVersion,
     UndecidedPairError,
@@ -49,16 +49,16 @@ _OPEN = ("tt.reduce", "tt.scan", "tt.dot", "tt.dot_scaled", "tt.atomic_rmw", "tt
 _SPENT = "the budget is spent"
 
 
-def compare_versions(request: PairRequest) -> PairAnswer:
+def compare_versions(request: PairRequest) -> PairResult:
     """Compare two versions of a kernel in this process."""
     try:
         return _PairComparison(request).answer()
     except (UndecidedPairError, UnsupportedIrError) as error:
-        return PairAnswer("unknown", str(error))
+        return PairResult("unknown", str(error))
     except FactError as error:
-        return PairAnswer("unknown", error.line)
+        return PairResult("unknown", error.line)
     except (RecursionError, MemoryError) as error:
-        return PairAnswer("unknown", str(error) or type(error).__name__)
+        return PairResult("unknown", str(error) or type(error).__name__)
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class _PairComparison:
         self._plain: dict[PairInputs, GridMemory | None] = {}
         self._tried: set[tuple[Any, ...]] = set()
 
-    def answer(self) -> PairAnswer:
+    def answer(self) -> PairResult:
         """Run both under all inputs, until they differ."""
         self._note_precision()
         if self._have_same_text():
@@ -140,7 +140,7 @@ class _PairComparison:
         )
         return first == second
 
-    def _of_same_text(self) -> PairAnswer:
+    def _of_same_text(self) -> PairResult:
         """Return the answer where nothing has to be run."""
         first, second = (side.version for side in self._sides)
         # The same text with the same options is the same binary, whatever its order of sums is.
@@ -148,9 +148,9 @@ class _PairComparison:
         doubt = "" if same else self._doubt()
         text = "both have the same IR, and nothing had to be run"
         why = "; ".join(filter(None, (text, doubt)))
-        return PairAnswer("close" if doubt else "equal", why, notes=tuple(self._notes))
+        return PairResult("close" if doubt else "equal", why, notes=tuple(self._notes))
 
-    def _finished(self, status: str, why: str = "", witness: PairWitness | None = None) -> PairAnswer:
+    def _finished(self, status: str, why: str = "", witness: PairWitness | None = None) -> PairResult:
         for side, runners in zip(self._sides, self._runners, strict=True):
             for runner in runners[1:]:
                 runners[0].reached.add(runner.reached)
@@ -158,7 +158,7 @@ class _PairComparison:
                 gaps = runners[0].reached.gaps(side.kernel.functions, side.version.text)
                 self._notes |= {f"not tried in {side.version.label}: {gap}": None for gap in gaps}
         tally = self._tally
-        return PairAnswer(
+        return PairResult(
             status,
             why,
             witness,
@@ -193,21 +193,21 @@ class _PairComparison:
 
     def _run(self, inputs: PairInputs, table: Mapping[str, Any]) -> PairWitness | str:
         first, second = (self._runner(side, inputs, table) for side in self._sides)
-        one, other = (
+        first_grid, second_grid = (
             self._arguments.grid(side, table) or runner.infer(side.version.captured)
             for side, runner in zip(self._sides, (first, second), strict=True)
         )
-        launches = _Launches(inputs, table, (first, second), (one, other))
+        launches = _Launches(inputs, table, (first, second), (first_grid, second_grid))
         recorder = LargestValue() if inputs.contents in _INEXACT else None
         try:
-            before = first.run(one, recorder=recorder)
+            before = first.run(first_grid, recorder=recorder)
             before.least = recorder.largest if recorder else 0.0
             if not self._tests_something(inputs, before):
                 return ""
             try:
                 # One program of it may do the work of all programs of the first.
                 second.allow(first.steps)
-                after = second.run(other)
+                after = second.run(second_grid)
             except EndlessError:
                 return self._witness(launches, "endless")
         finally:
@@ -396,7 +396,7 @@ class _PairComparison:
 
 
 class _Tally:
-    """What was compared.
+    """The count of what was compared.
 
     Attributes:
         inputs: the number of inputs.

@@ -164,7 +164,7 @@ class PairWitness:
 
 
 @dataclass(frozen=True)
-class PairAnswer:
+class PairResult:
     """The answer of a comparison.
 
     Attributes:
@@ -373,7 +373,7 @@ class PairArguments:
         limits = configs.load("passes-check")["inputs"]
         x, y, z = limits["grid"]
         table = self.table(PairInputs(0, 1))
-        found: dict[PairInputs, None] = {}
+        bounds: dict[PairInputs, None] = {}
         for side in self.sides:
             with suppress(UnfitError):
                 values = self.in_order(side, table)
@@ -381,8 +381,8 @@ class PairArguments:
                 for bound in finder.find(values, limits["bounds"]):
                     if bound.place >= 0:
                         name = side.version.names[bound.place]
-                        found[PairInputs(0, 1, sizes=((name, bound.value),))] = None
-        return list(found)[: limits["bounds"]]
+                        bounds[PairInputs(0, 1, sizes=((name, bound.value),))] = None
+        return list(bounds)[: limits["bounds"]]
 
     def _unit(self, name: str) -> int:
         """Return the number that all values of a parameter are multiples of, for both versions."""
