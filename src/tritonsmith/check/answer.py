@@ -317,7 +317,7 @@ def compare_memory(
                 & (second.kind_of(yours) == str(dtype))
             )
             values = first.values(mine[chosen], dtype), second.values(yours[chosen], dtype)
-            sizes = _sizes(first, first.at[mine[chosen]], dtype)
+            sizes = largest_beside(first, first.at[mine[chosen]], dtype)
             if str(dtype) not in configs.load("passes-check")["tolerance"]:
                 close, most = _whole(*values, least, 0.0 if exact else slack)
             else:
@@ -345,7 +345,7 @@ def compare_memory(
     return largest, difference
 
 
-def _sizes(of: Written, at: Any, dtype: Any) -> Any:
+def largest_beside(of: Written, at: Any, dtype: Any) -> Any:
     """Return, per address, the largest finite absolute value of this dtype in its argument's memory."""
     same = of.kinds == of.dtypes.index(dtype)
     numbers, values = regions(of.at[same]), np.abs(of.values(np.flatnonzero(same), dtype).astype(np.float64))
@@ -358,23 +358,46 @@ def _close(
     before: Any, after: Any, dtype: Any, least: float, slack: float, sizes: Any, *, narrow: bool
 ) -> tuple[Any, float]:
     """Return a mask of the elements that are close, and the largest relative difference among them."""
+    apart = distances(before, after, dtype, least, slack, sizes, narrow=narrow)
+    close = apart <= _tolerance(dtype, slack)  # which NaN is not
+    return close, float(apart[close].max(initial=0.0))
+
+
+def _tolerance(dtype: Any, slack: float) -> float:
+    tolerance: float = configs.load("passes-check")["tolerance"][str(dtype)]
+    return tolerance * (slack if dtype.itemsize >= _SINGLE else 1.0)
+
+
+def distances(
+    before: Any, after: Any, dtype: Any, least: float, slack: float, sizes: Any, *, narrow: bool = False
+) -> Any:
+    """Return how far numbers of a dtype are apart, relative to what the tolerance is relative to.
+
+    Args:
+        before: numbers of one run.
+        after: those of the other.
+        dtype: their type.
+        least: smaller numbers are compared as if they had this size.
+        slack: factor on the tolerance of fp32 and fp64.
+        sizes: for each, the largest number beside it: see `largest_beside`.
+        narrow: sums that cancel may have been accumulated in their own type, even fp16.
+    """
     # Two numbers are close within the tolerance of their type. Where a sum is near 0, its parts cancelled,
     # and their rounding errors are left: so a difference may also be that of parts as large as the largest
     # result. Such parts are taken for fp32, in which Triton accumulates, unless the kernel sums in a narrower
     # type.
     table = configs.load("passes-check")["tolerance"]
     # Below the smallest normal number, all numbers of a type are equally far apart.
-    least = max(least, table["least"], float(ml_dtypes.finfo(dtype).smallest_normal))  # type: ignore[no-untyped-call]
-    tolerance = table[str(dtype)] * (slack if dtype.itemsize >= _SINGLE else 1.0)
+    normal = ml_dtypes.finfo(dtype).smallest_normal  # type: ignore[no-untyped-call] # of ml_dtypes
+    least = max(least, table["least"], float(normal))
+    tolerance = _tolerance(dtype, slack)
     lost = tolerance if narrow else min(tolerance, slack * table["float32"])
     lost = lost * np.minimum(sizes, table["cancelled"])
     with np.errstate(all="ignore"):
         wide, plain = before.astype(np.float64), after.astype(np.float64)
         scale = np.maximum(np.maximum(np.abs(wide), np.abs(plain)), np.maximum(least, lost / tolerance))
         apart = np.where(wide == plain, 0.0, np.abs(wide - plain) / scale)
-    apart = np.where(np.isnan(wide) & np.isnan(plain), 0.0, apart)
-    close = apart <= tolerance  # which NaN is not
-    return close, float(apart[close].max(initial=0.0))
+    return np.where(np.isnan(wide) & np.isnan(plain), 0.0, apart)
 
 
 def _whole(before: Any, after: Any, least: float, slack: float) -> tuple[Any, float]:

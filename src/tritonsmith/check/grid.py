@@ -33,7 +33,10 @@ _IDS, _COUNTS = "tt.get_program_id", "tt.get_num_programs"
 _OPERATION = 500  # elements that take as long as an operation
 _LONGER = 10
 _EMPTY = 3  # programs in a row that write nothing: no further one does
-_FAR = (1009, 65537)  # ids beyond every grid of the sizes here; primes, so that no period hides them
+# Ids beyond every grid that can be run; primes, so that no period hides them. Times a block of 8192 elements,
+# the last one still fits 32 bits.
+_FAR = (1009, 200_003)
+_MANY = "more programs write something than can be run (--set smaller sizes, or --grid)"
 _EXAMPLE = "--grid 'cdiv(M, BLOCK_M) * cdiv(N, BLOCK_N)'"
 _FUNCTIONS: Mapping[str, Callable[..., int]] = {
     "cdiv": lambda size, block: -(-size // block),
@@ -173,10 +176,18 @@ class LaunchGrid:
     Attributes:
         size: the number of programs along each axis.
         guessed: the axes along which the kernel does not say how many there are.
+        probed: the axes whose last program was found by running one after the other, with 0 for other axes.
     """
 
     size: Grid
     guessed: tuple[int, ...] = ()
+    probed: tuple[int, ...] = ()
+
+    @property
+    def is_sure(self) -> bool:
+        """Report whether no program is missing."""
+        # Of several axes, the programs at 0 of the others need not be those that have the most work.
+        return not self.guessed and len(self.probed) <= 1
 
     def programs(self) -> Iterator[Grid]:
         """Yield the ids of all programs, in the order in which a GPU starts them."""
@@ -255,7 +266,7 @@ class GridRunner:
         """
         count = configs.load("passes-check")["against"]["axis"]
         used = {axis: self._uses(_IDS, axis) for axis in range(_AXES)}
-        size, guessed = [1, 1, 1], []
+        size, guessed, probed = [1, 1, 1], [], []
         for axis in range(_AXES):
             largest = max((grid[axis] for grid in captured if len(grid) > axis), default=0)
             if not used[axis] or (captured and largest <= 1):
@@ -263,12 +274,13 @@ class GridRunner:
             # A persistent kernel divides its work among any number of programs.
             if self._uses(_COUNTS, axis):
                 size[axis] = count
-            elif any(self._writes(axis, far) for far in _FAR):
+            elif self._writes(axis, _FAR[-1]):
                 size[axis] = min(count, largest) if largest else count
                 guessed.append(axis)
             else:
                 size[axis] = self._last(axis) + 1
-        return LaunchGrid((size[0], size[1], size[2]), tuple(guessed))
+                probed.append(axis)
+        return LaunchGrid(_triple(size), tuple(guessed), tuple(probed))
 
     def _uses(self, operation: str, axis: int) -> bool:
         return any(
@@ -279,13 +291,15 @@ class GridRunner:
 
     def _last(self, axis: int) -> int:
         """Return the last program along an axis that writes something, 0 if none does."""
+        if any(self._writes(axis, far) for far in _FAR):
+            raise UnsupportedIrError(_MANY)
         last, place = 0, 0
         while place <= last + _EMPTY:
             if self._writes(axis, place):
                 last = place
             place += 1
             if place > configs.load("passes-check")["against"]["programs"]:
-                raise UnsupportedIrError("too many programs write something")
+                raise UnsupportedIrError(_MANY)
         return last
 
     def _writes(self, axis: int, place: int) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tritonsmith.check.answer import Difference, ReadRange, compare_memory
+from tritonsmith.check.answer import Difference, ReadRange, compare_memory, distances, largest_beside
 from tritonsmith.check.blame import LargestValue
 from tritonsmith.check.evaluate import AccessError
 from tritonsmith.check.gpu import AssumedError
@@ -78,9 +78,9 @@ class _Launches:
     grids: tuple[LaunchGrid, LaunchGrid]
 
     @property
-    def guessed(self) -> bool:
-        """Report whether the number of programs of either is not known."""
-        return any(grid.guessed for grid in self.grids)
+    def are_sure(self) -> bool:
+        """Report whether neither lacks a program."""
+        return all(grid.is_sure for grid in self.grids)
 
 
 @dataclass(frozen=True)
@@ -217,7 +217,7 @@ class _PairComparison:
     def _judged(self, launches: _Launches, before: GridMemory, after: GridMemory) -> PairWitness | str:
         """Compare what both have written."""
         inputs = launches.inputs
-        apart, difference = self._difference(before, after)
+        difference = self._difference(before, after)
         if difference:
             if why := self._excuse(launches, before, after):
                 self._left_out[why] += 1
@@ -228,10 +228,10 @@ class _PairComparison:
                 runner.run(grid, backwards=True)
                 for runner, grid in zip(launches.runners, launches.grids, strict=True)
             )
-            if self._difference(before, own)[1]:
+            if self._difference(before, own):
                 label = self._sides[0].version.label
                 return self._leave_out(inputs, f"the result of {label} depends on the order of its programs")
-            if difference := self._difference(before, reverse)[1]:
+            if difference := self._difference(before, reverse):
                 return self._witness(launches, "order", difference)
         if outside := ReadRange.of([before]).outside(after):
             return self._witness(launches, "reads", outside)
@@ -239,7 +239,7 @@ class _PairComparison:
             self._look_at_undefined(launches, (before, after))
         written = self._chosen(before).written, self._chosen(after).written
         if written[0].at.size:
-            self._tally.count(*written, launches.grids, self._numbers(launches.table), differ=apart > 0)
+            self._tally.count(*written, launches.grids, self._numbers(launches.table), before)
         return ""
 
     def _runner(self, side: ParsedVersion, inputs: PairInputs, table: Mapping[str, Any]) -> GridRunner:
@@ -282,10 +282,10 @@ class _PairComparison:
         self._left_out[why] += 1
         return why if inputs.usual else ""
 
-    def _difference(self, before: GridMemory, after: GridMemory) -> tuple[float, Difference | None]:
+    def _difference(self, before: GridMemory, after: GridMemory) -> Difference | None:
         # `compare_memory` reads nothing of a memory but what was written.
         first, second = (self._chosen(memory) for memory in (before, after))
-        return compare_memory(first, second, before.least, before.slack)
+        return compare_memory(first, second, before.least, before.slack)[1]
 
     def _chosen(self, memory: GridMemory) -> Any:
         """Return a memory of the outputs that are compared."""
@@ -299,7 +299,7 @@ class _PairComparison:
         """Return why a difference need not be one; empty if it is one."""
         first, second = self._chosen(before), self._chosen(after)
         shared = any(memory.crossed or memory.adds for memory in (before, after))
-        if launches.guessed and (shared or not np.array_equal(first.written.at, second.written.at)):
+        if not launches.are_sure and (shared or not np.array_equal(first.written.at, second.written.at)):
             return "the number of programs is not known, and the versions write different elements (--grid)"
         if launches.inputs.contents is Contents.EDGES and any(side.kernel.ordered for side in self._sides):
             return "an argmax over NaN depends on the order of its comparisons"
@@ -359,7 +359,7 @@ class _PairComparison:
                 continue
             with suppress(*_NOT_ENDING, AccessError, UnsupportedIrError):
                 undefined = runner.run(grid, undefined=_UNDEFINED)
-                if self._difference(memory, undefined)[1]:
+                if self._difference(memory, undefined):
                     note = f"{side.version.label} takes 0 for masked elements of a load without other="
                     self._notes[note] = None
 
@@ -423,10 +423,10 @@ class _Tally:
         second: Written,
         grids: Sequence[LaunchGrid],
         numbers: Mapping[str, Any],
-        *,
-        differ: bool,
+        memory: GridMemory,
     ) -> None:
-        """Add a comparison whose elements are equal, or close."""
+        """Add a comparison whose elements are equal, or close; the memory is that of the first."""
+        least, slack = memory.least, memory.slack
         self.inputs += 1
         self.grids = self.grids or tuple(grid.size for grid in grids)
         self.guessed |= any(grid.guessed for grid in grids)
@@ -438,19 +438,24 @@ class _Tally:
             name = self._name(int(number))
             self.elements[name] += int((owners == number).sum())
             self.unclear[name] += int((nan & (owners == number)).sum())
-        for dtype in first.dtypes if differ else ():
-            self._look_for_largest(first, second, dtype)
+        for dtype in first.dtypes:
+            self._look_for_largest(first, second, dtype, least, slack)
 
-    def _look_for_largest(self, first: Written, second: Written, dtype: np.dtype[Any]) -> None:
-        """Keep the element whose relative difference is the largest so far."""
-        chosen = np.flatnonzero((first.kinds == first.dtypes.index(dtype)) & (first.bits != second.bits))
+    def _look_for_largest(
+        self, first: Written, second: Written, dtype: np.dtype[Any], least: float, slack: float
+    ) -> None:
+        """Keep the element whose difference is the largest so far; that of integers is absolute."""
+        # The sign and the payload of NaN are no result: each machine has its own. Those of 0 are.
+        unequal = (first.bits != second.bits) & ~(_nan_of(first) & _nan_of(second))
+        chosen = np.flatnonzero((first.kinds == first.dtypes.index(dtype)) & unequal)
         if not chosen.size:
             return
-        before, after = (part.values(chosen, dtype).astype(np.float64) for part in (first, second))
-        with np.errstate(all="ignore"):
-            apart = np.abs(before - after) / np.maximum(np.abs(before), np.abs(after))
-        # 0 and -0 have other bits, and NaN is no number.
-        apart = np.where(np.isfinite(apart), apart, 0.0)
+        before, after = (part.values(chosen, dtype) for part in (first, second))
+        if str(dtype) in configs.load("passes-check")["tolerance"]:
+            sizes = largest_beside(first, first.at[chosen], dtype)
+            apart = distances(before, after, dtype, least, slack, sizes)
+        else:
+            apart = np.abs(before.astype(np.float64) - after.astype(np.float64))
         place = int(np.argmax(apart))
         if self.largest and apart[place] <= self.largest.apart:
             return

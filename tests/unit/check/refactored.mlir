@@ -49,11 +49,37 @@
       %y_7 = "tt.load"(%y_6, %x_2, %0) <{isVolatile = false, operandSegmentSizes = array<i32: 1, 1, 1>}> : (tensor<64x!tt.ptr<f32>>, tensor<64xi1>, tensor<64xf32>) -> tensor<64xf32>
       %6 = "tt.splat"(%OUT) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
       %7 = "tt.addptr"(%6, %at_1) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
-      %8 = "arith.subf"(%y_7, %x_5) <{fastmath = #arith.fastmath<none>}> : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
-      %9 = "arith.negf"(%8) <{fastmath = #arith.fastmath<none>}> : (tensor<64xf32>) -> tensor<64xf32>
-      "tt.store"(%7, %9, %x_2) : (tensor<64x!tt.ptr<f32>>, tensor<64xf32>, tensor<64xi1>) -> ()
+      %8 = "arith.subf"(%x_5, %y_7) <{fastmath = #arith.fastmath<none>}> : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+      "tt.store"(%7, %8, %x_2) : (tensor<64x!tt.ptr<f32>>, tensor<64xf32>, tensor<64xi1>) -> ()
       "scf.yield"() : () -> ()
     }) : (i32, i32, i32) -> ()
+    "tt.return"() : () -> ()
+  }) {noinline = false} : () -> ()
+}) {generic} : () -> ()
+
+// kernel: subtract_negated
+"builtin.module"() ({
+  "tt.func"() <{arg_attrs = [{tt.divisibility = 16 : i32}, {tt.divisibility = 16 : i32}, {tt.divisibility = 16 : i32}, {}], function_type = (!tt.ptr<f32>, !tt.ptr<f32>, !tt.ptr<f32>, i32) -> (), sym_name = "subtract_negated", sym_visibility = "public"}> ({
+  ^bb0(%X: !tt.ptr<f32>, %Y: !tt.ptr<f32>, %OUT: !tt.ptr<f32>, %n: i32):
+    %at = "arith.constant"() <{value = 64 : i32}> : () -> i32
+    %at_0 = "tt.get_program_id"() <{axis = 0 : i32}> : () -> i32
+    %at_1 = "arith.muli"(%at_0, %at) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32
+    %at_2 = "tt.make_range"() <{end = 64 : i32, start = 0 : i32}> : () -> tensor<64xi32>
+    %at_3 = "tt.splat"(%at_1) : (i32) -> tensor<64xi32>
+    %at_4 = "arith.addi"(%at_3, %at_2) <{overflowFlags = #arith.overflow<none>}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi32>
+    %x = "tt.splat"(%n) : (i32) -> tensor<64xi32>
+    %x_5 = "arith.cmpi"(%at_4, %x) <{predicate = 2 : i64}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi1>
+    %x_6 = "tt.splat"(%X) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
+    %x_7 = "tt.addptr"(%x_6, %at_4) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
+    %x_8 = "tt.load"(%x_7, %x_5) <{isVolatile = false, operandSegmentSizes = array<i32: 1, 1, 0>}> : (tensor<64x!tt.ptr<f32>>, tensor<64xi1>) -> tensor<64xf32>
+    %y = "tt.splat"(%Y) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
+    %y_9 = "tt.addptr"(%y, %at_4) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
+    %y_10 = "tt.load"(%y_9, %x_5) <{isVolatile = false, operandSegmentSizes = array<i32: 1, 1, 0>}> : (tensor<64x!tt.ptr<f32>>, tensor<64xi1>) -> tensor<64xf32>
+    %0 = "tt.splat"(%OUT) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
+    %1 = "tt.addptr"(%0, %at_4) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
+    %2 = "arith.subf"(%y_10, %x_8) <{fastmath = #arith.fastmath<none>}> : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+    %3 = "arith.negf"(%2) <{fastmath = #arith.fastmath<none>}> : (tensor<64xf32>) -> tensor<64xf32>
+    "tt.store"(%1, %3, %x_5) : (tensor<64x!tt.ptr<f32>>, tensor<64xf32>, tensor<64xi1>) -> ()
     "tt.return"() : () -> ()
   }) {noinline = false} : () -> ()
 }) {generic} : () -> ()

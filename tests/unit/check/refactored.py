@@ -29,7 +29,15 @@ def subtract_in_a_loop(X, Y, OUT, n, BLOCK: tl.constexpr):
         at = start + tl.arange(0, BLOCK)
         x = tl.load(X + at, mask=at < n, other=0.0)
         y = tl.load(Y + at, mask=at < n, other=0.0)
-        tl.store(OUT + at, -(y - x), mask=at < n)
+        tl.store(OUT + at, x - y, mask=at < n)
+
+
+@triton.jit
+def subtract_negated(X, Y, OUT, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(X + at, mask=at < n)
+    y = tl.load(Y + at, mask=at < n)
+    tl.store(OUT + at, -(y - x), mask=at < n)
 
 
 @triton.jit
@@ -201,7 +209,7 @@ SIGNATURES = {
 GRIDS = {"subtract": "cdiv(n, BLOCK)", "norm": "3", "largest": "cdiv(m, SIZE)"}
 # By the kernel that they are to be the same as.
 RIGHT = {
-    "subtract": ("subtract_in_a_loop",),
+    "subtract": ("subtract_in_a_loop", "subtract_negated"),
     "norm": ("norm_by_rsqrt",),
     "largest": ("largest_of_blocks",),
 }

@@ -95,10 +95,13 @@ def test_an_output_that_nothing_writes_is_not_the_same() -> None:
     assert (answer.status, answer.why) == ("unknown", "nothing is written to Y under these inputs")
 
 
-def test_nan_alone_says_so() -> None:
-    """`-(y - x)` of infinities is what `x - y` is; a sign of NaN is no difference."""
-    answer = compared(version("subtract"), version("subtract_in_a_loop"))
+def test_a_sign_of_zero_is_another_bit_and_one_of_nan_is_not() -> None:
+    """`-(y - x)` is -0 where `x - y` is 0."""
+    answer = compared(version("subtract"), version("subtract_negated"))
+    assert answer.status == "close"
     assert answer.unclear["OUT"] > 0
+    assert answer.largest
+    assert (answer.largest.before, answer.largest.after, answer.largest.apart) == (0, 0, 0)
     finite = compared(version("subtract"), version("subtract_in_a_loop"), finite=True)
     assert finite.status == "equal"
     assert finite.unclear["OUT"] == 0
@@ -212,6 +215,6 @@ def test_the_smallest_numbers_of_fp16_are_equally_far_apart() -> None:
         memory = GlobalMemory(1)
         memory.store(np.asarray([base(0)]), values)
         memories.append(memory)
-    apart, difference = compare_memory(*memories)
+    apart, difference = compare_memory(memories[0], memories[1])
     assert difference is None
     assert 0 < apart < 1e-3
