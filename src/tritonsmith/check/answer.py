@@ -16,7 +16,16 @@ import numpy as np
 from tritonsmith.atlas import tablegen
 from tritonsmith.atlas.source_files import SourceFiles
 from tritonsmith.check.evaluate import known_operations
-from tritonsmith.check.memory import Contents, GlobalMemory, RecordingMemory, Written, regions, spans, where
+from tritonsmith.check.memory import (
+    Array,
+    Contents,
+    GlobalMemory,
+    RecordingMemory,
+    Written,
+    regions,
+    spans,
+    where,
+)
 from tritonsmith.core import configs
 from tritonsmith.core.command_line import command
 from tritonsmith.core.errors import FactError, SmithError, UndecidedError
@@ -363,14 +372,21 @@ def _close(
     return close, float(apart[close].max(initial=0.0))
 
 
-def _tolerance(dtype: Any, slack: float) -> float:
+def _tolerance(dtype: np.dtype[Any], slack: float) -> float:
     tolerance: float = configs.load("passes-check")["tolerance"][str(dtype)]
     return tolerance * (slack if dtype.itemsize >= _SINGLE else 1.0)
 
 
 def distances(
-    before: Any, after: Any, dtype: Any, least: float, slack: float, sizes: Any, *, narrow: bool = False
-) -> Any:
+    before: Array,
+    after: Array,
+    dtype: np.dtype[Any],
+    least: float,
+    slack: float,
+    sizes: Array,
+    *,
+    narrow: bool = False,
+) -> Array:
     """Return how far numbers of a dtype are apart, relative to what the tolerance is relative to.
 
     Args:
@@ -396,8 +412,9 @@ def distances(
     with np.errstate(all="ignore"):
         wide, plain = before.astype(np.float64), after.astype(np.float64)
         scale = np.maximum(np.maximum(np.abs(wide), np.abs(plain)), np.maximum(least, lost / tolerance))
-        apart = np.where(wide == plain, 0.0, np.abs(wide - plain) / scale)
-    return np.where(np.isnan(wide) & np.isnan(plain), 0.0, apart)
+        apart: Array = np.where(wide == plain, 0.0, np.abs(wide - plain) / scale)
+    apart[np.isnan(wide) & np.isnan(plain)] = 0.0
+    return apart
 
 
 def _whole(before: Any, after: Any, least: float, slack: float) -> tuple[Any, float]:
