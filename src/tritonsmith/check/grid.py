@@ -184,8 +184,8 @@ class LaunchGrid:
     probed: tuple[int, ...] = ()
 
     @property
-    def is_sure(self) -> bool:
-        """Report whether no program is missing."""
+    def is_likely(self) -> bool:
+        """Report whether no program is missing; there may be more than a launch has."""
         # Of several axes, the programs at 0 of the others need not be those that have the most work.
         return not self.guessed and len(self.probed) <= 1
 

@@ -79,8 +79,12 @@ class _Launches:
 
     @property
     def are_sure(self) -> bool:
-        """Report whether neither lacks a program."""
-        return all(grid.is_sure for grid in self.grids)
+        """Report whether an element that only one version writes is a difference."""
+        # A program beyond the launch may write what it should not, if masks rely on the launch. Where both
+        # versions stop at the same program, neither does.
+        first, second = self.grids
+        given = not any(grid.guessed or grid.probed for grid in self.grids)
+        return given or (first.is_likely and second.is_likely and first.size == second.size)
 
 
 @dataclass(frozen=True)
