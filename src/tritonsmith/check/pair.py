@@ -83,8 +83,8 @@ class _Launches:
         # A program beyond the launch may write what it should not, if masks rely on the launch. Where both
         # versions stop at the same program, neither does.
         first, second = self.grids
-        given = not any(grid.guessed or grid.probed for grid in self.grids)
-        return given or (first.is_likely and second.is_likely and first.size == second.size)
+        known = not any(grid.guessed or grid.probed for grid in self.grids)
+        return known or (first.is_likely and second.is_likely and first.size == second.size)
 
 
 @dataclass(frozen=True)
