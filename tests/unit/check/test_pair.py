@@ -79,6 +79,16 @@ def test_rows_that_nothing_bounds_are_a_guess() -> None:
     assert "--grid" in fewer.why
 
 
+def test_a_program_beyond_the_launch_is_no_difference() -> None:
+    """Where n is two blocks, only one of them has a third program that writes: nobody launches it."""
+    values = (("n", "128"),)
+    answer = compared(version("subtract", ""), version("subtract_one_more", ""), values=values)
+    assert answer.status == "unknown"
+    assert "--grid" in answer.why
+    known = compared(version("subtract"), version("subtract_one_more", "cdiv(n + 1, BLOCK)"), values=values)
+    assert known.status == "differs"
+
+
 def test_arguments_have_to_correspond() -> None:
     other = replace(version("subtract_in_a_loop"), names=("A", "Y", "OUT", "n"))
     renamed = replace(version("subtract_in_a_loop"), aliases={"A": "X"})
