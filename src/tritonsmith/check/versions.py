@@ -307,6 +307,7 @@ class PairArguments:
         self._set = request.values
         self._check(request)
         sizes = {name for side in self.sides for name in side.blocks()}
+        self._sizes = [name for name in self.names if name in sizes]
         self._strides = [name for name in self.names if name not in sizes and self.kind(name).is_integer]
 
     def kind(self, name: str) -> ValueType:
@@ -398,8 +399,8 @@ class PairArguments:
         """
         table = self._chosen(inputs)
         table |= {name: value for name, value in inputs.sizes if name in table}
-        # Rows of a long loop would overlap, and then the order of the programs decides.
-        if longest := max((value for _, value in inputs.sizes), default=0) // _STRIDE * _STRIDE:
+        # Rows that are longer than a stride would overlap, and then the order of the programs decides.
+        if longest := max((table[name] for name in self._sizes), default=0) // _STRIDE * _STRIDE:
             table |= {name: table[name] + longest for name in self._strides}
         # A number that one version has as a constant is that number for the other, too.
         for side in self.sides:
