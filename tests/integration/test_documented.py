@@ -111,7 +111,7 @@ DRY = (  # these would build, install or delete
     "link-compile-commands",
     "purge-wheels",
     "setup-mlir",
-    "store.gc",
+    "store --gc",
     "up",
 )
 BUILDS = ("setup-mlir", "build-triton", "install-triton", "link-compile-commands")
@@ -128,6 +128,7 @@ NOT_RUN = {  # why, by how a command begins
     "up --like": "a report; tests/unit/doctor/test_saved_report.py has some",
     "docs": "test_docs_site.py builds them",
     "debug-library": "test_debug_library.py has an LLVM that is small enough",
+    "kernel.check": "kernels of a reader; test_kernel_check.py has some",
     "kernel.capture": "programs with torch; test_kernel_capture.py has one without",
     "compare --corpus-make": "wheels of seventeen packages; test_public_corpus.py makes small ones",
     "compare benchmarks/regressions/regressions.toml": "wheels of releases; its table has what they gave",

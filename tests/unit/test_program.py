@@ -15,7 +15,7 @@ import pytest
 
 from tritonsmith import __version__
 from tritonsmith.cli import completion, program
-from tritonsmith.cli.tasks import namespace, start_page, task
+from tritonsmith.cli.tasks import namespace, task
 from tritonsmith.core.errors import EXIT_BUG, EXIT_INTERRUPTED
 
 BIN = Path(sys.executable).parent
@@ -192,9 +192,11 @@ def test_a_tab_does_not_trust_what_does_not_fit(kept: Path, damage: str) -> None
 
 @pytest.mark.slow
 def test_the_help_of_plain_invoke_is_that_of_the_tool(elsewhere: Path) -> None:
-    ours = run(elsewhere, "tritonsmith", "store.gc", "--help").stdout
-    assert run(REPOSITORY, "invoke", "store.gc", "--help").stdout == ours.replace("tritonsmith ", "invoke ")
-    assert "Usage: tritonsmith store.gc [options]\n" in ours
+    ours = run(elsewhere, "tritonsmith", "purge-wheels", "--help").stdout
+    assert run(REPOSITORY, "invoke", "purge-wheels", "--help").stdout == ours.replace(
+        "tritonsmith ", "invoke "
+    )
+    assert "Usage: tritonsmith purge-wheels [options]\n" in ours
     assert "STRING" not in ours
 
 
@@ -260,7 +262,7 @@ def test_a_failure_that_was_foreseen(elsewhere: Path) -> None:
 
 def test_stopped_before_a_task_begins(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["tritonsmith"])
-    monkeypatch.setattr(start_page, "lines", lambda: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr(program, "start_page", lambda: signal.raise_signal(signal.SIGINT))
     with pytest.raises(SystemExit) as caught:
         program.main()
     assert caught.value.code == 130

@@ -10,12 +10,22 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from tritonsmith.atlas import tablegen
 from tritonsmith.atlas.source_files import SourceFiles
 from tritonsmith.check.evaluate import known_operations
-from tritonsmith.check.memory import Contents, GlobalMemory, RecordingMemory, Written, regions, spans, where
+from tritonsmith.check.memory import (
+    Array,
+    Contents,
+    GlobalMemory,
+    RecordingMemory,
+    Written,
+    regions,
+    spans,
+    where,
+)
 from tritonsmith.core import configs
 from tritonsmith.core.command_line import command
 from tritonsmith.core.errors import FactError, SmithError, UndecidedError
@@ -60,7 +70,7 @@ _CHANGES = {
     ResultChange.ENDLESS: "makes the kernel run without an end",
     ResultChange.ASSUMED: "makes the kernel assume what does not hold",
 }
-_CONTENTS = {
+CONTENTS = {
     Contents.EDGES: "with zeros, infinities and NaN in memory",
     Contents.LARGE: "with large numbers in memory",
     Contents.PRECISE: "with fractions in memory",
@@ -69,6 +79,7 @@ _CONTENTS = {
     Contents.BELOW: "with nothing but negative numbers in memory",
     Contents.INTEGERS_ABOVE: "with nothing but positive integers in memory",
     Contents.INTEGERS_BELOW: "with nothing but negative integers in memory",
+    Contents.SMALL: "with small numbers in memory",
 }
 
 
@@ -272,7 +283,7 @@ class ReadRange:
         return low <= first and last <= high
 
 
-def first_read(memory: RecordingMemory, at: Any) -> Difference:
+def first_read(memory: RecordingMemory, at: np.ndarray[Any, Any]) -> Difference:
     """Return the first of some addresses that a run reads, as what differs."""
     address = int(at[0])
     argument, distance = where(address)
@@ -322,7 +333,7 @@ def compare_memory(
                 & (second.kind_of(yours) == str(dtype))
             )
             values = first.values(mine[chosen], dtype), second.values(yours[chosen], dtype)
-            sizes = _sizes(first, first.at[mine[chosen]], dtype)
+            sizes = largest_beside(first, first.at[mine[chosen]], dtype)
             if str(dtype) not in configs.load("passes-check")["tolerance"]:
                 close, most = _whole(*values, least, 0.0 if exact else slack)
             else:
@@ -350,7 +361,7 @@ def compare_memory(
     return largest, difference
 
 
-def _sizes(of: Written, at: Any, dtype: Any) -> Any:
+def largest_beside(of: Written, at: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> Any:
     """Return, per address, the largest finite absolute value of this dtype in its argument's memory."""
     same = of.kinds == of.dtypes.index(dtype)
     numbers, values = regions(of.at[same]), np.abs(of.values(np.flatnonzero(same), dtype).astype(np.float64))
@@ -363,22 +374,54 @@ def _close(
     before: Any, after: Any, dtype: Any, least: float, slack: float, sizes: Any, *, narrow: bool
 ) -> tuple[Any, float]:
     """Return a mask of the elements that are close, and the largest relative difference among them."""
+    apart = distances(before, after, dtype, least, slack, sizes, narrow=narrow)
+    close = apart <= _tolerance(dtype, slack)  # which NaN is not
+    return close, float(apart[close].max(initial=0.0))
+
+
+def _tolerance(dtype: np.dtype[Any], slack: float) -> float:
+    tolerance: float = configs.load("passes-check")["tolerance"][str(dtype)]
+    return tolerance * (slack if dtype.itemsize >= _SINGLE else 1.0)
+
+
+def distances(
+    before: Array,
+    after: Array,
+    dtype: np.dtype[Any],
+    least: float,
+    slack: float,
+    sizes: Array,
+    *,
+    narrow: bool = False,
+) -> Array:
+    """Return how far numbers of a dtype are apart, relative to what the tolerance is relative to.
+
+    Args:
+        before: numbers of one run.
+        after: those of the other.
+        dtype: their type.
+        least: smaller numbers are compared as if they had this size.
+        slack: factor on the tolerance of fp32 and fp64.
+        sizes: for each, the largest number beside it: see `largest_beside`.
+        narrow: sums that cancel may have been accumulated in their own type, even fp16.
+    """
     # Two numbers are close within the tolerance of their type. Where a sum is near 0, its parts cancelled,
     # and their rounding errors are left: so a difference may also be that of parts as large as the largest
     # result. Such parts are taken for fp32, in which Triton accumulates, unless the kernel sums in a narrower
     # type.
     table = configs.load("passes-check")["tolerance"]
-    least = max(least, table["least"])
-    tolerance = table[str(dtype)] * (slack if dtype.itemsize >= _SINGLE else 1.0)
+    # Below the smallest normal number, all numbers of a type are equally far apart.
+    normal = ml_dtypes.finfo(dtype).smallest_normal  # type: ignore[no-untyped-call] # of ml_dtypes
+    least = max(least, table["least"], float(normal))
+    tolerance = _tolerance(dtype, slack)
     lost = tolerance if narrow else min(tolerance, slack * table["float32"])
     lost = lost * np.minimum(sizes, table["cancelled"])
     with np.errstate(all="ignore"):
         wide, plain = before.astype(np.float64), after.astype(np.float64)
         scale = np.maximum(np.maximum(np.abs(wide), np.abs(plain)), np.maximum(least, lost / tolerance))
-        apart = np.where(wide == plain, 0.0, np.abs(wide - plain) / scale)
-    apart = np.where(np.isnan(wide) & np.isnan(plain), 0.0, apart)
-    close = apart <= tolerance  # which NaN is not
-    return close, float(apart[close].max(initial=0.0))
+        apart: Array = np.where(wide == plain, 0.0, np.abs(wide - plain) / scale)
+    apart[np.isnan(wide) & np.isnan(plain)] = 0.0
+    return apart
 
 
 def _whole(before: Any, after: Any, least: float, slack: float) -> tuple[Any, float]:
@@ -448,7 +491,7 @@ def _interpreted(kernel: str, runs: InterpretedRuns) -> Iterator[str]:
     if (at := runs.difference) is None:
         yield f"  it reads memory that the first text does not; {run}"
         return
-    values = f"{_shown(at.before)} by the first text, {_shown(at.after)} by the interpreter"
+    values = f"{value_text(at.before)} by the first text, {value_text(at.after)} by the interpreter"
     yield f"  first: {runs.store or 'memory'}[{at.offset}]: {values}"
     yield f"  {at.count} of {at.written} elements differ; {run}"
 
@@ -460,7 +503,7 @@ def interpreter_verdict(kernel: str) -> str:
 
 
 def _inputs(findings: Culprit | InterpretedRuns) -> str:
-    more = "" if findings.contents is Contents.PLAIN else f" ({_CONTENTS[findings.contents]})"
+    more = "" if findings.contents is Contents.PLAIN else f" ({CONTENTS[findings.contents]})"
     return f"program {findings.program}, inputs {findings.seed}{more}"
 
 
@@ -476,7 +519,7 @@ def _first(culprit: Culprit) -> Iterator[str]:
         yield f"  first: {where}"
         yield f"  {at.count} of {at.written} elements that are read; {run}"
     else:
-        yield f"  first: {where}: {_shown(at.before)} before, {_shown(at.after)} after"
+        yield f"  first: {where}: {value_text(at.before)} before, {value_text(at.after)} after"
         yield f"  {at.count} of {at.written} elements differ; {run}"
 
 
@@ -505,17 +548,17 @@ def as_json(answer: CheckResult) -> dict[str, Any]:
     elif answer.open or (beside and beside.status == "unknown"):
         outcome = "undecided"
     about = {"schema": 1, "verdict": sentence, "outcome": outcome, "reasons": answer.reasons}
-    content: dict[str, Any] = _plain({**about, **asdict(answer), "checked": answer.checked})
+    content: dict[str, Any] = plain_json({**about, **asdict(answer), "checked": answer.checked})
     return content
 
 
-def _plain(value: Any) -> Any:
+def plain_json(value: Any) -> Any:
     """Return a value with the numbers that JSON lacks as words: `NaN`, `inf`, `-inf`."""
     # Python's `json` would write them without quotes, which no other reader of JSON accepts.
     if isinstance(value, dict):
-        return {name: _plain(item) for name, item in value.items()}
+        return {name: plain_json(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [plain_json(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else str(value)
     return value
@@ -558,7 +601,8 @@ def undecided(error: UndecidedError) -> dict[str, Any]:
     return {"schema": 1, "verdict": error.what, "outcome": "undecided", "reasons": why}
 
 
-def _shown(value: float | None) -> str:
+def value_text(value: float | None) -> str:
+    """Return an element as it is shown."""
     return "not written" if value is None else f"{value:.9g}"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import partial
@@ -379,12 +379,37 @@ def _generic(
 ) -> dict[str, str]:
     """Return the generic form of each distinct file, by digest; files that cannot be printed are left out."""
     # Most passes change nothing, so that far fewer texts than dumps have to be printed.
-    distinct = {dump.sha256: dump for dump in dumps}
-    own = digest(str(python), *sorted(distinct))[:16]
+    distinct = {dump.sha256: index.path(dump).absolute() for dump in dumps}
+    return generic_texts(distinct, python, space, silent=silent, warm=warm)
+
+
+def generic_texts(
+    named: Mapping[str, Path],
+    python: Path,
+    space: Workspace,
+    *,
+    silent: bool,
+    warm: WarmChecks | None = None,
+    task: str = "passes.check",
+) -> dict[str, str]:
+    """Return the generic form of files of IR, by any name; files that cannot be printed are left out.
+
+    Args:
+        named: the files.
+        python: an interpreter with the Triton that wrote them.
+        space: the workspace.
+        silent: show no progress.
+        warm: the processes that print IR; None for a new one.
+        task: the task, for the log.
+
+    Raises:
+        FactError: that Triton cannot print any.
+    """
+    own = digest(str(python), *sorted(named))[:16]
     work = space.root / "passes" / "check" / f"{own}-{os.getpid()}"  # others may check it, too
     work = warm.dumps.folder if warm else work
     limits = configs.load("passes-check")["inputs"]
-    paths = [index.path(dump).absolute() for dump in distinct.values()]
+    paths = list(named.values())
     if warm:
         jobs = tuple(
             GenericJobRequest(str(path), str(work / f"{number}.mlir")) for number, path in enumerate(paths)
@@ -393,8 +418,8 @@ def _generic(
         request = GenericRequest(jobs, results, limits["timeout"], limits["memory"] << 20)
         texts = call.printed_texts(warm.dumps.compiler.print_generic(request), jobs)
     else:
-        texts = call.generic_texts(paths, (python, space), work, limits, task="passes.check", quiet=silent)
-    return {name: text for name, text in zip(distinct, texts, strict=True) if text}
+        texts = call.generic_texts(paths, (python, space), work, limits, task=task, quiet=silent)
+    return {name: text for name, text in zip(named, texts, strict=True) if text}
 
 
 class PassCheck:

@@ -338,6 +338,15 @@ def _divisor(value: SSAValue) -> int:
     return 0
 
 
+def blocks_of(function: Operation) -> dict[int, int]:
+    """Return, by place, how much of each size one program or iteration takes; strides have no entry."""
+    every = enumerate(function.regions[0].blocks[0].args)
+    blocks = {
+        place: _block(parameter, set()) for place, parameter in every if type_of(parameter.type).is_integer
+    }
+    return {place: block for place, block in blocks.items() if block}
+
+
 def flags(function: Operation) -> tuple[int, ...]:
     """Return the numbers, from 1, of the parameters that point to i1: in memory those are bytes."""
     every = function.regions[0].blocks[0].args

@@ -15,6 +15,8 @@ from typing import Any, Self
 
 from tritonsmith.check.answer import CheckedPass, CheckResult, Culprit, Difference, ResultChange
 from tritonsmith.check.memory import Contents
+from tritonsmith.check.pair import compare_versions
+from tritonsmith.check.versions import PairRequest, PairResult
 from tritonsmith.compiler.dump.run import WarmDumps
 from tritonsmith.core import configs
 from tritonsmith.core.errors import FactError, SmithError, UndecidedError
@@ -95,6 +97,11 @@ class LimitedChecks:
         """Return the change of result from one text to the next, or empty, and a line for the log."""
         answer, why = self._run({"changed": [before, after]}, lambda *_: None)
         return ("", why) if answer is None else (answer[0], answer[1])
+
+    def compare(self, request: PairRequest) -> PairResult:
+        """Compare two versions of a kernel; a limit is a reason why the answer is unknown."""
+        answer, why = self._run({"pair": asdict(request)}, lambda *_: None)
+        return PairResult("unknown", why) if answer is None else PairResult.read(answer)
 
     def _run(self, request: Mapping[str, Any], hear: Callable[[str, Any], None]) -> tuple[Any, str]:
         """Return a process's answer; None and the reason where it came to a limit.
@@ -212,6 +219,8 @@ def main() -> None:
     try:
         if "changed" in request:
             _say(_ANSWER, check.changed_result(*request["changed"]))
+        elif "pair" in request:
+            _say(_ANSWER, asdict(compare_versions(PairRequest.read(request["pair"]))))
         else:
             _say(_ANSWER, asdict(check.in_process(_request(request["check"]), _begun, _done)))
     except SmithError as error:

@@ -46,6 +46,8 @@ class Contents(StrEnum):
     BELOW = "below"  # below 0
     INTEGERS_ABOVE = "integers above"  # the same of integers
     INTEGERS_BELOW = "integers below"
+    # Their squares are less than the constants that keep a division from 0, such as the eps of a norm.
+    SMALL = "small"
 
 
 _EDGES: dict[Contents, tuple[tuple[float, ...], int]] = {  # each is one of so many
@@ -53,6 +55,7 @@ _EDGES: dict[Contents, tuple[tuple[float, ...], int]] = {  # each is one of so m
     Contents.LARGE: ((0.0, 6e4), 4),
 }
 WHOLE = (Contents.INTEGERS, Contents.INTEGERS_ABOVE, Contents.INTEGERS_BELOW)  # about integers
+_TINY = 2.0**-14  # factor on small numbers: fp16 has them as well
 _LEAST = 3  # of numbers that are all above or all below 0
 
 
@@ -166,6 +169,7 @@ class GlobalMemory:
         flags: the numbers of regions, 1 for the first argument, whose bytes are 0 or 1.
         racing: the number of elements that one operation wrote twice, with different values.
         scale: the factor on numbers that are all above or all below 0.
+        undefined: the value of masked elements of a load without another value.
     """
 
     seed: int
@@ -173,6 +177,7 @@ class GlobalMemory:
     flags: tuple[int, ...] = ()
     racing: int = 0
     scale: int = 1
+    undefined: int = 0
     _old: _Elements = field(default_factory=_Elements)
     _new: _Elements = field(default_factory=_Elements)
     _dtypes: list[np.dtype[Any]] = field(default_factory=list)
@@ -237,6 +242,8 @@ class GlobalMemory:
             plain = (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-51 - 2
         if self.contents is Contents.LARGE:
             plain = np.abs(plain)
+        if self.contents is Contents.SMALL:
+            plain *= _TINY
         if self.contents in (Contents.ABOVE, Contents.BELOW):
             sign = -1 if self.contents is Contents.BELOW else 1
             scale = self.scale if dtype.itemsize > 1 else 1

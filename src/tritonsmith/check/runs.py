@@ -526,8 +526,10 @@ class ReferenceRuns:
         if not mine.beyond(known).size:
             return None
         _, whole = self._grid(inputs)
-        beyond = mine.beyond([*known, whole]) if whole else ()
-        return first_read(mine, beyond) if len(beyond) else None
+        if not whole:
+            return None
+        beyond = mine.beyond([*known, whole])
+        return first_read(mine, beyond) if beyond.size else None
 
     def _range(self, inputs: CheckInputs) -> ReadRange:
         """Return the range that all programs reach with the same sizes, or with those of the same seed."""

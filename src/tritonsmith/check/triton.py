@@ -146,7 +146,9 @@ def load(
     # Masked lanes are not read at all: their addresses may be anything.
     mask = np.broadcast_to(mask, pointer.shape)
     elements = (
-        np.zeros(pointer.shape, dtype) if other is None else np.array(np.broadcast_to(other, pointer.shape))
+        np.full(pointer.shape, run.memory.undefined).astype(dtype)
+        if other is None
+        else np.array(np.broadcast_to(other, pointer.shape))
     )
     if mask.any():
         elements[mask] = run.memory.load(pointer[mask], dtype)

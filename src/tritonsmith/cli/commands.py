@@ -41,7 +41,7 @@ GROUPS = {
             "env-triton --pytorch 2.9 --env dev",
         ),
         "purge-wheels": Command(
-            "purge_wheels:purge_wheels",
+            "env:purge_wheels",
             "Remove every distribution that owns files under triton/.",
             "purge-wheels --env wheel --dry-run",
         ),
@@ -83,7 +83,7 @@ GROUPS = {
             "debug-library MLIRTransforms,MLIRIR",
         ),
         "watch": Command(
-            "watch:watch",
+            "editor:watch",
             "Rerun a task or command at each save, and show what changed.",
             "watch --run 'kernel.compile --resources matmul.py --target h100'",
         ),
@@ -125,11 +125,6 @@ GROUPS = {
     },
     "LLVM store": {
         "store": Command("store:listing", "List the LLVMs in the store, and who uses them.", "store"),
-        "store.gc": Command(
-            "store:gc",
-            "Delete unused LLVMs, the least recently used first.",
-            "store.gc --max-size 50GB --dry-run",
-        ),
         "store.export": Command(
             "store:export",
             "Pack an LLVM of the store into one relocatable archive.",
@@ -155,6 +150,12 @@ GROUPS = {
             "kernel:lint_",
             "Find performance problems in a kernel, and the lines that cause them.",
             "kernel.lint matmul.py --target h100 --fail-on any",
+        ),
+        "kernel.check": Command(
+            "kernel:check",
+            "Check whether two versions of a kernel compute the same, without a GPU.",
+            "kernel.check fused.py:softmax --against plain.py:softmax"
+            " --signature '*fp32:16,*fp32:16,i32,1024'",
         ),
         "kernel.profile": Command(
             "kernel:profile",
@@ -315,6 +316,11 @@ MODES = {
         "editor:container",
         "Write a Dockerfile that builds an environment's Triton.",
         "editor --container --env dev --out .devcontainer",
+    ),
+    "store.gc": Command(
+        "store:gc",
+        "Delete unused LLVMs, the least recently used first.",
+        "store --gc --max-size 50GB --dry-run",
     ),
     "store.verify": Command(
         "store:verify", "Verify the LLVMs in the store against their manifests.", "store --verify --quick"

@@ -78,6 +78,7 @@ MODES = (
     Mode("worktree.remove", "worktree remove NAME", "remove"),
     Mode("pipeline", "explain --pipeline", "--pipeline"),
     Mode("container", "editor --container", "--container"),
+    Mode("store.gc", "store --gc", "--gc"),
     Mode("store.verify", "store --verify", "--verify"),
     Mode("store.forget", "store --forget NAME", "--forget"),
     Mode("store.adopt", "store.import --in-place PATH", "--in-place"),

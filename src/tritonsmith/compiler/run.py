@@ -118,7 +118,12 @@ class CompileResult:
 
 
 def compile_all(
-    request: CompileRequest, interpreter: Interpreter, out: Path | None = None, *, silent: bool = False
+    request: CompileRequest,
+    interpreter: Interpreter,
+    out: Path | None = None,
+    *,
+    silent: bool = False,
+    last: str = "",
 ) -> Manifest:
     """Compile every point; a failed one is a row of the manifest.
 
@@ -127,12 +132,13 @@ def compile_all(
         interpreter: the interpreter.
         out: the output folder; None for a folder of the workspace.
         silent: show neither progress nor notes.
+        last: the stage after which the compile ends; empty for a whole compile.
 
     Raises:
         SmithError: nothing could be compiled, because of the file, the kernel, an option or the interpreter.
         InterruptedRunError: ^C.
     """
-    result = execute(prepare(request, interpreter, out), interpreter, silent=silent)
+    result = execute(prepare(request, interpreter, out, last=last), interpreter, silent=silent)
     for text in () if silent else result.notes:
         console.note(text)
     return result.manifest
@@ -144,6 +150,8 @@ def prepare(
     out: Path | None = None,
     shared: Path | None = None,
     sent: tuple[str, ...] = (),
+    *,
+    last: str = "",
 ) -> PreparedCompile:
     """Find the kernel, expand the request into points, and make the plan.
 
@@ -153,6 +161,7 @@ def prepare(
         out: the output folder; None for a folder of the workspace.
         shared: see `worker_request`.
         sent: see `worker_request`.
+        last: the stage after which the compile ends; empty for a whole compile.
 
     Raises:
         SmithError: the file, the kernel or the signature is wrong, or the folder holds something else.
@@ -172,6 +181,7 @@ def prepare(
     if out is None:
         steps.insert(0, Remove((folder,), interpreter.space.root, phase=phase))
     question = worker_request(request, kernel, points, interpreter, folder, work, shared=shared, sent=sent)
+    question = replace(question, last=last)
     variables = worker_variables(interpreter)
     steps += call.steps(interpreter.python, question, work / "request.json", env=variables, phase=phase)
     return PreparedCompile(Plan(phase, tuple(steps)), request, kernel, points, folder, work)

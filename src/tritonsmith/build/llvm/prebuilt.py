@@ -159,7 +159,7 @@ class StoreEntryUpdate:
 
     def announce(self) -> tuple[Step, ...]:
         """Register the user of an entry that is about to be built, which may take several runs."""
-        # A build takes hours, perhaps in several runs, between which `store.gc` must not delete it.
+        # A build takes hours, perhaps in several runs, between which `store --gc` must not delete it.
         return store.announce_user(self.store, self.user) if self.describe else ()
 
     def steps(self) -> tuple[Step, ...]:

@@ -1,4 +1,4 @@
-"""List the entries of a store with their sizes and users, and choose those that `store.gc` deletes."""
+"""List the entries of a store with their sizes and users, and choose those that `store --gc` deletes."""
 
 from __future__ import annotations
 

@@ -36,8 +36,8 @@ from tritonsmith.facts import build_folder, llvm_tree, machine
 PHASE = "store"
 MARKER = "tritonsmith-llvm-store"  # distinguishes a store: a workspace has the mark of ownership too
 _BEGUN = frozenset({"CACHEDIR.TAG", "tritonsmith-owned", "users"})  # `claim` creates these before the marker
-UNFINISHED = "unfinished: `invoke setup-mlir` resumes it, `invoke store.gc` deletes it"
-LEAVING = "deletion interrupted: `invoke store.gc` finishes it"
+UNFINISHED = "unfinished: `invoke setup-mlir` resumes it, `invoke store --gc` deletes it"
+LEAVING = "deletion interrupted: `invoke store --gc` finishes it"
 _USER_SCHEMA = 1
 _RECEIPTS = (("setup-mlir", "prefix"), ("build-triton", "llvm"), ("install-triton", "llvm"))
 _VARIABLES = ("LLVM_DIR", "LLVM_SYSPATH", "MLIR_DIR", "LLVM_LIBRARY_DIR")
@@ -353,7 +353,7 @@ def find_uses(store: Store, space: Workspace, now: float) -> Usage:
     for record, user in _records(store):
         registered.add((user.workspace, user.env))
         evidence = _judge(record, user, entries, now)
-        # Its environment uses another LLVM by now, or is gone; `store.gc` removes the record.
+        # Its environment uses another LLVM by now, or is gone; `store --gc` removes the record.
         if user.entry and user.entry not in evidence:
             stale.append(record)
         for name, why in evidence.items():

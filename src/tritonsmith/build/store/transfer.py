@@ -331,14 +331,14 @@ def prepare_import(
             hints=[
                 f"its owner can make it readable: chmod -R g+rX {shlex.quote(str(store.path(name)))}*",
                 "for future entries: umask 002 (see shared stores in docs/store.md)",
-                f"or delete it: `{command('store.gc', name=name)}`",
+                f"or delete it: `{command('store --gc', name=name)}`",
             ],
         )
     if not there and not stamp.holds() and store.path(name).exists():
         raise FactError(
             "an unfinished build has the name of this archive",
             where=store.path(name),
-            hints=["finish it: `invoke setup-mlir`", f"or delete it: `{command('store.gc', name=name)}`"],
+            hints=["finish it: `invoke setup-mlir`", f"or delete it: `{command('store --gc', name=name)}`"],
         )
     scratch = store.root / f"{store_entry.INCOMING}{name}"
     steps = (
@@ -489,7 +489,7 @@ def forget(store: Store, entry: StoreEntry) -> Plan:
         raise UsageError(
             f"{entry.name} is not an adopted entry",
             where=entry.path,
-            hints=[f"`{command('store.gc', name=entry.name)}` deletes it"],
+            hints=[f"`{command('store --gc', name=entry.name)}` deletes it"],
         )
     # The records only: the tree is its owner's.
     paths = (store.manifest(entry.name), store.root / f"{entry.name}.used")

@@ -12,7 +12,7 @@ from xdsl.dialects import builtin
 from xdsl.ir import Block, Operation, SSAValue
 
 from tritonsmith.check import arith
-from tritonsmith.check.llvm import amd, nvidia, operations, ptx
+from tritonsmith.check.llvm import intrinsics, operations, ptx
 from tritonsmith.check.llvm.operations import Value, llvm_type, merge
 from tritonsmith.check.llvm.threads import ByteMemory, RaceError, SharedMemory, ThreadBlock
 from tritonsmith.check.memory import GlobalMemory, base
@@ -45,8 +45,7 @@ class LockstepRun(ThreadBlock):
     operations: ClassVar[OperationTable] = OperationTable.of(
         _PLAIN,
         operations.THREADED,
-        nvidia.THREADED,
-        amd.THREADED,
+        intrinsics.THREADED,
         ptx.THREADED,
     )
 

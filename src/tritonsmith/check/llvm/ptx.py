@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 from xdsl.ir import Operation
 
-from tritonsmith.check.llvm.nvidia import ldmatrix, mma
+from tritonsmith.check.llvm.intrinsics import ldmatrix, mma
 from tritonsmith.check.llvm.operations import (
     UPDATES,
     LlvmType,

@@ -1,20 +1,27 @@
-"""`editor`: settings of editors, a development container, and compile_commands.json for clangd."""
+"""`editor`, `link-compile-commands` and `watch`: settings of editors, clangd, and what runs at each save."""
 
 from __future__ import annotations
 
+import re
+import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from invoke.context import Context
+from invoke.exceptions import ParseError
 
 from tritonsmith.build.editors import command, merged_files
 from tritonsmith.build.editors import container as containers
 from tritonsmith.build.triton import commands
-from tritonsmith.cli.tasks import output
+from tritonsmith.build.watch import command as watching
+from tritonsmith.build.watch.command import WatchedProgram, WatchedTask, WatchedTests
+from tritonsmith.cli import modes
+from tritonsmith.cli.tasks import namespace, option_fields, output
 from tritonsmith.cli.tasks.option_fields import again, flag, word
 from tritonsmith.cli.tasks.options import DRY_RUN, ENV, OUT, SOURCE
 from tritonsmith.cli.tasks.task import task
 from tritonsmith.core.envs import receipts, settings, workspace
+from tritonsmith.core.errors import UsageError, did_you_mean
 from tritonsmith.core.ui import console, tables
 
 if TYPE_CHECKING:
@@ -96,3 +103,101 @@ def link_compile_commands(
     with receipts.open_session("link-compile-commands", chosen.name) as running:
         commands.execute(prepared, running)
     output.done(f"clangd reads {located.root / 'compile_commands.json'}", running)
+
+
+@task()
+def watch(
+    context: Context,
+    run: str = flag("task to run, with its arguments: 'kernel.compile matmul.py'", ""),
+    lit: str | None = flag("lit tests to run: a regular expression of their names", None),
+    env: str = again(ENV, "dev", default=""),
+    source: Path | None = flag("checkout to watch, instead of the current one", None),
+    path: tuple[str, ...] = flag("file or folder to watch (repeatable)", ()),
+) -> None:
+    """Rerun a task or command at each save, and show what changed."""
+    words, argv = option_fields.command_line()
+    _require_one_subject(run, lit, argv, words)
+    # `env` has no default of its own here: given beside `--run`, it would be ignored, which must not go
+    # unnoticed.
+    if run and env:
+        raise UsageError(
+            "--env is for --lit and a command; a task has its own", hints=[f"--run {f'{run} --env {env}'!r}"]
+        )
+    env = env or ENV.default
+    _check_filter(lit or "")
+    if source and not argv:
+        raise UsageError("--source is for a command after --", hints=["--run and --lit know what they need"])
+    if source and not source.is_dir():
+        raise UsageError("no such folder", where=source)
+    space = workspace.default()
+    named = [_path(text) for text in path]
+    if argv:
+        needs = watching.of_command(argv, named, env, source, space)
+        with WatchedProgram.server() as server:
+            watching.follow(WatchedProgram(server, argv), needs.files, needs.build)
+    elif lit is not None:
+        build, files = watching.of_tests(named, env, space)
+        watching.follow(WatchedTests(build, lit), files, build)
+    else:
+        words, values = _parse(run)
+        needs = watching.of_task(words[0], values, named, space)
+        # The task runs in a fork of this process, and prints at the width that is set here.
+        tables.widen(wide="--wide" in words)
+        with WatchedTask.server() as server:
+            watching.follow(WatchedTask(server, words), needs.files, needs.build)
+
+
+def _require_one_subject(run: str, lit: str | None, argv: list[str], words: list[str]) -> None:
+    subjects = (("--run", run), ("--lit", lit is not None), ("--", argv))
+    names = [name for name, is_given in subjects if is_given]
+    if not names:
+        # Most likely the user typed the task's name after `watch`: the hint repeats it.
+        named = words[words.index("watch") + 1 :]
+        task_ = shlex.quote(shlex.join(named)) if named else "'TASK ...'"
+        hints = [f"--run {task_}", "--lit FILTER", "a command: invoke watch -- COMMAND"]
+        raise UsageError("nothing to run", hints=hints)
+    if len(names) > 1:
+        raise UsageError(f"{' and '.join(names)} contradict each other", hints=["use one at a time"])
+
+
+def _check_filter(text: str) -> None:
+    try:
+        re.compile(text)
+    except re.error as error:
+        hints = ["a plain name works, too: --lit Triton/canonicalize.mlir"]
+        raise UsageError(
+            f"--lit {text!r} is not a valid regular expression", why=str(error), hints=hints
+        ) from None
+
+
+def _path(text: str) -> Path:
+    # A file that does not exist yet may be watched, but its folder must be there.
+    path = Path(text).expanduser().absolute()
+    if not path.parent.is_dir():
+        raise UsageError("no such file or folder", where=path)
+    return path
+
+
+def _parse(text: str) -> tuple[list[str], dict[str, Any]]:
+    """Return the words of a task and the arguments of its body.
+
+    Raises:
+        UsageError: there is no such task, or it does not take them.
+    """
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise UsageError(f"--run cannot be {text!r}", why=str(error)) from None
+    # A line that was copied from a shell begins with the program's name.
+    words = words[words[:1] in (["invoke"], ["tritonsmith"], ["./bootstrap"]) :]
+    words = modes.resolved(words)
+    name = words[0] if words else ""
+    if name == "watch":
+        raise UsageError("watch cannot watch itself")
+    if name not in namespace.every:
+        raise UsageError(f"--run names no task: {name!r}", hints=did_you_mean(name, namespace.every))
+    arguments = words[1 : words.index("--")] if "--" in words else words[1:]
+    try:
+        return words, option_fields.from_argv(namespace[name], arguments)
+    except ParseError as error:
+        raise UsageError(f"--run: {error}", hints=[f"its options: invoke --help {name}"]) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -16,10 +17,13 @@ from tritonsmith.cli.tasks.kernel_options import (
     CompileOptions,
     KernelOptions,
     PoolOptions,
+    SweptOptions,
     ToolchainOptions,
     folder_of,
+    listed_kernels,
     parse_stages,
     target_of,
+    toolchain,
 )
 from tritonsmith.cli.tasks.option_fields import CommaLists, OutFile, again, command_line, flag, word
 from tritonsmith.cli.tasks.options import (
@@ -34,6 +38,7 @@ from tritonsmith.cli.tasks.options import (
     OUT_FILE,
     PLOT,
     PYTHON,
+    TRITON,
     WHEEL_ENV,
 )
 from tritonsmith.cli.tasks.task import task
@@ -51,6 +56,7 @@ from tritonsmith.wheels import ptxas as wheels_ptxas
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from tritonsmith.check.against import Version
     from tritonsmith.compiler.interpreter import Interpreter
     from tritonsmith.compiler.manifest import Manifest
     from tritonsmith.compiler.request import CompileRequest
@@ -413,6 +419,102 @@ def _print_findings(result: LintResult, codes: Sequence[str], *, json: bool) -> 
         output.blocks(lint_run.blocks(result))
     if failure := lint_run.failure(result, codes):
         raise failure
+
+
+@task(tables=True)
+def check(
+    context: Context,
+    what: SweptOptions,
+    kernel: str = word("FILE[:KERNEL], FILE.py@COMMIT[:KERNEL], or a kernels file"),
+    against: str = flag("a kernel; or a Triton or NAME=VALUE, as compare takes them", "", value="B"),
+    signature_b: str = flag("signature of B", "", unset="that of A", value="TYPES"),
+    grid: str = flag("programs: 'cdiv(n, BLOCK), 1'", "", unset="those that write something"),
+    grid_b: str = flag("programs of B", "", unset="the same expression", value="GRID"),
+    rename: CommaLists = flag("parameter of A, and its name in B: x=X (repeatable)", (), value="A=B"),
+    set_: tuple[str, ...] = flag("value of a parameter: stride=n (repeatable)", (), value="NAME=VALUE"),
+    outputs: CommaLists = flag("compare only these arguments (repeatable)", ()),
+    finite: bool = flag("put no infinities and NaN into memory", default=False),
+    stage: str = flag("stage whose IR runs: ttir, ttgir", "ttir"),
+    seeds: int | None = flag("number of random sizes", None, unset="3", least=1),
+    timeout: int | None = flag("time limit of one comparison in seconds", None, unset="300", least=1),
+    triton: str = TRITON,
+    env: str = again(ANY_ENV, "wheel"),
+    python: Path | None = PYTHON,
+    json: bool = JSON,
+) -> None:
+    """Check whether two versions of a kernel compute the same, without a GPU."""
+    from tritonsmith.check import when_wrong
+
+    with when_wrong.as_undecided():
+        when_wrong.require_packages()
+    from tritonsmith.check import against as versions
+
+    if bool(against) == bool(what.sweep):
+        hints = ["--against FILE:KERNEL, --against 3.6.0, --against BLOCK=128", "--sweep autotune"]
+        raise UsageError("give the other version with --against, or configs with --sweep", hints=hints)
+    if stage not in ("ttir", "ttgir"):
+        raise UsageError(f"--stage cannot be {stage!r}", hints=["--stage ttir", "--stage ttgir"])
+    if what.sweep and (signature_b or grid_b or rename):
+        raise UsageError("--signature-b, --grid-b and --rename are for --against")
+    options = versions.PairOptions(
+        stage=stage,
+        renames={b: a for a, b in versions.assignments(rename, "--rename")},
+        values=versions.assignments(set_, "--set"),
+        outputs=tuple(outputs),
+        finite=finite,
+        seeds=seeds,
+        timeout=timeout,
+        silent=json,
+    )
+    with when_wrong.as_undecided():
+        first = _version(kernel, what, toolchain(triton, env, python, jobs=None), grid)
+        if what.sweep:
+            rows = versions.compare_configs(first, options)
+        else:
+            second = _other_version(against, first, what, signature_b, grid_b or grid)
+            rows = [versions.compare(first, second, options)]
+    if json:
+        output.json(versions.as_json(rows))
+    elif what.sweep:
+        console.out().print(versions.configs_table(rows))
+    else:
+        output.lines(versions.answer_lines(rows[0]))
+    if error := versions.failure(rows):
+        raise error
+
+
+def _version(text: str, what: SweptOptions, where: Interpreter, grid: str) -> Version:
+    """Return a version of a kernel to compile, with the grids that a kernels file has of it."""
+    from tritonsmith.check.against import Version, at_commit
+
+    kernel, commit = at_commit(text, where.space)
+    request = what.request(kernel, target=target_of("ttgir"))
+    run.check(request)
+    captured: tuple[tuple[int, ...], ...] = ()
+    if listed := kernels_file.named(kernel):
+        path, _ = listed
+        captured = listed_kernels(path, request.name)[0].grids
+    label = request.name or request.kernel or request.file.stem
+    return Version(f"{label}{commit}", request, where, grid, captured)
+
+
+def _other_version(text: str, first: Version, what: SweptOptions, signature: str, grid: str) -> Version:
+    """Return the version that `--against` names: another kernel, or the same by another Triton or config."""
+    if re.search(r"\.py(@[^:]+)?(:|$)", text) or kernels_file.named(text):
+        signature = signature or what.signature
+        if not signature and not kernels_file.named(text):
+            signature = first.request.signature
+        return _version(text, replace(what, signature=signature), first.where, grid)
+    side = tritons.parse(text)
+    where = first.where
+    if side.folder or side.targets:
+        hints = ["--against FILE:KERNEL, --against 3.6.0, --against BLOCK=128"]
+        raise UsageError(f"--against cannot be {text!r}: no folder and no target", hints=hints)
+    if side.env or side.version or side.python:
+        tritons.check([side.version])
+        where = tritons.place_of(side, None, None)
+    request = tritons.applied(first.request, side)
+    return replace(first, label=f"{first.label} with {text}", request=request, where=where, grid=grid)
 
 
 @task(tables=True, name="profile")

@@ -182,7 +182,7 @@ class KernelOptions(BackendOptions):
             UsageError: one of them makes no sense.
         """
         # A command that makes one compile has no --sweep, and so no field of it.
-        swept, autotune = compiler_request.sweeps_of(self.sweep if isinstance(self, CompileOptions) else ())
+        swept, autotune = compiler_request.sweeps_of(self.sweep if isinstance(self, SweptOptions) else ())
         return compiler_request.CompileRequest(
             file=Path(),
             kernel="",
@@ -229,10 +229,15 @@ class SurgeryOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CompileOptions(SurgeryOptions, KernelOptions):
-    """Options of one or many compiles of a kernel."""
+class SweptOptions(KernelOptions):
+    """Options of one or many compiles of a kernel, whose pipelines stay as they are."""
 
     sweep: tuple[str, ...] = SWEEP
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompileOptions(SurgeryOptions, SweptOptions):
+    """Options of one or many compiles of a kernel."""
 
 
 def toolchain(

@@ -65,7 +65,7 @@ def verify(
         raise SmithError(
             f"damaged: {', '.join(damaged)}",
             where=shelf.root,
-            hints=["`invoke setup-mlir` repairs a build", "`invoke store.gc --name NAME` deletes an entry"],
+            hints=["`invoke setup-mlir` repairs a build", "`invoke store --gc --name NAME` deletes an entry"],
         )
 
 

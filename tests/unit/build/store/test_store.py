@@ -102,7 +102,7 @@ def test_one_whose_deletion_was_stopped(store: Store, space: Workspace) -> None:
     store.manifest("one").rename(store_entry.tombstone(store.root, "one"))
     assert (store.entry("one").status, store.entry("one").problem) == (
         "unfinished",
-        "deletion interrupted: `invoke store.gc` finishes it",
+        "deletion interrupted: `invoke store --gc` finishes it",
     )
 
 

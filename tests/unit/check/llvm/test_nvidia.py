@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.unit.check.llvm.blocks import assembly, contents, number, ran
-from tritonsmith.check.llvm.nvidia import ldmatrix, mma
+from tritonsmith.check.llvm.intrinsics import ldmatrix, mma
 from tritonsmith.check.llvm.threads import SharedMemory
 from tritonsmith.check.module import UnsupportedIrError
 

@@ -32,7 +32,7 @@ from tritonsmith.core.errors import UsageError
 _WIDTH = 72
 _FEW = 4  # tasks
 _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text mean the same
-    "--against": ["passes.check", "passes.diff", "passes.report"],
+    "--against": ["kernel.check", "passes.check", "passes.diff", "passes.report"],
     "--by": ["kernel.profile", "layout"],
     "--check": ["farm rehearse", "kernel.export", "knockout triage"],
     "--all": ["clear-cache", "explain", "kernel.bounds", "kernel.compile", "passes.replay"],
@@ -54,6 +54,7 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
     "--from": ["blame rehearse", "passes.replay"],
     "--function": ["kernel.inline-ptx", "kernel.show"],
     "--jobs": ["passes.reduce"],
+    "--grid": ["kernel.check", "kernel.export"],
     "--json": ["store.gc"],
     "--kernel": [
         "blame",
@@ -61,6 +62,7 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
         "compare",
         "corpus.remove",
         "ir-env",
+        "kernel.check",
         "kernel.compile knockout reduce",
         "kernel.override",
         "kernel.profile",
@@ -97,6 +99,7 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
     "--report": ["doctor", "doctor.compare"],
     "--root": ["cache.list clear-cache", "cache.show"],
     "--sanitizer": ["build-triton", "run"],
+    "--seeds": ["kernel.check", "passes.check"],
     "--signature": ["kernel.export"],
     "--source": [
         "bisect",
@@ -113,12 +116,12 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
         "watch",
     ],
     "--package": ["corpus.make", "pins"],
-    "--stage": ["compare", "kernel.compile", "kernel.override", "kernel.show"],
+    "--stage": ["compare", "kernel.check", "kernel.compile", "kernel.override", "kernel.show"],
     "--target": [
         "build-triton build.explain debug-library setup-mlir",
         "cache.list clear-cache",
     ],
-    "--timeout": ["passes.check", "passes.isolate passes.reduce"],
+    "--timeout": ["kernel.check", "passes.check", "passes.isolate passes.reduce"],
     "--to": ["blame rehearse", "passes.diff"],
     "--triton": ["farm.site", "ir-env", "kernel.study", "pins", "pipeline"],
     "--llvm-source": ["bisect bisect.resume", "debug-library setup-mlir"],

@@ -13,7 +13,7 @@ from invoke.collection import Collection
 from tests.unit.cli.tasks.conftest import Answer
 from tests.unit.facts.installs import put, site_of, triton
 from tritonsmith.cli.program import SmithProgram
-from tritonsmith.cli.tasks.purge_wheels import purge_wheels
+from tritonsmith.cli.tasks.env import purge_wheels
 from tritonsmith.core.envs import workspace
 
 Purge = Callable[..., Answer]

@@ -41,18 +41,21 @@ from tritonsmith.build.suites.results import SuiteTest
 from tritonsmith.build.suites.workflow import WorkflowJob, WorkflowStep
 from tritonsmith.build.worktrees.add import WorktreeRecord
 from tritonsmith.build.worktrees.remove import WorktreeRow
+from tritonsmith.check import against
 from tritonsmith.check import answer as check_report
+from tritonsmith.check.against import ComparedVersions
 from tritonsmith.check.answer import CheckedPass, CheckResult
+from tritonsmith.check.versions import PairResult
 from tritonsmith.cli.tasks import namespace, output, worktree
 from tritonsmith.cli.tasks import store as store_tasks
 from tritonsmith.cli.tasks.build import _list, _print_operations
 from tritonsmith.cli.tasks.cache import _print_doomed as show_cleared
 from tritonsmith.cli.tasks.editor import table as editor_files
+from tritonsmith.cli.tasks.env import print_survey as show_wheels
 from tritonsmith.cli.tasks.kernel import print_stages
 from tritonsmith.cli.tasks.kernel_export import print_sources as show_sources
 from tritonsmith.cli.tasks.option_fields import WIDE
 from tritonsmith.cli.tasks.plugin import table as pass_files
-from tritonsmith.cli.tasks.purge_wheels import print_survey as show_wheels
 from tritonsmith.compiler import report as compiles
 from tritonsmith.compiler import targets
 from tritonsmith.compiler.capture import launch_table
@@ -196,6 +199,15 @@ def _passes_check(_: World) -> Iterable[Grid]:
         ),
     ]
     yield check_report.pass_table(CheckResult(KERNEL, "cuda:90", tuple(rows), None, 123_456, 9, 3, 12, ()))
+
+
+def _kernel_check(_: World) -> Iterable[Grid]:
+    why = f"the operation tt.inline_assembly of {KERNEL} is not known"
+    answers = [PairResult("equal", inputs=12), PairResult("unknown", why), PairResult("close")]
+    rows = [
+        ComparedVersions("num_warps=4", "BLOCK_M=128,BLOCK_N=256,num_warps=8", answer) for answer in answers
+    ]
+    yield against.configs_table(rows)
 
 
 def _knockout(_: World) -> Iterable[Grid]:
@@ -633,6 +645,7 @@ SAMPLES: dict[str, Callable[[World], Iterable[Grid]]] = {
     "link-compile-commands": _phases,
     "passes.diff": _passes("diff"),
     "passes.dump": _overview,
+    "kernel.check": _kernel_check,
     "passes.check": _passes_check,
     "passes.find": _passes("find"),
     "passes.import": _overview,

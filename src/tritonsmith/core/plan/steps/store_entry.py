@@ -121,7 +121,7 @@ class RemoveLeftovers(Step):
                 "cannot delete leftovers of stopped runs",
                 where=self.root,
                 why="\n".join(stay),
-                hints=["their owner can delete them: see `ls -l`, then run `invoke store.gc` as that user"],
+                hints=["their owner can delete them: see `ls -l`, then run `invoke store --gc` as that user"],
             )
 
     @property

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from tritonsmith.cli.tasks import namespace, start_page
+from tritonsmith.cli import program
+from tritonsmith.cli.tasks import namespace
 
 
 def test_a_newcomer_sees_few_commands() -> None:
@@ -8,6 +9,6 @@ def test_a_newcomer_sees_few_commands() -> None:
 
 
 def test_it_fits_a_small_terminal() -> None:
-    page = list(start_page.lines())
+    page = list(program.start_page())
     assert len(page) <= 40
     assert max(map(len, page)) <= 80

@@ -1,0 +1,346 @@
+"""Run all programs of a launch on one memory, and find out how many there are.
+
+A grid is an expression over the kernel's parameters, or as many programs as write something.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import product
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tritonsmith.check.blame import LargestValue, ReachedCode
+from tritonsmith.check.evaluate import AccessError, EvaluatedProgram
+from tritonsmith.check.gpu import AssumedError
+from tritonsmith.check.in_flight import InFlight, Order
+from tritonsmith.check.memory import Array, RecordingMemory
+from tritonsmith.check.module import UnsupportedIrError, integer, name_of
+from tritonsmith.check.program import EndlessError
+from tritonsmith.check.runs import TritonKernel
+from tritonsmith.core import configs
+from tritonsmith.core.errors import UsageError
+
+Grid: TypeAlias = tuple[int, int, int]
+
+_AXES = 3
+_IDS, _COUNTS = "tt.get_program_id", "tt.get_num_programs"
+_OPERATION = 500  # elements that take as long as an operation
+_LONGER = 10
+_EMPTY = 3  # programs in a row that write nothing: no further one does
+# Ids beyond every grid that can be run; primes, so that no period hides them. Times a block of 8192 elements,
+# the last one still fits 32 bits.
+_FAR = (1009, 200_003)
+_MANY = "more programs write something than can be run (--set smaller sizes, or --grid)"
+_EXAMPLE = "--grid 'cdiv(M, BLOCK_M) * cdiv(N, BLOCK_N)'"
+_FUNCTIONS: Mapping[str, Callable[..., int]] = {
+    "cdiv": lambda size, block: -(-size // block),
+    "next_power_of_2": lambda size: 1 << max(size - 1, 0).bit_length(),
+    "min": min,
+    "max": max,
+    "abs": abs,
+    "int": int,
+}
+_OPERATORS: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: lambda a, b: a + b,
+    ast.Sub: lambda a, b: a - b,
+    ast.Mult: lambda a, b: a * b,
+    ast.FloorDiv: lambda a, b: a // b,
+    ast.Mod: lambda a, b: a % b,
+}
+
+
+def evaluated(text: str, names: Mapping[str, Any], flag: str, *, whole: bool = True) -> tuple[Any, ...]:
+    """Evaluate an expression over parameters: a number, a tuple of them, or a lambda of META.
+
+    Args:
+        text: `cdiv(n, BLOCK)`, `(n + BLOCK - 1) / BLOCK, 1, 1`, `lambda META: (triton.cdiv(n, META["B"]),)`.
+        names: the values of the parameters, constants included.
+        flag: the flag that has it, for errors.
+        whole: divide as C does; else `/` gives a fraction.
+
+    Raises:
+        UsageError: it is no such expression, or names something that the kernel does not have.
+    """
+    try:
+        body: ast.expr = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise UsageError(f"{flag} cannot be {text!r}", why=str(error), hints=[_EXAMPLE]) from error
+    own = ""
+    if isinstance(body, ast.Lambda):
+        own, body = next((argument.arg for argument in body.args.args), ""), body.body
+    parts = body.elts if isinstance(body, (ast.Tuple, ast.List)) else [body]
+    try:
+        numbers = (_value(part, names, own, whole=whole) for part in parts)
+        return tuple(int(number) if whole else number for number in numbers)
+    except (KeyError, ValueError, TypeError, ZeroDivisionError, RecursionError) as error:
+        why = f"the kernel has no {error}" if isinstance(error, KeyError) else str(error)
+        hints = [_EXAMPLE, f"its parameters: {', '.join(names)}"]
+        raise UsageError(f"{flag} cannot be {text!r}", why=why, hints=hints) from error
+
+
+def _value(node: ast.expr, names: Mapping[str, Any], own: str, *, whole: bool) -> Any:
+    """Return the value of an expression; `own` is the name of the lambda's parameter."""
+    inner = partial(_value, names=names, own=own, whole=whole)
+    result: Any = None
+    match node:
+        case ast.Constant(value=int() | float() as number):
+            result = number
+        case ast.Name(id=name):
+            result = names[name]
+        case ast.Subscript(value=ast.Name(id=table), slice=ast.Constant(value=str() as name)) if table == own:
+            result = names[name]
+        case ast.BinOp(left=left, op=ast.Div(), right=right):
+            result = inner(left) // inner(right) if whole else inner(left) / inner(right)
+        case ast.BinOp(left=left, op=operator, right=right) if type(operator) in _OPERATORS:
+            result = _OPERATORS[type(operator)](inner(left), inner(right))
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            result = -inner(operand)
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=values, keywords=[]) if (
+            name in _FUNCTIONS
+        ):
+            result = _FUNCTIONS[name](*map(inner, values))
+    if result is None:
+        raise ValueError(f"{ast.unparse(node)} is no arithmetic of parameters")
+    return result
+
+
+@dataclass
+class GridMemory(RecordingMemory):
+    """The memory of all programs of a launch, which notes where one program depends on another.
+
+    Attributes:
+        running: returns the name of the operation that accesses memory.
+        crossed: whether the order of the programs may matter: one reads what another writes, or two write
+            different values to one address.
+        adds: whether an atomic operation of floats met an element that another program had changed.
+    """
+
+    running: Callable[[], str] = lambda: ""
+    crossed: bool = False
+    adds: bool = False
+    _written_before: Array = field(default_factory=lambda: np.empty(0, np.int64))
+    _read_before: Array = field(default_factory=lambda: np.empty(0, np.int64))
+    _reading: list[Array] = field(default_factory=list)
+    _writing: list[Array] = field(default_factory=list)
+
+    def load(self, at: Array, dtype: np.dtype[Any]) -> Array:
+        """Return the elements at byte addresses, and note that this program read them."""
+        flat = at.reshape(-1)
+        self._reading.append(flat)
+        if self._is_atomic and dtype.kind in "fV" and np.isin(flat, self._written_before).any():
+            self.adds = True
+        return super().load(at, dtype)
+
+    def store(self, at: Array, values: Array) -> None:
+        """Write elements, and note where another program had written another value."""
+        flat = np.ascontiguousarray(at).reshape(-1)
+        again = np.isin(flat, self._written_before)
+        if again.any() and not self.crossed:
+            # Programs that share an axis often write the same to one place, as the statistics of a row.
+            raw = np.ascontiguousarray(np.broadcast_to(values, np.shape(at))).reshape(-1)[again]
+            old = super().load(flat[again], values.dtype)
+            self.crossed = bool((old.view(np.uint8) != raw.view(np.uint8)).any())
+        self._writing.append(flat)
+        super().store(at, values)
+
+    @property
+    def _is_atomic(self) -> bool:
+        return "atomic" in self.running()
+
+    def next_program(self) -> None:
+        """End a program: what it read and wrote belongs to another one from now on."""
+        reads, writes = (np.unique(np.concatenate([*parts, np.empty(0, np.int64)])) for parts in
+                         (self._reading, self._writing))  # fmt: skip
+        if np.isin(reads, self._written_before).any() or np.isin(writes, self._read_before).any():
+            self.crossed = True
+        self._written_before = np.union1d(self._written_before, writes)
+        self._read_before = np.union1d(self._read_before, reads)
+        self._reading, self._writing = [], []
+
+    @property
+    def is_empty(self) -> bool:
+        """Report whether the program that has just run wrote nothing."""
+        return not any(part.size for part in self._writing)
+
+
+@dataclass(frozen=True)
+class LaunchGrid:
+    """The programs of a launch.
+
+    Attributes:
+        size: the number of programs along each axis.
+        guessed: the axes along which the kernel does not say how many there are.
+        probed: the axes whose last program was found by running one after the other, with 0 for other axes.
+    """
+
+    size: Grid
+    guessed: tuple[int, ...] = ()
+    probed: tuple[int, ...] = ()
+
+    @property
+    def is_likely(self) -> bool:
+        """Report whether no program is missing; there may be more than a launch has."""
+        # Of several axes, the programs at 0 of the others need not be those that have the most work.
+        return not self.guessed and len(self.probed) <= 1
+
+    def programs(self) -> Iterator[Grid]:
+        """Yield the ids of all programs, in the order in which a GPU starts them."""
+        for z, y, x in product(*map(range, reversed(self.size))):
+            yield x, y, z
+
+
+@dataclass
+class GridRunner:
+    """Runs a kernel with one set of arguments.
+
+    Attributes:
+        kernel: the kernel.
+        values: its arguments in order.
+        memory: makes the memory that it starts with.
+        rounds: whether its dots of tf32 round.
+        spent: the cost of all runs so far, in elements.
+        steps: the operations of all runs so far.
+        reached: the code that ran.
+    """
+
+    kernel: TritonKernel
+    values: Sequence[Any]
+    memory: Callable[[], GridMemory]
+    rounds: bool
+    spent: int = 0
+    steps: int = 0
+    reached: ReachedCode = field(default_factory=ReachedCode)
+    _more: int = 0
+
+    def allow(self, steps: int) -> None:
+        """Let each program run ten times as many operations, if that is more than usual."""
+        self._more = _LONGER * steps
+
+    def run(
+        self,
+        grid: LaunchGrid,
+        *,
+        backwards: bool = False,
+        undefined: int = 0,
+        recorder: LargestValue | None = None,
+    ) -> GridMemory:
+        """Run all programs, and return the memory that they leave.
+
+        Args:
+            grid: the programs.
+            backwards: the last program runs first.
+            undefined: the value of masked elements of a load without another value.
+            recorder: gets all values.
+
+        Raises:
+            UnsupportedIrError: it cannot be run, or has too many programs.
+            EndlessError: a program does not end.
+            AssumedError: an assumption does not hold.
+            AccessError: an access of shared memory outside of its allocation.
+        """
+        most = configs.load("passes-check")["against"]["programs"]
+        programs = list(grid.programs())
+        if len(programs) > most:
+            raise UnsupportedIrError(f"a grid of more than {most} programs")
+        memory = self.memory()
+        memory.undefined = undefined
+        for program in reversed(programs) if backwards else programs:
+            self._run(program, grid.size, memory, self.reached, recorder)
+            memory.next_program()
+        return memory
+
+    def infer(self, captured: Sequence[Sequence[int]] = ()) -> LaunchGrid:
+        """Find the number of programs that write something.
+
+        Args:
+            captured: grids of captured launches: an axis that is 1 in all of them is 1.
+
+        Raises:
+            UnsupportedIrError: as `run`, and so the others.
+        """
+        count = configs.load("passes-check")["against"]["axis"]
+        used = {axis: self._uses(_IDS, axis) for axis in range(_AXES)}
+        size, guessed, probed = [1, 1, 1], [], []
+        for axis in range(_AXES):
+            largest = max((grid[axis] for grid in captured if len(grid) > axis), default=0)
+            if not used[axis] or (captured and largest <= 1):
+                continue
+            # A persistent kernel divides its work among any number of programs.
+            if self._uses(_COUNTS, axis):
+                size[axis] = count
+            elif self._writes(axis, _FAR[-1]):
+                size[axis] = min(count, largest) if largest else count
+                guessed.append(axis)
+            else:
+                size[axis] = self._last(axis) + 1
+                probed.append(axis)
+        return LaunchGrid(_triple(size), tuple(guessed), tuple(probed))
+
+    def _uses(self, operation: str, axis: int) -> bool:
+        return any(
+            name_of(candidate) == operation and integer(candidate, "axis") == axis
+            for function in self.kernel.functions.values()
+            for candidate in function.walk()
+        )
+
+    def _last(self, axis: int) -> int:
+        """Return the last program along an axis that writes something, 0 if none does."""
+        if any(self._writes(axis, far) for far in _FAR):
+            raise UnsupportedIrError(_MANY)
+        last, place = 0, 0
+        while place <= last + _EMPTY:
+            if self._writes(axis, place):
+                last = place
+            place += 1
+            if place > configs.load("passes-check")["against"]["programs"]:
+                raise UnsupportedIrError(_MANY)
+        return last
+
+    def _writes(self, axis: int, place: int) -> bool:
+        """Report whether a program writes something; one beyond the grid may fail."""
+        program = [0, 0, 0]
+        program[axis] = place
+        grid = [1, 1, 1]
+        grid[axis] = place + 1
+        memory = self.memory()
+        with suppress(EndlessError, AssumedError, AccessError):
+            self._run(_triple(program), _triple(grid), memory, ReachedCode())
+        return not memory.is_empty
+
+    def _run(
+        self,
+        program: Grid,
+        grid: Grid,
+        memory: GridMemory,
+        reached: ReachedCode,
+        recorder: LargestValue | None = None,
+    ) -> None:
+        table = configs.load("passes-check")
+        run = EvaluatedProgram(
+            self.kernel.functions,
+            memory,
+            program,
+            grid,
+            max(table["inputs"]["steps"], self._more),
+            flight=InFlight(Order.AT_ONCE, None, counted=self.kernel.parts > 0),
+            rounds=self.rounds,
+            most=table["against"]["most"],
+            reached=reached,
+            lines=self.kernel.lines,
+        )
+        run.recorder = recorder
+        memory.running = lambda: run.name
+        run.launch(self.kernel.main, tuple(self.values))
+        self.steps += run.steps
+        self.spent += run.elements + _OPERATION * run.steps
+
+
+def _triple(values: Sequence[int]) -> Grid:
+    x, y, z = values
+    return x, y, z

@@ -1,0 +1,778 @@
+// kernel: subtract
+"builtin.module"() ({
+  "tt.func"() <{arg_attrs = [{tt.divisibility = 16 : i32}, {tt.divisibility = 16 : i32}, {tt.divisibility = 16 : i32}, {}], function_type = (!tt.ptr<f32>, !tt.ptr<f32>, !tt.ptr<f32>, i32) -> (), sym_name = "subtract", sym_visibility = "public"}> ({
+  ^bb0(%X: !tt.ptr<f32>, %Y: !tt.ptr<f32>, %OUT: !tt.ptr<f32>, %n: i32):
+    %at = "arith.constant"() <{value = 64 : i32}> : () -> i32
+    %at_0 = "tt.get_program_id"() <{axis = 0 : i32}> : () -> i32
+    %at_1 = "arith.muli"(%at_0, %at) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32
+    %at_2 = "tt.make_range"() <{end = 64 : i32, start = 0 : i32}> : () -> tensor<64xi32>
+    %at_3 = "tt.splat"(%at_1) : (i32) -> tensor<64xi32>
+    %at_4 = "arith.addi"(%at_3, %at_2) <{overflowFlags = #arith.overflow<none>}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi32>
+    %x = "tt.splat"(%n) : (i32) -> tensor<64xi32>
+    %x_5 = "arith.cmpi"(%at_4, %x) <{predicate = 2 : i64}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi1>
+    %x_6 = "tt.splat"(%X) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
+    %x_7 = "tt.addptr"(%x_6, %at_4) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
+    %x_8 = "tt.load"(%x_7, %x_5) <{isVolatile = false, operandSegmentSizes = array<i32: 1, 1, 0>}> : (tensor<64x!tt.ptr<f32>>, tensor<64xi1>) -> tensor<64xf32>
+    %y = "tt.splat"(%Y) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
+    %y_9 = "tt.addptr"(%y, %at_4) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
+    %y_10 = "tt.load"(%y_9, %x_5) <{isVolatile = false, operandSegmentSizes = array<i32: 1, 1, 0>}> : (tensor<64x!tt.ptr<f32>>, tensor<64xi1>) -> tensor<64xf32>
+    %0 = "tt.splat"(%OUT) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
+    %1 = "tt.addptr"(%0, %at_4) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
+    %2 = "arith.subf"(%x_8, %y_10) <{fastmath = #arith.fastmath<none>}> : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+    "tt.store"(%1, %2, %x_5) : (tensor<64x!tt.ptr<f32>>, tensor<64xf32>, tensor<64xi1>) -> ()
+    "tt.return"() : () -> ()
+  }) {noinline = false} : () -> ()
+}) {generic} : () -> ()
+
+// kernel: subtract_in_a_loop
+"builtin.module"() ({
+  "tt.func"() <{arg_attrs = [{tt.divisibility = 16 : i32}, {tt.divisibility = 16 : i32}, {tt.divisibility = 16 : i32}, {}], function_type = (!tt.ptr<f32>, !tt.ptr<f32>, !tt.ptr<f32>, i32) -> (), sym_name = "subtract_in_a_loop", sym_visibility = "public"}> ({
+  ^bb0(%X: !tt.ptr<f32>, %Y: !tt.ptr<f32>, %OUT: !tt.ptr<f32>, %n: i32):
+    %0 = "arith.constant"() <{value = dense<0.000000e+00> : tensor<64xf32>}> : () -> tensor<64xf32>
+    %1 = "arith.constant"() <{value = 64 : i32}> : () -> i32
+    %2 = "tt.get_program_id"() <{axis = 0 : i32}> : () -> i32
+    %3 = "arith.muli"(%2, %1) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32
+    %4 = "tt.get_num_programs"() <{axis = 0 : i32}> : () -> i32
+    %5 = "arith.muli"(%4, %1) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32
+    "scf.for"(%3, %n, %5) ({
+    ^bb0(%arg4: i32):
+      %at = "tt.make_range"() <{end = 64 : i32, start = 0 : i32}> : () -> tensor<64xi32>
+      %at_0 = "tt.splat"(%arg4) : (i32) -> tensor<64xi32>
+      %at_1 = "arith.addi"(%at_0, %at) <{overflowFlags = #arith.overflow<none>}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi32>
+      %x = "tt.splat"(%n) : (i32) -> tensor<64xi32>
+      %x_2 = "arith.cmpi"(%at_1, %x) <{predicate = 2 : i64}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi1>
+      %x_3 = "tt.splat"(%X) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
+      %x_4 = "tt.addptr"(%x_3, %at_1) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
+      %x_5 = "tt.load"(%x_4, %x_2, %0) <{isVolatile = false, operandSegmentSizes = array<i32: 1, 1, 1>}> : (tensor<64x!tt.ptr<f32>>, tensor<64xi1>, tensor<64xf32>) -> tensor<64xf32>
+      %y = "tt.splat"(%Y) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
+      %y_6 = "tt.addptr"(%y, %at_1) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
+      %y_7 = "tt.load"(%y_6, %x_2, %0) <{isVolatile = false, operandSegmentSizes = array<i32: 1, 1, 1>}> : (tensor<64x!tt.ptr<f32>>, tensor<64xi1>, tensor<64xf32>) -> tensor<64xf32>
+      %6 = "tt.splat"(%OUT) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
+      %7 = "tt.addptr"(%6, %at_1) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
+      %8 = "arith.subf"(%x_5, %y_7) <{fastmath = #arith.fastmath<none>}> : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+      "tt.store"(%7, %8, %x_2) : (tensor<64x!tt.ptr<f32>>, tensor<64xf32>, tensor<64xi1>) -> ()
+      "scf.yield"() : () -> ()
+    }) : (i32, i32, i32) -> ()
+    "tt.return"() : () -> ()
+  }) {noinline = false} : () -> ()
+}) {generic} : () -> ()
+
+// kernel: subtract_negated
+"builtin.module"() ({
+  "tt.func"() <{arg_attrs = [{tt.divisibility = 16 : i32}, {tt.divisibility = 16 : i32}, {tt.divisibility = 16 : i32}, {}], function_type = (!tt.ptr<f32>, !tt.ptr<f32>, !tt.ptr<f32>, i32) -> (), sym_name = "subtract_negated", sym_visibility = "public"}> ({
+  ^bb0(%X: !tt.ptr<f32>, %Y: !tt.ptr<f32>, %OUT: !tt.ptr<f32>, %n: i32):
+    %at = "arith.constant"() <{value = 64 : i32}> : () -> i32
+    %at_0 = "tt.get_program_id"() <{axis = 0 : i32}> : () -> i32
+    %at_1 = "arith.muli"(%at_0, %at) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32
+    %at_2 = "tt.make_range"() <{end = 64 : i32, start = 0 : i32}> : () -> tensor<64xi32>
+    %at_3 = "tt.splat"(%at_1) : (i32) -> tensor<64xi32>
+    %at_4 = "arith.addi"(%at_3, %at_2) <{overflowFlags = #arith.overflow<none>}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi32>
+    %x = "tt.splat"(%n) : (i32) -> tensor<64xi32>
+    %x_5 = "arith.cmpi"(%at_4, %x) <{predicate = 2 : i64}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi1>
+    %x_6 = "tt.splat"(%X) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
+    %x_7 = "tt.addptr"(%x_6, %at_4) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
+    %x_8 = "tt.load"(%x_7, %x_5) <{isVolatile = false, operandSegmentSizes = array<i32: 1, 1, 0>}> : (tensor<64x!tt.ptr<f32>>, tensor<64xi1>) -> tensor<64xf32>
+    %y = "tt.splat"(%Y) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
+    %y_9 = "tt.addptr"(%y, %at_4) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
+    %y_10 = "tt.load"(%y_9, %x_5) <{isVolatile = false, operandSegmentSizes = array<i32: 1, 1, 0>}> : (tensor<64x!tt.ptr<f32>>, tensor<64xi1>) -> tensor<64xf32>
+    %0 = "tt.splat"(%OUT) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
+    %1 = "tt.addptr"(%0, %at_4) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
+    %2 = "arith.subf"(%y_10, %x_8) <{fastmath = #arith.fastmath<none>}> : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+    %3 = "arith.negf"(%2) <{fastmath = #arith.fastmath<none>}> : (tensor<64xf32>) -> tensor<64xf32>
+    "tt.store"(%1, %3, %x_5) : (tensor<64x!tt.ptr<f32>>, tensor<64xf32>, tensor<64xi1>) -> ()
+    "tt.return"() : () -> ()
+  }) {noinline = false} : () -> ()
+}) {generic} : () -> ()
+
+// kernel: subtract_without_a_mask
+"builtin.module"() ({
+  "tt.func"() <{arg_attrs = [{tt.divisibility = 16 : i32}, {tt.divisibility = 16 : i32}, {tt.divisibility = 16 : i32}, {}], function_type = (!tt.ptr<f32>, !tt.ptr<f32>, !tt.ptr<f32>, i32) -> (), sym_name = "subtract_without_a_mask", sym_visibility = "public"}> ({
+  ^bb0(%X: !tt.ptr<f32>, %Y: !tt.ptr<f32>, %OUT: !tt.ptr<f32>, %n: i32):
+    %at = "arith.constant"() <{value = 64 : i32}> : () -> i32
+    %at_0 = "tt.get_program_id"() <{axis = 0 : i32}> : () -> i32
+    %at_1 = "arith.muli"(%at_0, %at) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32
+    %at_2 = "tt.make_range"() <{end = 64 : i32, start = 0 : i32}> : () -> tensor<64xi32>
+    %at_3 = "tt.splat"(%at_1) : (i32) -> tensor<64xi32>
+    %at_4 = "arith.addi"(%at_3, %at_2) <{overflowFlags = #arith.overflow<none>}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi32>
+    %x = "tt.splat"(%X) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
+    %x_5 = "tt.addptr"(%x, %at_4) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
+    %x_6 = "tt.load"(%x_5) <{isVolatile = false, operandSegmentSizes = array<i32: 1, 0, 0>}> : (tensor<64x!tt.ptr<f32>>) -> tensor<64xf32>
+    %y = "tt.splat"(%n) : (i32) -> tensor<64xi32>
+    %y_7 = "arith.cmpi"(%at_4, %y) <{predicate = 2 : i64}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi1>
+    %y_8 = "tt.splat"(%Y) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
+    %y_9 = "tt.addptr"(%y_8, %at_4) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
+    %y_10 = "tt.load"(%y_9, %y_7) <{isVolatile = false, operandSegmentSizes = array<i32: 1, 1, 0>}> : (tensor<64x!tt.ptr<f32>>, tensor<64xi1>) -> tensor<64xf32>
+    %0 = "tt.splat"(%OUT) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
+    %1 = "tt.addptr"(%0, %at_4) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
+    %2 = "arith.subf"(%x_6, %y_10) <{fastmath = #arith.fastmath<none>}> : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+    "tt.store"(%1, %2, %y_7) : (tensor<64x!tt.ptr<f32>>, tensor<64xf32>, tensor<64xi1>) -> ()
+    "tt.return"() : () -> ()
+  }) {noinline = false} : () -> ()
+}) {generic} : () -> ()
+
+// kernel: subtract_one_more
+"builtin.module"() ({
+  "tt.func"() <{arg_attrs = [{tt.divisibility = 16 : i32}, {tt.divisibility = 16 : i32}, {tt.divisibility = 16 : i32}, {}], function_type = (!tt.ptr<f32>, !tt.ptr<f32>, !tt.ptr<f32>, i32) -> (), sym_name = "subtract_one_more", sym_visibility = "public"}> ({
+  ^bb0(%X: !tt.ptr<f32>, %Y: !tt.ptr<f32>, %OUT: !tt.ptr<f32>, %n: i32):
+    %at = "arith.constant"() <{value = 64 : i32}> : () -> i32
+    %at_0 = "tt.get_program_id"() <{axis = 0 : i32}> : () -> i32
+    %at_1 = "arith.muli"(%at_0, %at) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32
+    %at_2 = "tt.make_range"() <{end = 64 : i32, start = 0 : i32}> : () -> tensor<64xi32>
+    %at_3 = "tt.splat"(%at_1) : (i32) -> tensor<64xi32>
+    %at_4 = "arith.addi"(%at_3, %at_2) <{overflowFlags = #arith.overflow<none>}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi32>
+    %x = "tt.splat"(%n) : (i32) -> tensor<64xi32>
+    %x_5 = "arith.cmpi"(%at_4, %x) <{predicate = 3 : i64}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi1>
+    %x_6 = "tt.splat"(%X) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
+    %x_7 = "tt.addptr"(%x_6, %at_4) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
+    %x_8 = "tt.load"(%x_7, %x_5) <{isVolatile = false, operandSegmentSizes = array<i32: 1, 1, 0>}> : (tensor<64x!tt.ptr<f32>>, tensor<64xi1>) -> tensor<64xf32>
+    %y = "tt.splat"(%Y) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
+    %y_9 = "tt.addptr"(%y, %at_4) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
+    %y_10 = "tt.load"(%y_9, %x_5) <{isVolatile = false, operandSegmentSizes = array<i32: 1, 1, 0>}> : (tensor<64x!tt.ptr<f32>>, tensor<64xi1>) -> tensor<64xf32>
+    %0 = "tt.splat"(%OUT) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
+    %1 = "tt.addptr"(%0, %at_4) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
+    %2 = "arith.subf"(%x_8, %y_10) <{fastmath = #arith.fastmath<none>}> : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+    "tt.store"(%1, %2, %x_5) : (tensor<64x!tt.ptr<f32>>, tensor<64xf32>, tensor<64xi1>) -> ()
+    "tt.return"() : () -> ()
+  }) {noinline = false} : () -> ()
+}) {generic} : () -> ()
+
+// kernel: subtract_swapped
+"builtin.module"() ({
+  "tt.func"() <{arg_attrs = [{tt.divisibility = 16 : i32}, {tt.divisibility = 16 : i32}, {tt.divisibility = 16 : i32}, {}], function_type = (!tt.ptr<f32>, !tt.ptr<f32>, !tt.ptr<f32>, i32) -> (), sym_name = "subtract_swapped", sym_visibility = "public"}> ({
+  ^bb0(%X: !tt.ptr<f32>, %Y: !tt.ptr<f32>, %OUT: !tt.ptr<f32>, %n: i32):
+    %at = "arith.constant"() <{value = 64 : i32}> : () -> i32
+    %at_0 = "tt.get_program_id"() <{axis = 0 : i32}> : () -> i32
+    %at_1 = "arith.muli"(%at_0, %at) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32
+    %at_2 = "tt.make_range"() <{end = 64 : i32, start = 0 : i32}> : () -> tensor<64xi32>
+    %at_3 = "tt.splat"(%at_1) : (i32) -> tensor<64xi32>
+    %at_4 = "arith.addi"(%at_3, %at_2) <{overflowFlags = #arith.overflow<none>}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi32>
+    %x = "tt.splat"(%n) : (i32) -> tensor<64xi32>
+    %x_5 = "arith.cmpi"(%at_4, %x) <{predicate = 2 : i64}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi1>
+    %x_6 = "tt.splat"(%X) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
+    %x_7 = "tt.addptr"(%x_6, %at_4) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
+    %x_8 = "tt.load"(%x_7, %x_5) <{isVolatile = false, operandSegmentSizes = array<i32: 1, 1, 0>}> : (tensor<64x!tt.ptr<f32>>, tensor<64xi1>) -> tensor<64xf32>
+    %y = "tt.splat"(%Y) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
+    %y_9 = "tt.addptr"(%y, %at_4) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
+    %y_10 = "tt.load"(%y_9, %x_5) <{isVolatile = false, operandSegmentSizes = array<i32: 1, 1, 0>}> : (tensor<64x!tt.ptr<f32>>, tensor<64xi1>) -> tensor<64xf32>
+    %0 = "tt.splat"(%OUT) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
+    %1 = "tt.addptr"(%0, %at_4) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
+    %2 = "arith.subf"(%y_10, %x_8) <{fastmath = #arith.fastmath<none>}> : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+    "tt.store"(%1, %2, %x_5) : (tensor<64x!tt.ptr<f32>>, tensor<64xf32>, tensor<64xi1>) -> ()
+    "tt.return"() : () -> ()
+  }) {noinline = false} : () -> ()
+}) {generic} : () -> ()
+
+// kernel: subtract_from_the_second_block
+"builtin.module"() ({
+  "tt.func"() <{arg_attrs = [{tt.divisibility = 16 : i32}, {tt.divisibility = 16 : i32}, {tt.divisibility = 16 : i32}, {}], function_type = (!tt.ptr<f32>, !tt.ptr<f32>, !tt.ptr<f32>, i32) -> (), sym_name = "subtract_from_the_second_block", sym_visibility = "public"}> ({
+  ^bb0(%X: !tt.ptr<f32>, %Y: !tt.ptr<f32>, %OUT: !tt.ptr<f32>, %n: i32):
+    %at = "arith.constant"() <{value = 64 : i32}> : () -> i32
+    %at_0 = "arith.constant"() <{value = 1 : i32}> : () -> i32
+    %at_1 = "tt.get_program_id"() <{axis = 0 : i32}> : () -> i32
+    %at_2 = "arith.addi"(%at_1, %at_0) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32
+    %at_3 = "arith.muli"(%at_2, %at) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32
+    %at_4 = "tt.make_range"() <{end = 64 : i32, start = 0 : i32}> : () -> tensor<64xi32>
+    %at_5 = "tt.splat"(%at_3) : (i32) -> tensor<64xi32>
+    %at_6 = "arith.addi"(%at_5, %at_4) <{overflowFlags = #arith.overflow<none>}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi32>
+    %x = "tt.splat"(%n) : (i32) -> tensor<64xi32>
+    %x_7 = "arith.cmpi"(%at_6, %x) <{predicate = 2 : i64}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi1>
+    %x_8 = "tt.splat"(%X) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
+    %x_9 = "tt.addptr"(%x_8, %at_6) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
+    %x_10 = "tt.load"(%x_9, %x_7) <{isVolatile = false, operandSegmentSizes = array<i32: 1, 1, 0>}> : (tensor<64x!tt.ptr<f32>>, tensor<64xi1>) -> tensor<64xf32>
+    %y = "tt.splat"(%Y) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
+    %y_11 = "tt.addptr"(%y, %at_6) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
+    %y_12 = "tt.load"(%y_11, %x_7) <{isVolatile = false, operandSegmentSizes = array<i32: 1, 1, 0>}> : (tensor<64x!tt.ptr<f32>>, tensor<64xi1>) -> tensor<64xf32>
+    %0 = "tt.splat"(%OUT) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
+    %1 = "tt.addptr"(%0, %at_6) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
+    %2 = "arith.subf"(%x_10, %y_12) <{fastmath = #arith.fastmath<none>}> : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+    "tt.store"(%1, %2, %x_7) : (tensor<64x!tt.ptr<f32>>, tensor<64xf32>, tensor<64xi1>) -> ()
+    "tt.return"() : () -> ()
+  }) {noinline = false} : () -> ()
+}) {generic} : () -> ()
+
+// kernel: norm
+"builtin.module"() ({
+  "tt.func"() <{arg_attrs = [{tt.divisibility = 16 : i32}, {tt.divisibility = 16 : i32}, {tt.divisibility = 16 : i32}, {}, {}], function_type = (!tt.ptr<f16>, !tt.ptr<f32>, i32, i32, f32) -> (), sym_name = "norm", sym_visibility = "public"}> ({
+  ^bb0(%X: !tt.ptr<f16>, %OUT: !tt.ptr<f32>, %stride: i32, %n: i32, %eps: f32):
+    %total = "arith.constant"() <{value = dense<0.000000e+00> : tensor<64xf32>}> : () -> tensor<64xf32>
+    %0 = "arith.constant"() <{value = dense<0.000000e+00> : tensor<64xf16>}> : () -> tensor<64xf16>
+    %1 = "arith.constant"() <{value = 64 : i32}> : () -> i32
+    %2 = "arith.constant"() <{value = 0 : i32}> : () -> i32
+    %scale = "arith.constant"() <{value = 1.000000e+00 : f32}> : () -> f32
+    %row = "tt.get_program_id"() <{axis = 0 : i32}> : () -> i32
+    %total_0 = "scf.for"(%2, %n, %1, %total) ({
+    ^bb0(%arg8: i32, %arg9: tensor<64xf32>):
+      %at = "tt.make_range"() <{end = 64 : i32, start = 0 : i32}> : () -> tensor<64xi32>
+      %at_19 = "tt.splat"(%arg8) : (i32) -> tensor<64xi32>
+      %at_20 = "arith.addi"(%at_19, %at) <{overflowFlags = #arith.overflow<none>}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi32>
+      %x = "tt.splat"(%n) : (i32) -> tensor<64xi32>
+      %x_21 = "arith.cmpi"(%at_20, %x) <{predicate = 2 : i64}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi1>
+      %x_22 = "arith.muli"(%row, %stride) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32
+      %x_23 = "tt.addptr"(%X, %x_22) : (!tt.ptr<f16>, i32) -> !tt.ptr<f16>
+      %x_24 = "tt.splat"(%x_23) : (!tt.ptr<f16>) -> tensor<64x!tt.ptr<f16>>
+      %x_25 = "tt.addptr"(%x_24, %at_20) : (tensor<64x!tt.ptr<f16>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f16>>
+      %x_26 = "tt.load"(%x_25, %x_21, %0) <{isVolatile = false, operandSegmentSizes = array<i32: 1, 1, 1>}> : (tensor<64x!tt.ptr<f16>>, tensor<64xi1>, tensor<64xf16>) -> tensor<64xf16>
+      %x_27 = "arith.extf"(%x_26) : (tensor<64xf16>) -> tensor<64xf32>
+      %total_28 = "arith.mulf"(%x_27, %x_27) <{fastmath = #arith.fastmath<none>}> : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+      %total_29 = "arith.addf"(%arg9, %total_28) <{fastmath = #arith.fastmath<none>}> : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+      "scf.yield"(%total_29) : (tensor<64xf32>) -> ()
+    }) : (i32, i32, i32, tensor<64xf32>) -> tensor<64xf32>
+    %scale_1 = "tt.reduce"(%total_0) <{axis = 0 : i32}> ({
+    ^bb0(%scale_16: f32, %scale_17: f32):
+      %scale_18 = "arith.addf"(%scale_16, %scale_17) <{fastmath = #arith.fastmath<none>}> : (f32, f32) -> f32
+      "tt.reduce.return"(%scale_18) : (f32) -> ()
+    }) : (tensor<64xf32>) -> f32
+    %scale_2 = "arith.sitofp"(%n) : (i32) -> f32
+    %scale_3 = "arith.divf"(%scale_1, %scale_2) <{fastmath = #arith.fastmath<none>}> : (f32, f32) -> f32
+    %scale_4 = "arith.addf"(%scale_3, %eps) <{fastmath = #arith.fastmath<none>}> : (f32, f32) -> f32
+    %scale_5 = "math.sqrt"(%scale_4) <{fastmath = #arith.fastmath<none>}> : (f32) -> f32
+    %scale_6 = "arith.divf"(%scale, %scale_5) <{fastmath = #arith.fastmath<none>}> : (f32, f32) -> f32
+    "scf.for"(%2, %n, %1) ({
+    ^bb0(%arg5: i32):
+      %at = "tt.make_range"() <{end = 64 : i32, start = 0 : i32}> : () -> tensor<64xi32>
+      %at_7 = "tt.splat"(%arg5) : (i32) -> tensor<64xi32>
+      %at_8 = "arith.addi"(%at_7, %at) <{overflowFlags = #arith.overflow<none>}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi32>
+      %x = "tt.splat"(%n) : (i32) -> tensor<64xi32>
+      %x_9 = "arith.cmpi"(%at_8, %x) <{predicate = 2 : i64}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi1>
+      %x_10 = "arith.muli"(%row, %stride) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32
+      %x_11 = "tt.addptr"(%X, %x_10) : (!tt.ptr<f16>, i32) -> !tt.ptr<f16>
+      %x_12 = "tt.splat"(%x_11) : (!tt.ptr<f16>) -> tensor<64x!tt.ptr<f16>>
+      %x_13 = "tt.addptr"(%x_12, %at_8) : (tensor<64x!tt.ptr<f16>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f16>>
+      %x_14 = "tt.load"(%x_13, %x_9, %0) <{isVolatile = false, operandSegmentSizes = array<i32: 1, 1, 1>}> : (tensor<64x!tt.ptr<f16>>, tensor<64xi1>, tensor<64xf16>) -> tensor<64xf16>
+      %x_15 = "arith.extf"(%x_14) : (tensor<64xf16>) -> tensor<64xf32>
+      %3 = "tt.addptr"(%OUT, %x_10) : (!tt.ptr<f32>, i32) -> !tt.ptr<f32>
+      %4 = "tt.splat"(%3) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
+      %5 = "tt.addptr"(%4, %at_8) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
+      %6 = "tt.splat"(%scale_6) : (f32) -> tensor<64xf32>
+      %7 = "arith.mulf"(%x_15, %6) <{fastmath = #arith.fastmath<none>}> : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+      "tt.store"(%5, %7, %x_9) : (tensor<64x!tt.ptr<f32>>, tensor<64xf32>, tensor<64xi1>) -> ()
+      "scf.yield"() : () -> ()
+    }) : (i32, i32, i32) -> ()
+    "tt.return"() : () -> ()
+  }) {noinline = false} : () -> ()
+}) {generic} : () -> ()
+
+// kernel: norm_by_rsqrt
+"builtin.module"() ({
+  "tt.func"() <{arg_attrs = [{tt.divisibility = 16 : i32}, {tt.divisibility = 16 : i32}, {tt.divisibility = 16 : i32}, {}, {}], function_type = (!tt.ptr<f16>, !tt.ptr<f32>, i32, i32, f32) -> (), sym_name = "norm_by_rsqrt", sym_visibility = "public"}> ({
+  ^bb0(%X: !tt.ptr<f16>, %OUT: !tt.ptr<f32>, %stride: i32, %n: i32, %eps: f32):
+    %0 = "arith.constant"() <{value = dense<0.000000e+00> : tensor<64xf16>}> : () -> tensor<64xf16>
+    %1 = "arith.constant"() <{value = 64 : i32}> : () -> i32
+    %2 = "arith.constant"() <{value = 0 : i32}> : () -> i32
+    %3 = "arith.constant"() <{value = 0.000000e+00 : f32}> : () -> f32
+    %row = "tt.get_program_id"() <{axis = 0 : i32}> : () -> i32
+    %total = "scf.for"(%2, %n, %1, %3) ({
+    ^bb0(%arg6: i32, %arg7: f32):
+      %at = "tt.make_range"() <{end = 64 : i32, start = 0 : i32}> : () -> tensor<64xi32>
+      %at_12 = "tt.splat"(%arg6) : (i32) -> tensor<64xi32>
+      %at_13 = "arith.addi"(%at_12, %at) <{overflowFlags = #arith.overflow<none>}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi32>
+      %x = "tt.splat"(%n) : (i32) -> tensor<64xi32>
+      %x_14 = "arith.cmpi"(%at_13, %x) <{predicate = 2 : i64}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi1>
+      %x_15 = "arith.muli"(%row, %stride) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32
+      %x_16 = "tt.addptr"(%X, %x_15) : (!tt.ptr<f16>, i32) -> !tt.ptr<f16>
+      %x_17 = "tt.splat"(%x_16) : (!tt.ptr<f16>) -> tensor<64x!tt.ptr<f16>>
+      %x_18 = "tt.addptr"(%x_17, %at_13) : (tensor<64x!tt.ptr<f16>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f16>>
+      %x_19 = "tt.load"(%x_18, %x_14, %0) <{isVolatile = false, operandSegmentSizes = array<i32: 1, 1, 1>}> : (tensor<64x!tt.ptr<f16>>, tensor<64xi1>, tensor<64xf16>) -> tensor<64xf16>
+      %x_20 = "arith.extf"(%x_19) : (tensor<64xf16>) -> tensor<64xf32>
+      %total_21 = "arith.mulf"(%x_20, %x_20) <{fastmath = #arith.fastmath<none>}> : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+      %total_22 = "tt.reduce"(%total_21) <{axis = 0 : i32}> ({
+      ^bb0(%total_24: f32, %total_25: f32):
+        %total_26 = "arith.addf"(%total_24, %total_25) <{fastmath = #arith.fastmath<none>}> : (f32, f32) -> f32
+        "tt.reduce.return"(%total_26) : (f32) -> ()
+      }) : (tensor<64xf32>) -> f32
+      %total_23 = "arith.addf"(%arg7, %total_22) <{fastmath = #arith.fastmath<none>}> : (f32, f32) -> f32
+      "scf.yield"(%total_23) : (f32) -> ()
+    }) : (i32, i32, i32, f32) -> f32
+    %scale = "arith.sitofp"(%n) : (i32) -> f32
+    %scale_0 = "arith.divf"(%total, %scale) <{fastmath = #arith.fastmath<none>}> : (f32, f32) -> f32
+    %scale_1 = "arith.addf"(%scale_0, %eps) <{fastmath = #arith.fastmath<none>}> : (f32, f32) -> f32
+    %scale_2 = "math.rsqrt"(%scale_1) <{fastmath = #arith.fastmath<none>}> : (f32) -> f32
+    "scf.for"(%2, %n, %1) ({
+    ^bb0(%arg5: i32):
+      %at = "tt.make_range"() <{end = 64 : i32, start = 0 : i32}> : () -> tensor<64xi32>
+      %at_3 = "tt.splat"(%arg5) : (i32) -> tensor<64xi32>
+      %at_4 = "arith.addi"(%at_3, %at) <{overflowFlags = #arith.overflow<none>}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi32>
+      %x = "tt.splat"(%n) : (i32) -> tensor<64xi32>
+      %x_5 = "arith.cmpi"(%at_4, %x) <{predicate = 2 : i64}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi1>
+      %x_6 = "arith.muli"(%row, %stride) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32
+      %x_7 = "tt.addptr"(%X, %x_6) : (!tt.ptr<f16>, i32) -> !tt.ptr<f16>
+      %x_8 = "tt.splat"(%x_7) : (!tt.ptr<f16>) -> tensor<64x!tt.ptr<f16>>
+      %x_9 = "tt.addptr"(%x_8, %at_4) : (tensor<64x!tt.ptr<f16>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f16>>
+      %x_10 = "tt.load"(%x_9, %x_5) <{isVolatile = false, operandSegmentSizes = array<i32: 1, 1, 0>}> : (tensor<64x!tt.ptr<f16>>, tensor<64xi1>) -> tensor<64xf16>
+      %x_11 = "arith.extf"(%x_10) : (tensor<64xf16>) -> tensor<64xf32>
+      %4 = "tt.addptr"(%OUT, %x_6) : (!tt.ptr<f32>, i32) -> !tt.ptr<f32>
+      %5 = "tt.splat"(%4) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
+      %6 = "tt.addptr"(%5, %at_4) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
+      %7 = "tt.splat"(%scale_2) : (f32) -> tensor<64xf32>
+      %8 = "arith.mulf"(%x_11, %7) <{fastmath = #arith.fastmath<none>}> : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+      "tt.store"(%6, %8, %x_5) : (tensor<64x!tt.ptr<f32>>, tensor<64xf32>, tensor<64xi1>) -> ()
+      "scf.yield"() : () -> ()
+    }) : (i32, i32, i32) -> ()
+    "tt.return"() : () -> ()
+  }) {noinline = false} : () -> ()
+}) {generic} : () -> ()
+
+// kernel: norm_without_eps
+"builtin.module"() ({
+  "tt.func"() <{arg_attrs = [{tt.divisibility = 16 : i32}, {tt.divisibility = 16 : i32}, {tt.divisibility = 16 : i32}, {}, {}], function_type = (!tt.ptr<f16>, !tt.ptr<f32>, i32, i32, f32) -> (), sym_name = "norm_without_eps", sym_visibility = "public"}> ({
+  ^bb0(%X: !tt.ptr<f16>, %OUT: !tt.ptr<f32>, %stride: i32, %n: i32, %eps: f32):
+    %total = "arith.constant"() <{value = dense<0.000000e+00> : tensor<64xf32>}> : () -> tensor<64xf32>
+    %0 = "arith.constant"() <{value = dense<0.000000e+00> : tensor<64xf16>}> : () -> tensor<64xf16>
+    %1 = "arith.constant"() <{value = 64 : i32}> : () -> i32
+    %2 = "arith.constant"() <{value = 0 : i32}> : () -> i32
+    %scale = "arith.constant"() <{value = 1.000000e+00 : f32}> : () -> f32
+    %row = "tt.get_program_id"() <{axis = 0 : i32}> : () -> i32
+    %total_0 = "scf.for"(%2, %n, %1, %total) ({
+    ^bb0(%arg8: i32, %arg9: tensor<64xf32>):
+      %at = "tt.make_range"() <{end = 64 : i32, start = 0 : i32}> : () -> tensor<64xi32>
+      %at_18 = "tt.splat"(%arg8) : (i32) -> tensor<64xi32>
+      %at_19 = "arith.addi"(%at_18, %at) <{overflowFlags = #arith.overflow<none>}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi32>
+      %x = "tt.splat"(%n) : (i32) -> tensor<64xi32>
+      %x_20 = "arith.cmpi"(%at_19, %x) <{predicate = 2 : i64}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi1>
+      %x_21 = "arith.muli"(%row, %stride) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32
+      %x_22 = "tt.addptr"(%X, %x_21) : (!tt.ptr<f16>, i32) -> !tt.ptr<f16>
+      %x_23 = "tt.splat"(%x_22) : (!tt.ptr<f16>) -> tensor<64x!tt.ptr<f16>>
+      %x_24 = "tt.addptr"(%x_23, %at_19) : (tensor<64x!tt.ptr<f16>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f16>>
+      %x_25 = "tt.load"(%x_24, %x_20, %0) <{isVolatile = false, operandSegmentSizes = array<i32: 1, 1, 1>}> : (tensor<64x!tt.ptr<f16>>, tensor<64xi1>, tensor<64xf16>) -> tensor<64xf16>
+      %x_26 = "arith.extf"(%x_25) : (tensor<64xf16>) -> tensor<64xf32>
+      %total_27 = "arith.mulf"(%x_26, %x_26) <{fastmath = #arith.fastmath<none>}> : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+      %total_28 = "arith.addf"(%arg9, %total_27) <{fastmath = #arith.fastmath<none>}> : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+      "scf.yield"(%total_28) : (tensor<64xf32>) -> ()
+    }) : (i32, i32, i32, tensor<64xf32>) -> tensor<64xf32>
+    %scale_1 = "tt.reduce"(%total_0) <{axis = 0 : i32}> ({
+    ^bb0(%scale_15: f32, %scale_16: f32):
+      %scale_17 = "arith.addf"(%scale_15, %scale_16) <{fastmath = #arith.fastmath<none>}> : (f32, f32) -> f32
+      "tt.reduce.return"(%scale_17) : (f32) -> ()
+    }) : (tensor<64xf32>) -> f32
+    %scale_2 = "arith.sitofp"(%n) : (i32) -> f32
+    %scale_3 = "arith.divf"(%scale_1, %scale_2) <{fastmath = #arith.fastmath<none>}> : (f32, f32) -> f32
+    %scale_4 = "math.sqrt"(%scale_3) <{fastmath = #arith.fastmath<none>}> : (f32) -> f32
+    %scale_5 = "arith.divf"(%scale, %scale_4) <{fastmath = #arith.fastmath<none>}> : (f32, f32) -> f32
+    "scf.for"(%2, %n, %1) ({
+    ^bb0(%arg5: i32):
+      %at = "tt.make_range"() <{end = 64 : i32, start = 0 : i32}> : () -> tensor<64xi32>
+      %at_6 = "tt.splat"(%arg5) : (i32) -> tensor<64xi32>
+      %at_7 = "arith.addi"(%at_6, %at) <{overflowFlags = #arith.overflow<none>}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi32>
+      %x = "tt.splat"(%n) : (i32) -> tensor<64xi32>
+      %x_8 = "arith.cmpi"(%at_7, %x) <{predicate = 2 : i64}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi1>
+      %x_9 = "arith.muli"(%row, %stride) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32
+      %x_10 = "tt.addptr"(%X, %x_9) : (!tt.ptr<f16>, i32) -> !tt.ptr<f16>
+      %x_11 = "tt.splat"(%x_10) : (!tt.ptr<f16>) -> tensor<64x!tt.ptr<f16>>
+      %x_12 = "tt.addptr"(%x_11, %at_7) : (tensor<64x!tt.ptr<f16>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f16>>
+      %x_13 = "tt.load"(%x_12, %x_8, %0) <{isVolatile = false, operandSegmentSizes = array<i32: 1, 1, 1>}> : (tensor<64x!tt.ptr<f16>>, tensor<64xi1>, tensor<64xf16>) -> tensor<64xf16>
+      %x_14 = "arith.extf"(%x_13) : (tensor<64xf16>) -> tensor<64xf32>
+      %3 = "tt.addptr"(%OUT, %x_9) : (!tt.ptr<f32>, i32) -> !tt.ptr<f32>
+      %4 = "tt.splat"(%3) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
+      %5 = "tt.addptr"(%4, %at_7) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
+      %6 = "tt.splat"(%scale_5) : (f32) -> tensor<64xf32>
+      %7 = "arith.mulf"(%x_14, %6) <{fastmath = #arith.fastmath<none>}> : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+      "tt.store"(%5, %7, %x_8) : (tensor<64x!tt.ptr<f32>>, tensor<64xf32>, tensor<64xi1>) -> ()
+      "scf.yield"() : () -> ()
+    }) : (i32, i32, i32) -> ()
+    "tt.return"() : () -> ()
+  }) {noinline = false} : () -> ()
+}) {generic} : () -> ()
+
+// kernel: norm_without_the_last_block
+"builtin.module"() ({
+  "tt.func"() <{arg_attrs = [{tt.divisibility = 16 : i32}, {tt.divisibility = 16 : i32}, {tt.divisibility = 16 : i32}, {}, {}], function_type = (!tt.ptr<f16>, !tt.ptr<f32>, i32, i32, f32) -> (), sym_name = "norm_without_the_last_block", sym_visibility = "public"}> ({
+  ^bb0(%X: !tt.ptr<f16>, %OUT: !tt.ptr<f32>, %stride: i32, %n: i32, %eps: f32):
+    %total = "arith.constant"() <{value = dense<0.000000e+00> : tensor<64xf32>}> : () -> tensor<64xf32>
+    %0 = "arith.constant"() <{value = dense<0.000000e+00> : tensor<64xf16>}> : () -> tensor<64xf16>
+    %1 = "arith.constant"() <{value = 1 : i32}> : () -> i32
+    %2 = "arith.constant"() <{value = 0 : i32}> : () -> i32
+    %scale = "arith.constant"() <{value = 1.000000e+00 : f32}> : () -> f32
+    %3 = "arith.constant"() <{value = 64 : i32}> : () -> i32
+    %row = "tt.get_program_id"() <{axis = 0 : i32}> : () -> i32
+    %4 = "arith.divsi"(%n, %3) : (i32, i32) -> i32
+    %total_0 = "scf.for"(%2, %4, %1, %total) ({
+    ^bb0(%arg8: i32, %arg9: tensor<64xf32>):
+      %at = "arith.muli"(%arg8, %3) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32
+      %at_19 = "tt.make_range"() <{end = 64 : i32, start = 0 : i32}> : () -> tensor<64xi32>
+      %at_20 = "tt.splat"(%at) : (i32) -> tensor<64xi32>
+      %at_21 = "arith.addi"(%at_20, %at_19) <{overflowFlags = #arith.overflow<none>}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi32>
+      %x = "tt.splat"(%n) : (i32) -> tensor<64xi32>
+      %x_22 = "arith.cmpi"(%at_21, %x) <{predicate = 2 : i64}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi1>
+      %x_23 = "arith.muli"(%row, %stride) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32
+      %x_24 = "tt.addptr"(%X, %x_23) : (!tt.ptr<f16>, i32) -> !tt.ptr<f16>
+      %x_25 = "tt.splat"(%x_24) : (!tt.ptr<f16>) -> tensor<64x!tt.ptr<f16>>
+      %x_26 = "tt.addptr"(%x_25, %at_21) : (tensor<64x!tt.ptr<f16>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f16>>
+      %x_27 = "tt.load"(%x_26, %x_22, %0) <{isVolatile = false, operandSegmentSizes = array<i32: 1, 1, 1>}> : (tensor<64x!tt.ptr<f16>>, tensor<64xi1>, tensor<64xf16>) -> tensor<64xf16>
+      %x_28 = "arith.extf"(%x_27) : (tensor<64xf16>) -> tensor<64xf32>
+      %total_29 = "arith.mulf"(%x_28, %x_28) <{fastmath = #arith.fastmath<none>}> : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+      %total_30 = "arith.addf"(%arg9, %total_29) <{fastmath = #arith.fastmath<none>}> : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+      "scf.yield"(%total_30) : (tensor<64xf32>) -> ()
+    }) : (i32, i32, i32, tensor<64xf32>) -> tensor<64xf32>
+    %scale_1 = "tt.reduce"(%total_0) <{axis = 0 : i32}> ({
+    ^bb0(%scale_16: f32, %scale_17: f32):
+      %scale_18 = "arith.addf"(%scale_16, %scale_17) <{fastmath = #arith.fastmath<none>}> : (f32, f32) -> f32
+      "tt.reduce.return"(%scale_18) : (f32) -> ()
+    }) : (tensor<64xf32>) -> f32
+    %scale_2 = "arith.sitofp"(%n) : (i32) -> f32
+    %scale_3 = "arith.divf"(%scale_1, %scale_2) <{fastmath = #arith.fastmath<none>}> : (f32, f32) -> f32
+    %scale_4 = "arith.addf"(%scale_3, %eps) <{fastmath = #arith.fastmath<none>}> : (f32, f32) -> f32
+    %scale_5 = "math.sqrt"(%scale_4) <{fastmath = #arith.fastmath<none>}> : (f32) -> f32
+    %scale_6 = "arith.divf"(%scale, %scale_5) <{fastmath = #arith.fastmath<none>}> : (f32, f32) -> f32
+    "scf.for"(%2, %n, %3) ({
+    ^bb0(%arg5: i32):
+      %at = "tt.make_range"() <{end = 64 : i32, start = 0 : i32}> : () -> tensor<64xi32>
+      %at_7 = "tt.splat"(%arg5) : (i32) -> tensor<64xi32>
+      %at_8 = "arith.addi"(%at_7, %at) <{overflowFlags = #arith.overflow<none>}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi32>
+      %x = "tt.splat"(%n) : (i32) -> tensor<64xi32>
+      %x_9 = "arith.cmpi"(%at_8, %x) <{predicate = 2 : i64}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi1>
+      %x_10 = "arith.muli"(%row, %stride) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32
+      %x_11 = "tt.addptr"(%X, %x_10) : (!tt.ptr<f16>, i32) -> !tt.ptr<f16>
+      %x_12 = "tt.splat"(%x_11) : (!tt.ptr<f16>) -> tensor<64x!tt.ptr<f16>>
+      %x_13 = "tt.addptr"(%x_12, %at_8) : (tensor<64x!tt.ptr<f16>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f16>>
+      %x_14 = "tt.load"(%x_13, %x_9, %0) <{isVolatile = false, operandSegmentSizes = array<i32: 1, 1, 1>}> : (tensor<64x!tt.ptr<f16>>, tensor<64xi1>, tensor<64xf16>) -> tensor<64xf16>
+      %x_15 = "arith.extf"(%x_14) : (tensor<64xf16>) -> tensor<64xf32>
+      %5 = "tt.addptr"(%OUT, %x_10) : (!tt.ptr<f32>, i32) -> !tt.ptr<f32>
+      %6 = "tt.splat"(%5) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
+      %7 = "tt.addptr"(%6, %at_8) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
+      %8 = "tt.splat"(%scale_6) : (f32) -> tensor<64xf32>
+      %9 = "arith.mulf"(%x_15, %8) <{fastmath = #arith.fastmath<none>}> : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+      "tt.store"(%7, %9, %x_9) : (tensor<64x!tt.ptr<f32>>, tensor<64xf32>, tensor<64xi1>) -> ()
+      "scf.yield"() : () -> ()
+    }) : (i32, i32, i32) -> ()
+    "tt.return"() : () -> ()
+  }) {noinline = false} : () -> ()
+}) {generic} : () -> ()
+
+// kernel: norm_in_fp16
+"builtin.module"() ({
+  "tt.func"() <{arg_attrs = [{tt.divisibility = 16 : i32}, {tt.divisibility = 16 : i32}, {tt.divisibility = 16 : i32}, {}, {}], function_type = (!tt.ptr<f16>, !tt.ptr<f32>, i32, i32, f32) -> (), sym_name = "norm_in_fp16", sym_visibility = "public"}> ({
+  ^bb0(%X: !tt.ptr<f16>, %OUT: !tt.ptr<f32>, %stride: i32, %n: i32, %eps: f32):
+    %0 = "arith.constant"() <{value = dense<0.000000e+00> : tensor<64xf16>}> : () -> tensor<64xf16>
+    %1 = "arith.constant"() <{value = 64 : i32}> : () -> i32
+    %2 = "arith.constant"() <{value = 0 : i32}> : () -> i32
+    %scale = "arith.constant"() <{value = 1.000000e+00 : f32}> : () -> f32
+    %row = "tt.get_program_id"() <{axis = 0 : i32}> : () -> i32
+    %total = "scf.for"(%2, %n, %1, %0) ({
+    ^bb0(%arg8: i32, %arg9: tensor<64xf16>):
+      %at = "tt.make_range"() <{end = 64 : i32, start = 0 : i32}> : () -> tensor<64xi32>
+      %at_19 = "tt.splat"(%arg8) : (i32) -> tensor<64xi32>
+      %at_20 = "arith.addi"(%at_19, %at) <{overflowFlags = #arith.overflow<none>}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi32>
+      %x = "tt.splat"(%n) : (i32) -> tensor<64xi32>
+      %x_21 = "arith.cmpi"(%at_20, %x) <{predicate = 2 : i64}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi1>
+      %x_22 = "arith.muli"(%row, %stride) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32
+      %x_23 = "tt.addptr"(%X, %x_22) : (!tt.ptr<f16>, i32) -> !tt.ptr<f16>
+      %x_24 = "tt.splat"(%x_23) : (!tt.ptr<f16>) -> tensor<64x!tt.ptr<f16>>
+      %x_25 = "tt.addptr"(%x_24, %at_20) : (tensor<64x!tt.ptr<f16>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f16>>
+      %x_26 = "tt.load"(%x_25, %x_21, %0) <{isVolatile = false, operandSegmentSizes = array<i32: 1, 1, 1>}> : (tensor<64x!tt.ptr<f16>>, tensor<64xi1>, tensor<64xf16>) -> tensor<64xf16>
+      %total_27 = "arith.mulf"(%x_26, %x_26) <{fastmath = #arith.fastmath<none>}> : (tensor<64xf16>, tensor<64xf16>) -> tensor<64xf16>
+      %total_28 = "arith.addf"(%arg9, %total_27) <{fastmath = #arith.fastmath<none>}> : (tensor<64xf16>, tensor<64xf16>) -> tensor<64xf16>
+      "scf.yield"(%total_28) : (tensor<64xf16>) -> ()
+    }) : (i32, i32, i32, tensor<64xf16>) -> tensor<64xf16>
+    %scale_0 = "arith.extf"(%total) : (tensor<64xf16>) -> tensor<64xf32>
+    %scale_1 = "tt.reduce"(%scale_0) <{axis = 0 : i32}> ({
+    ^bb0(%scale_16: f32, %scale_17: f32):
+      %scale_18 = "arith.addf"(%scale_16, %scale_17) <{fastmath = #arith.fastmath<none>}> : (f32, f32) -> f32
+      "tt.reduce.return"(%scale_18) : (f32) -> ()
+    }) : (tensor<64xf32>) -> f32
+    %scale_2 = "arith.sitofp"(%n) : (i32) -> f32
+    %scale_3 = "arith.divf"(%scale_1, %scale_2) <{fastmath = #arith.fastmath<none>}> : (f32, f32) -> f32
+    %scale_4 = "arith.addf"(%scale_3, %eps) <{fastmath = #arith.fastmath<none>}> : (f32, f32) -> f32
+    %scale_5 = "math.sqrt"(%scale_4) <{fastmath = #arith.fastmath<none>}> : (f32) -> f32
+    %scale_6 = "arith.divf"(%scale, %scale_5) <{fastmath = #arith.fastmath<none>}> : (f32, f32) -> f32
+    "scf.for"(%2, %n, %1) ({
+    ^bb0(%arg5: i32):
+      %at = "tt.make_range"() <{end = 64 : i32, start = 0 : i32}> : () -> tensor<64xi32>
+      %at_7 = "tt.splat"(%arg5) : (i32) -> tensor<64xi32>
+      %at_8 = "arith.addi"(%at_7, %at) <{overflowFlags = #arith.overflow<none>}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi32>
+      %x = "tt.splat"(%n) : (i32) -> tensor<64xi32>
+      %x_9 = "arith.cmpi"(%at_8, %x) <{predicate = 2 : i64}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi1>
+      %x_10 = "arith.muli"(%row, %stride) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32
+      %x_11 = "tt.addptr"(%X, %x_10) : (!tt.ptr<f16>, i32) -> !tt.ptr<f16>
+      %x_12 = "tt.splat"(%x_11) : (!tt.ptr<f16>) -> tensor<64x!tt.ptr<f16>>
+      %x_13 = "tt.addptr"(%x_12, %at_8) : (tensor<64x!tt.ptr<f16>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f16>>
+      %x_14 = "tt.load"(%x_13, %x_9, %0) <{isVolatile = false, operandSegmentSizes = array<i32: 1, 1, 1>}> : (tensor<64x!tt.ptr<f16>>, tensor<64xi1>, tensor<64xf16>) -> tensor<64xf16>
+      %x_15 = "arith.extf"(%x_14) : (tensor<64xf16>) -> tensor<64xf32>
+      %3 = "tt.addptr"(%OUT, %x_10) : (!tt.ptr<f32>, i32) -> !tt.ptr<f32>
+      %4 = "tt.splat"(%3) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
+      %5 = "tt.addptr"(%4, %at_8) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
+      %6 = "tt.splat"(%scale_6) : (f32) -> tensor<64xf32>
+      %7 = "arith.mulf"(%x_15, %6) <{fastmath = #arith.fastmath<none>}> : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+      "tt.store"(%5, %7, %x_9) : (tensor<64x!tt.ptr<f32>>, tensor<64xf32>, tensor<64xi1>) -> ()
+      "scf.yield"() : () -> ()
+    }) : (i32, i32, i32) -> ()
+    "tt.return"() : () -> ()
+  }) {noinline = false} : () -> ()
+}) {generic} : () -> ()
+
+// kernel: largest
+"builtin.module"() ({
+  "tt.func"() <{arg_attrs = [{tt.divisibility = 16 : i32}, {tt.divisibility = 16 : i32}, {}, {}, {tt.divisibility = 16 : i32}, {}], function_type = (!tt.ptr<f32>, !tt.ptr<f32>, i32, i32, i32, i32) -> (), sym_name = "largest", sym_visibility = "public"}> ({
+  ^bb0(%X: !tt.ptr<f32>, %OUT: !tt.ptr<f32>, %m: i32, %n: i32, %stride_m: i32, %stride_n: i32):
+    %0 = "arith.constant"() <{value = 0 : i32}> : () -> i32
+    %1 = "arith.constant"() <{value = dense<0xFF800000> : tensor<16x16xf32>}> : () -> tensor<16x16xf32>
+    %best = "arith.constant"() <{value = dense<0xFF800000> : tensor<16xf32>}> : () -> tensor<16xf32>
+    %2 = "arith.constant"() <{value = 16 : i32}> : () -> i32
+    %3 = "tt.get_program_id"() <{axis = 0 : i32}> : () -> i32
+    %4 = "arith.muli"(%3, %2) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32
+    %5 = "tt.make_range"() <{end = 16 : i32, start = 0 : i32}> : () -> tensor<16xi32>
+    %6 = "tt.splat"(%4) : (i32) -> tensor<16xi32>
+    %7 = "arith.addi"(%6, %5) <{overflowFlags = #arith.overflow<none>}> : (tensor<16xi32>, tensor<16xi32>) -> tensor<16xi32>
+    %best_0 = "scf.for"(%0, %n, %2, %best) ({
+    ^bb0(%arg6: i32, %arg7: tensor<16xf32>):
+      %mask = "tt.splat"(%m) : (i32) -> tensor<16xi32>
+      %mask_1 = "arith.cmpi"(%7, %mask) <{predicate = 2 : i64}> : (tensor<16xi32>, tensor<16xi32>) -> tensor<16xi1>
+      %mask_2 = "tt.expand_dims"(%mask_1) <{axis = 1 : i32}> : (tensor<16xi1>) -> tensor<16x1xi1>
+      %mask_3 = "tt.splat"(%arg6) : (i32) -> tensor<16xi32>
+      %mask_4 = "arith.addi"(%mask_3, %5) <{overflowFlags = #arith.overflow<none>}> : (tensor<16xi32>, tensor<16xi32>) -> tensor<16xi32>
+      %mask_5 = "tt.splat"(%n) : (i32) -> tensor<16xi32>
+      %mask_6 = "arith.cmpi"(%mask_4, %mask_5) <{predicate = 2 : i64}> : (tensor<16xi32>, tensor<16xi32>) -> tensor<16xi1>
+      %mask_7 = "tt.expand_dims"(%mask_6) <{axis = 0 : i32}> : (tensor<16xi1>) -> tensor<1x16xi1>
+      %mask_8 = "tt.broadcast"(%mask_2) : (tensor<16x1xi1>) -> tensor<16x16xi1>
+      %mask_9 = "tt.broadcast"(%mask_7) : (tensor<1x16xi1>) -> tensor<16x16xi1>
+      %mask_10 = "arith.andi"(%mask_8, %mask_9) : (tensor<16x16xi1>, tensor<16x16xi1>) -> tensor<16x16xi1>
+      %at = "tt.expand_dims"(%7) <{axis = 1 : i32}> : (tensor<16xi32>) -> tensor<16x1xi32>
+      %at_11 = "tt.splat"(%stride_m) : (i32) -> tensor<16x1xi32>
+      %at_12 = "arith.muli"(%at, %at_11) <{overflowFlags = #arith.overflow<none>}> : (tensor<16x1xi32>, tensor<16x1xi32>) -> tensor<16x1xi32>
+      %at_13 = "tt.expand_dims"(%mask_4) <{axis = 0 : i32}> : (tensor<16xi32>) -> tensor<1x16xi32>
+      %at_14 = "tt.splat"(%stride_n) : (i32) -> tensor<1x16xi32>
+      %at_15 = "arith.muli"(%at_13, %at_14) <{overflowFlags = #arith.overflow<none>}> : (tensor<1x16xi32>, tensor<1x16xi32>) -> tensor<1x16xi32>
+      %at_16 = "tt.broadcast"(%at_12) : (tensor<16x1xi32>) -> tensor<16x16xi32>
+      %at_17 = "tt.broadcast"(%at_15) : (tensor<1x16xi32>) -> tensor<16x16xi32>
+      %at_18 = "arith.addi"(%at_16, %at_17) <{overflowFlags = #arith.overflow<none>}> : (tensor<16x16xi32>, tensor<16x16xi32>) -> tensor<16x16xi32>
+      %best_19 = "tt.splat"(%X) : (!tt.ptr<f32>) -> tensor<16x16x!tt.ptr<f32>>
+      %best_20 = "tt.addptr"(%best_19, %at_18) : (tensor<16x16x!tt.ptr<f32>>, tensor<16x16xi32>) -> tensor<16x16x!tt.ptr<f32>>
+      %best_21 = "tt.load"(%best_20, %mask_10, %1) <{isVolatile = false, operandSegmentSizes = array<i32: 1, 1, 1>}> : (tensor<16x16x!tt.ptr<f32>>, tensor<16x16xi1>, tensor<16x16xf32>) -> tensor<16x16xf32>
+      %best_22 = "tt.reduce"(%best_21) <{axis = 1 : i32}> ({
+      ^bb0(%best_24: f32, %best_25: f32):
+        %best_26 = "arith.maxnumf"(%best_24, %best_25) <{fastmath = #arith.fastmath<none>}> : (f32, f32) -> f32
+        "tt.reduce.return"(%best_26) : (f32) -> ()
+      }) : (tensor<16x16xf32>) -> tensor<16xf32>
+      %best_23 = "arith.maxnumf"(%arg7, %best_22) <{fastmath = #arith.fastmath<none>}> : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+      "scf.yield"(%best_23) : (tensor<16xf32>) -> ()
+    }) : (i32, i32, i32, tensor<16xf32>) -> tensor<16xf32>
+    %8 = "tt.splat"(%m) : (i32) -> tensor<16xi32>
+    %9 = "arith.cmpi"(%7, %8) <{predicate = 2 : i64}> : (tensor<16xi32>, tensor<16xi32>) -> tensor<16xi1>
+    %10 = "tt.splat"(%OUT) : (!tt.ptr<f32>) -> tensor<16x!tt.ptr<f32>>
+    %11 = "tt.addptr"(%10, %7) : (tensor<16x!tt.ptr<f32>>, tensor<16xi32>) -> tensor<16x!tt.ptr<f32>>
+    "tt.store"(%11, %best_0, %9) : (tensor<16x!tt.ptr<f32>>, tensor<16xf32>, tensor<16xi1>) -> ()
+    "tt.return"() : () -> ()
+  }) {noinline = false} : () -> ()
+}) {generic} : () -> ()
+
+// kernel: largest_of_blocks
+"builtin.module"() ({
+  "tt.func"() <{arg_attrs = [{tt.divisibility = 16 : i32}, {tt.divisibility = 16 : i32}, {}, {}, {tt.divisibility = 16 : i32}, {}], function_type = (!tt.ptr<f32>, !tt.ptr<f32>, i32, i32, i32, i32) -> (), sym_name = "largest_of_blocks", sym_visibility = "public"}> ({
+  ^bb0(%X: !tt.ptr<f32>, %OUT: !tt.ptr<f32>, %m: i32, %n: i32, %stride_m: i32, %stride_n: i32):
+    %0 = "arith.constant"() <{value = 15 : i32}> : () -> i32
+    %1 = "arith.constant"() <{value = 1 : i32}> : () -> i32
+    %2 = "arith.constant"() <{value = 0 : i32}> : () -> i32
+    %3 = "arith.constant"() <{value = dense<0xFF800000> : tensor<16x16xf32>}> : () -> tensor<16x16xf32>
+    %4 = "arith.constant"() <{value = 16 : i32}> : () -> i32
+    %5 = "tt.get_program_id"() <{axis = 0 : i32}> : () -> i32
+    %6 = "arith.muli"(%5, %4) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32
+    %7 = "tt.make_range"() <{end = 16 : i32, start = 0 : i32}> : () -> tensor<16xi32>
+    %8 = "tt.splat"(%6) : (i32) -> tensor<16xi32>
+    %9 = "arith.addi"(%8, %7) <{overflowFlags = #arith.overflow<none>}> : (tensor<16xi32>, tensor<16xi32>) -> tensor<16xi32>
+    %10 = "arith.addi"(%n, %0) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32
+    %11 = "arith.divsi"(%10, %4) : (i32, i32) -> i32
+    %best = "scf.for"(%2, %11, %1, %3) ({
+    ^bb0(%arg8: i32, %arg9: tensor<16x16xf32>):
+      %mask = "tt.splat"(%m) : (i32) -> tensor<16xi32>
+      %mask_0 = "arith.cmpi"(%9, %mask) <{predicate = 2 : i64}> : (tensor<16xi32>, tensor<16xi32>) -> tensor<16xi1>
+      %mask_1 = "tt.expand_dims"(%mask_0) <{axis = 1 : i32}> : (tensor<16xi1>) -> tensor<16x1xi1>
+      %mask_2 = "arith.muli"(%arg8, %4) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32
+      %mask_3 = "tt.splat"(%mask_2) : (i32) -> tensor<16xi32>
+      %mask_4 = "arith.addi"(%mask_3, %7) <{overflowFlags = #arith.overflow<none>}> : (tensor<16xi32>, tensor<16xi32>) -> tensor<16xi32>
+      %mask_5 = "tt.splat"(%n) : (i32) -> tensor<16xi32>
+      %mask_6 = "arith.cmpi"(%mask_4, %mask_5) <{predicate = 2 : i64}> : (tensor<16xi32>, tensor<16xi32>) -> tensor<16xi1>
+      %mask_7 = "tt.expand_dims"(%mask_6) <{axis = 0 : i32}> : (tensor<16xi1>) -> tensor<1x16xi1>
+      %mask_8 = "tt.broadcast"(%mask_1) : (tensor<16x1xi1>) -> tensor<16x16xi1>
+      %mask_9 = "tt.broadcast"(%mask_7) : (tensor<1x16xi1>) -> tensor<16x16xi1>
+      %mask_10 = "arith.andi"(%mask_8, %mask_9) : (tensor<16x16xi1>, tensor<16x16xi1>) -> tensor<16x16xi1>
+      %at = "tt.expand_dims"(%9) <{axis = 1 : i32}> : (tensor<16xi32>) -> tensor<16x1xi32>
+      %at_11 = "tt.splat"(%stride_m) : (i32) -> tensor<16x1xi32>
+      %at_12 = "arith.muli"(%at, %at_11) <{overflowFlags = #arith.overflow<none>}> : (tensor<16x1xi32>, tensor<16x1xi32>) -> tensor<16x1xi32>
+      %at_13 = "tt.expand_dims"(%mask_4) <{axis = 0 : i32}> : (tensor<16xi32>) -> tensor<1x16xi32>
+      %at_14 = "tt.splat"(%stride_n) : (i32) -> tensor<1x16xi32>
+      %at_15 = "arith.muli"(%at_13, %at_14) <{overflowFlags = #arith.overflow<none>}> : (tensor<1x16xi32>, tensor<1x16xi32>) -> tensor<1x16xi32>
+      %at_16 = "tt.broadcast"(%at_12) : (tensor<16x1xi32>) -> tensor<16x16xi32>
+      %at_17 = "tt.broadcast"(%at_15) : (tensor<1x16xi32>) -> tensor<16x16xi32>
+      %at_18 = "arith.addi"(%at_16, %at_17) <{overflowFlags = #arith.overflow<none>}> : (tensor<16x16xi32>, tensor<16x16xi32>) -> tensor<16x16xi32>
+      %best_19 = "tt.splat"(%X) : (!tt.ptr<f32>) -> tensor<16x16x!tt.ptr<f32>>
+      %best_20 = "tt.addptr"(%best_19, %at_18) : (tensor<16x16x!tt.ptr<f32>>, tensor<16x16xi32>) -> tensor<16x16x!tt.ptr<f32>>
+      %best_21 = "tt.load"(%best_20, %mask_10, %3) <{isVolatile = false, operandSegmentSizes = array<i32: 1, 1, 1>}> : (tensor<16x16x!tt.ptr<f32>>, tensor<16x16xi1>, tensor<16x16xf32>) -> tensor<16x16xf32>
+      %best_22 = "arith.maxnumf"(%arg9, %best_21) <{fastmath = #arith.fastmath<none>}> : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
+      "scf.yield"(%best_22) : (tensor<16x16xf32>) -> ()
+    }) : (i32, i32, i32, tensor<16x16xf32>) -> tensor<16x16xf32>
+    %12 = "tt.splat"(%m) : (i32) -> tensor<16xi32>
+    %13 = "arith.cmpi"(%9, %12) <{predicate = 2 : i64}> : (tensor<16xi32>, tensor<16xi32>) -> tensor<16xi1>
+    %14 = "tt.splat"(%OUT) : (!tt.ptr<f32>) -> tensor<16x!tt.ptr<f32>>
+    %15 = "tt.addptr"(%14, %9) : (tensor<16x!tt.ptr<f32>>, tensor<16xi32>) -> tensor<16x!tt.ptr<f32>>
+    %16 = "tt.reduce"(%best) <{axis = 1 : i32}> ({
+    ^bb0(%arg6: f32, %arg7: f32):
+      %17 = "arith.maxnumf"(%arg6, %arg7) <{fastmath = #arith.fastmath<none>}> : (f32, f32) -> f32
+      "tt.reduce.return"(%17) : (f32) -> ()
+    }) : (tensor<16x16xf32>) -> tensor<16xf32>
+    "tt.store"(%15, %16, %13) : (tensor<16x!tt.ptr<f32>>, tensor<16xf32>, tensor<16xi1>) -> ()
+    "tt.return"() : () -> ()
+  }) {noinline = false} : () -> ()
+}) {generic} : () -> ()
+
+// kernel: largest_with_another_stride
+"builtin.module"() ({
+  "tt.func"() <{arg_attrs = [{tt.divisibility = 16 : i32}, {tt.divisibility = 16 : i32}, {}, {}, {tt.divisibility = 16 : i32}, {}], function_type = (!tt.ptr<f32>, !tt.ptr<f32>, i32, i32, i32, i32) -> (), sym_name = "largest_with_another_stride", sym_visibility = "public"}> ({
+  ^bb0(%X: !tt.ptr<f32>, %OUT: !tt.ptr<f32>, %m: i32, %n: i32, %stride_m: i32, %stride_n: i32):
+    %0 = "arith.constant"() <{value = 0 : i32}> : () -> i32
+    %1 = "arith.constant"() <{value = dense<0xFF800000> : tensor<16x16xf32>}> : () -> tensor<16x16xf32>
+    %best = "arith.constant"() <{value = dense<0xFF800000> : tensor<16xf32>}> : () -> tensor<16xf32>
+    %2 = "arith.constant"() <{value = 16 : i32}> : () -> i32
+    %3 = "tt.get_program_id"() <{axis = 0 : i32}> : () -> i32
+    %4 = "arith.muli"(%3, %2) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32
+    %5 = "tt.make_range"() <{end = 16 : i32, start = 0 : i32}> : () -> tensor<16xi32>
+    %6 = "tt.splat"(%4) : (i32) -> tensor<16xi32>
+    %7 = "arith.addi"(%6, %5) <{overflowFlags = #arith.overflow<none>}> : (tensor<16xi32>, tensor<16xi32>) -> tensor<16xi32>
+    %best_0 = "scf.for"(%0, %n, %2, %best) ({
+    ^bb0(%arg6: i32, %arg7: tensor<16xf32>):
+      %mask = "tt.splat"(%m) : (i32) -> tensor<16xi32>
+      %mask_1 = "arith.cmpi"(%7, %mask) <{predicate = 2 : i64}> : (tensor<16xi32>, tensor<16xi32>) -> tensor<16xi1>
+      %mask_2 = "tt.expand_dims"(%mask_1) <{axis = 1 : i32}> : (tensor<16xi1>) -> tensor<16x1xi1>
+      %mask_3 = "tt.splat"(%arg6) : (i32) -> tensor<16xi32>
+      %mask_4 = "arith.addi"(%mask_3, %5) <{overflowFlags = #arith.overflow<none>}> : (tensor<16xi32>, tensor<16xi32>) -> tensor<16xi32>
+      %mask_5 = "tt.splat"(%n) : (i32) -> tensor<16xi32>
+      %mask_6 = "arith.cmpi"(%mask_4, %mask_5) <{predicate = 2 : i64}> : (tensor<16xi32>, tensor<16xi32>) -> tensor<16xi1>
+      %mask_7 = "tt.expand_dims"(%mask_6) <{axis = 0 : i32}> : (tensor<16xi1>) -> tensor<1x16xi1>
+      %mask_8 = "tt.broadcast"(%mask_2) : (tensor<16x1xi1>) -> tensor<16x16xi1>
+      %mask_9 = "tt.broadcast"(%mask_7) : (tensor<1x16xi1>) -> tensor<16x16xi1>
+      %mask_10 = "arith.andi"(%mask_8, %mask_9) : (tensor<16x16xi1>, tensor<16x16xi1>) -> tensor<16x16xi1>
+      %at = "tt.expand_dims"(%7) <{axis = 1 : i32}> : (tensor<16xi32>) -> tensor<16x1xi32>
+      %at_11 = "tt.splat"(%stride_m) : (i32) -> tensor<16x1xi32>
+      %at_12 = "arith.muli"(%at, %at_11) <{overflowFlags = #arith.overflow<none>}> : (tensor<16x1xi32>, tensor<16x1xi32>) -> tensor<16x1xi32>
+      %at_13 = "tt.expand_dims"(%mask_4) <{axis = 0 : i32}> : (tensor<16xi32>) -> tensor<1x16xi32>
+      %at_14 = "tt.splat"(%stride_m) : (i32) -> tensor<1x16xi32>
+      %at_15 = "arith.muli"(%at_13, %at_14) <{overflowFlags = #arith.overflow<none>}> : (tensor<1x16xi32>, tensor<1x16xi32>) -> tensor<1x16xi32>
+      %at_16 = "tt.broadcast"(%at_12) : (tensor<16x1xi32>) -> tensor<16x16xi32>
+      %at_17 = "tt.broadcast"(%at_15) : (tensor<1x16xi32>) -> tensor<16x16xi32>
+      %at_18 = "arith.addi"(%at_16, %at_17) <{overflowFlags = #arith.overflow<none>}> : (tensor<16x16xi32>, tensor<16x16xi32>) -> tensor<16x16xi32>
+      %best_19 = "tt.splat"(%X) : (!tt.ptr<f32>) -> tensor<16x16x!tt.ptr<f32>>
+      %best_20 = "tt.addptr"(%best_19, %at_18) : (tensor<16x16x!tt.ptr<f32>>, tensor<16x16xi32>) -> tensor<16x16x!tt.ptr<f32>>
+      %best_21 = "tt.load"(%best_20, %mask_10, %1) <{isVolatile = false, operandSegmentSizes = array<i32: 1, 1, 1>}> : (tensor<16x16x!tt.ptr<f32>>, tensor<16x16xi1>, tensor<16x16xf32>) -> tensor<16x16xf32>
+      %best_22 = "tt.reduce"(%best_21) <{axis = 1 : i32}> ({
+      ^bb0(%best_24: f32, %best_25: f32):
+        %best_26 = "arith.maxnumf"(%best_24, %best_25) <{fastmath = #arith.fastmath<none>}> : (f32, f32) -> f32
+        "tt.reduce.return"(%best_26) : (f32) -> ()
+      }) : (tensor<16x16xf32>) -> tensor<16xf32>
+      %best_23 = "arith.maxnumf"(%arg7, %best_22) <{fastmath = #arith.fastmath<none>}> : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+      "scf.yield"(%best_23) : (tensor<16xf32>) -> ()
+    }) : (i32, i32, i32, tensor<16xf32>) -> tensor<16xf32>
+    %8 = "tt.splat"(%m) : (i32) -> tensor<16xi32>
+    %9 = "arith.cmpi"(%7, %8) <{predicate = 2 : i64}> : (tensor<16xi32>, tensor<16xi32>) -> tensor<16xi1>
+    %10 = "tt.splat"(%OUT) : (!tt.ptr<f32>) -> tensor<16x!tt.ptr<f32>>
+    %11 = "tt.addptr"(%10, %7) : (tensor<16x!tt.ptr<f32>>, tensor<16xi32>) -> tensor<16x!tt.ptr<f32>>
+    "tt.store"(%11, %best_0, %9) : (tensor<16x!tt.ptr<f32>>, tensor<16xf32>, tensor<16xi1>) -> ()
+    "tt.return"() : () -> ()
+  }) {noinline = false} : () -> ()
+}) {generic} : () -> ()
+
+// kernel: largest_along_the_other_axis
+"builtin.module"() ({
+  "tt.func"() <{arg_attrs = [{tt.divisibility = 16 : i32}, {tt.divisibility = 16 : i32}, {}, {}, {tt.divisibility = 16 : i32}, {}], function_type = (!tt.ptr<f32>, !tt.ptr<f32>, i32, i32, i32, i32) -> (), sym_name = "largest_along_the_other_axis", sym_visibility = "public"}> ({
+  ^bb0(%X: !tt.ptr<f32>, %OUT: !tt.ptr<f32>, %m: i32, %n: i32, %stride_m: i32, %stride_n: i32):
+    %0 = "arith.constant"() <{value = 0 : i32}> : () -> i32
+    %1 = "arith.constant"() <{value = dense<0xFF800000> : tensor<16x16xf32>}> : () -> tensor<16x16xf32>
+    %best = "arith.constant"() <{value = dense<0xFF800000> : tensor<16xf32>}> : () -> tensor<16xf32>
+    %2 = "arith.constant"() <{value = 16 : i32}> : () -> i32
+    %3 = "tt.get_program_id"() <{axis = 0 : i32}> : () -> i32
+    %4 = "arith.muli"(%3, %2) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32
+    %5 = "tt.make_range"() <{end = 16 : i32, start = 0 : i32}> : () -> tensor<16xi32>
+    %6 = "tt.splat"(%4) : (i32) -> tensor<16xi32>
+    %7 = "arith.addi"(%6, %5) <{overflowFlags = #arith.overflow<none>}> : (tensor<16xi32>, tensor<16xi32>) -> tensor<16xi32>
+    %best_0 = "scf.for"(%0, %n, %2, %best) ({
+    ^bb0(%arg6: i32, %arg7: tensor<16xf32>):
+      %mask = "tt.splat"(%m) : (i32) -> tensor<16xi32>
+      %mask_1 = "arith.cmpi"(%7, %mask) <{predicate = 2 : i64}> : (tensor<16xi32>, tensor<16xi32>) -> tensor<16xi1>
+      %mask_2 = "tt.expand_dims"(%mask_1) <{axis = 1 : i32}> : (tensor<16xi1>) -> tensor<16x1xi1>
+      %mask_3 = "tt.splat"(%arg6) : (i32) -> tensor<16xi32>
+      %mask_4 = "arith.addi"(%mask_3, %5) <{overflowFlags = #arith.overflow<none>}> : (tensor<16xi32>, tensor<16xi32>) -> tensor<16xi32>
+      %mask_5 = "tt.splat"(%n) : (i32) -> tensor<16xi32>
+      %mask_6 = "arith.cmpi"(%mask_4, %mask_5) <{predicate = 2 : i64}> : (tensor<16xi32>, tensor<16xi32>) -> tensor<16xi1>
+      %mask_7 = "tt.expand_dims"(%mask_6) <{axis = 0 : i32}> : (tensor<16xi1>) -> tensor<1x16xi1>
+      %mask_8 = "tt.broadcast"(%mask_2) : (tensor<16x1xi1>) -> tensor<16x16xi1>
+      %mask_9 = "tt.broadcast"(%mask_7) : (tensor<1x16xi1>) -> tensor<16x16xi1>
+      %mask_10 = "arith.andi"(%mask_8, %mask_9) : (tensor<16x16xi1>, tensor<16x16xi1>) -> tensor<16x16xi1>
+      %at = "tt.expand_dims"(%7) <{axis = 1 : i32}> : (tensor<16xi32>) -> tensor<16x1xi32>
+      %at_11 = "tt.splat"(%stride_m) : (i32) -> tensor<16x1xi32>
+      %at_12 = "arith.muli"(%at, %at_11) <{overflowFlags = #arith.overflow<none>}> : (tensor<16x1xi32>, tensor<16x1xi32>) -> tensor<16x1xi32>
+      %at_13 = "tt.expand_dims"(%mask_4) <{axis = 0 : i32}> : (tensor<16xi32>) -> tensor<1x16xi32>
+      %at_14 = "tt.splat"(%stride_n) : (i32) -> tensor<1x16xi32>
+      %at_15 = "arith.muli"(%at_13, %at_14) <{overflowFlags = #arith.overflow<none>}> : (tensor<1x16xi32>, tensor<1x16xi32>) -> tensor<1x16xi32>
+      %at_16 = "tt.broadcast"(%at_12) : (tensor<16x1xi32>) -> tensor<16x16xi32>
+      %at_17 = "tt.broadcast"(%at_15) : (tensor<1x16xi32>) -> tensor<16x16xi32>
+      %at_18 = "arith.addi"(%at_16, %at_17) <{overflowFlags = #arith.overflow<none>}> : (tensor<16x16xi32>, tensor<16x16xi32>) -> tensor<16x16xi32>
+      %best_19 = "tt.splat"(%X) : (!tt.ptr<f32>) -> tensor<16x16x!tt.ptr<f32>>
+      %best_20 = "tt.addptr"(%best_19, %at_18) : (tensor<16x16x!tt.ptr<f32>>, tensor<16x16xi32>) -> tensor<16x16x!tt.ptr<f32>>
+      %best_21 = "tt.load"(%best_20, %mask_10, %1) <{isVolatile = false, operandSegmentSizes = array<i32: 1, 1, 1>}> : (tensor<16x16x!tt.ptr<f32>>, tensor<16x16xi1>, tensor<16x16xf32>) -> tensor<16x16xf32>
+      %best_22 = "tt.reduce"(%best_21) <{axis = 0 : i32}> ({
+      ^bb0(%best_24: f32, %best_25: f32):
+        %best_26 = "arith.maxnumf"(%best_24, %best_25) <{fastmath = #arith.fastmath<none>}> : (f32, f32) -> f32
+        "tt.reduce.return"(%best_26) : (f32) -> ()
+      }) : (tensor<16x16xf32>) -> tensor<16xf32>
+      %best_23 = "arith.maxnumf"(%arg7, %best_22) <{fastmath = #arith.fastmath<none>}> : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+      "scf.yield"(%best_23) : (tensor<16xf32>) -> ()
+    }) : (i32, i32, i32, tensor<16xf32>) -> tensor<16xf32>
+    %8 = "tt.splat"(%m) : (i32) -> tensor<16xi32>
+    %9 = "arith.cmpi"(%7, %8) <{predicate = 2 : i64}> : (tensor<16xi32>, tensor<16xi32>) -> tensor<16xi1>
+    %10 = "tt.splat"(%OUT) : (!tt.ptr<f32>) -> tensor<16x!tt.ptr<f32>>
+    %11 = "tt.addptr"(%10, %7) : (tensor<16x!tt.ptr<f32>>, tensor<16xi32>) -> tensor<16x!tt.ptr<f32>>
+    "tt.store"(%11, %best_0, %9) : (tensor<16x!tt.ptr<f32>>, tensor<16xf32>, tensor<16xi1>) -> ()
+    "tt.return"() : () -> ()
+  }) {noinline = false} : () -> ()
+}) {generic} : () -> ()
+
+// kernel: largest_without_other
+"builtin.module"() ({
+  "tt.func"() <{arg_attrs = [{tt.divisibility = 16 : i32}, {tt.divisibility = 16 : i32}, {}, {}, {tt.divisibility = 16 : i32}, {}], function_type = (!tt.ptr<f32>, !tt.ptr<f32>, i32, i32, i32, i32) -> (), sym_name = "largest_without_other", sym_visibility = "public"}> ({
+  ^bb0(%X: !tt.ptr<f32>, %OUT: !tt.ptr<f32>, %m: i32, %n: i32, %stride_m: i32, %stride_n: i32):
+    %0 = "arith.constant"() <{value = 0 : i32}> : () -> i32
+    %best = "arith.constant"() <{value = dense<0xFF800000> : tensor<16xf32>}> : () -> tensor<16xf32>
+    %1 = "arith.constant"() <{value = 16 : i32}> : () -> i32
+    %2 = "tt.get_program_id"() <{axis = 0 : i32}> : () -> i32
+    %3 = "arith.muli"(%2, %1) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32
+    %4 = "tt.make_range"() <{end = 16 : i32, start = 0 : i32}> : () -> tensor<16xi32>
+    %5 = "tt.splat"(%3) : (i32) -> tensor<16xi32>
+    %6 = "arith.addi"(%5, %4) <{overflowFlags = #arith.overflow<none>}> : (tensor<16xi32>, tensor<16xi32>) -> tensor<16xi32>
+    %best_0 = "scf.for"(%0, %n, %1, %best) ({
+    ^bb0(%arg6: i32, %arg7: tensor<16xf32>):
+      %mask = "tt.splat"(%m) : (i32) -> tensor<16xi32>
+      %mask_1 = "arith.cmpi"(%6, %mask) <{predicate = 2 : i64}> : (tensor<16xi32>, tensor<16xi32>) -> tensor<16xi1>
+      %mask_2 = "tt.expand_dims"(%mask_1) <{axis = 1 : i32}> : (tensor<16xi1>) -> tensor<16x1xi1>
+      %mask_3 = "tt.splat"(%arg6) : (i32) -> tensor<16xi32>
+      %mask_4 = "arith.addi"(%mask_3, %4) <{overflowFlags = #arith.overflow<none>}> : (tensor<16xi32>, tensor<16xi32>) -> tensor<16xi32>
+      %mask_5 = "tt.splat"(%n) : (i32) -> tensor<16xi32>
+      %mask_6 = "arith.cmpi"(%mask_4, %mask_5) <{predicate = 2 : i64}> : (tensor<16xi32>, tensor<16xi32>) -> tensor<16xi1>
+      %mask_7 = "tt.expand_dims"(%mask_6) <{axis = 0 : i32}> : (tensor<16xi1>) -> tensor<1x16xi1>
+      %mask_8 = "tt.broadcast"(%mask_2) : (tensor<16x1xi1>) -> tensor<16x16xi1>
+      %mask_9 = "tt.broadcast"(%mask_7) : (tensor<1x16xi1>) -> tensor<16x16xi1>
+      %mask_10 = "arith.andi"(%mask_8, %mask_9) : (tensor<16x16xi1>, tensor<16x16xi1>) -> tensor<16x16xi1>
+      %at = "tt.expand_dims"(%6) <{axis = 1 : i32}> : (tensor<16xi32>) -> tensor<16x1xi32>
+      %at_11 = "tt.splat"(%stride_m) : (i32) -> tensor<16x1xi32>
+      %at_12 = "arith.muli"(%at, %at_11) <{overflowFlags = #arith.overflow<none>}> : (tensor<16x1xi32>, tensor<16x1xi32>) -> tensor<16x1xi32>
+      %at_13 = "tt.expand_dims"(%mask_4) <{axis = 0 : i32}> : (tensor<16xi32>) -> tensor<1x16xi32>
+      %at_14 = "tt.splat"(%stride_n) : (i32) -> tensor<1x16xi32>
+      %at_15 = "arith.muli"(%at_13, %at_14) <{overflowFlags = #arith.overflow<none>}> : (tensor<1x16xi32>, tensor<1x16xi32>) -> tensor<1x16xi32>
+      %at_16 = "tt.broadcast"(%at_12) : (tensor<16x1xi32>) -> tensor<16x16xi32>
+      %at_17 = "tt.broadcast"(%at_15) : (tensor<1x16xi32>) -> tensor<16x16xi32>
+      %at_18 = "arith.addi"(%at_16, %at_17) <{overflowFlags = #arith.overflow<none>}> : (tensor<16x16xi32>, tensor<16x16xi32>) -> tensor<16x16xi32>
+      %best_19 = "tt.splat"(%X) : (!tt.ptr<f32>) -> tensor<16x16x!tt.ptr<f32>>
+      %best_20 = "tt.addptr"(%best_19, %at_18) : (tensor<16x16x!tt.ptr<f32>>, tensor<16x16xi32>) -> tensor<16x16x!tt.ptr<f32>>
+      %best_21 = "tt.load"(%best_20, %mask_10) <{isVolatile = false, operandSegmentSizes = array<i32: 1, 1, 0>}> : (tensor<16x16x!tt.ptr<f32>>, tensor<16x16xi1>) -> tensor<16x16xf32>
+      %best_22 = "tt.reduce"(%best_21) <{axis = 1 : i32}> ({
+      ^bb0(%best_24: f32, %best_25: f32):
+        %best_26 = "arith.maxnumf"(%best_24, %best_25) <{fastmath = #arith.fastmath<none>}> : (f32, f32) -> f32
+        "tt.reduce.return"(%best_26) : (f32) -> ()
+      }) : (tensor<16x16xf32>) -> tensor<16xf32>
+      %best_23 = "arith.maxnumf"(%arg7, %best_22) <{fastmath = #arith.fastmath<none>}> : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+      "scf.yield"(%best_23) : (tensor<16xf32>) -> ()
+    }) : (i32, i32, i32, tensor<16xf32>) -> tensor<16xf32>
+    %7 = "tt.splat"(%m) : (i32) -> tensor<16xi32>
+    %8 = "arith.cmpi"(%6, %7) <{predicate = 2 : i64}> : (tensor<16xi32>, tensor<16xi32>) -> tensor<16xi1>
+    %9 = "tt.splat"(%OUT) : (!tt.ptr<f32>) -> tensor<16x!tt.ptr<f32>>
+    %10 = "tt.addptr"(%9, %6) : (tensor<16x!tt.ptr<f32>>, tensor<16xi32>) -> tensor<16x!tt.ptr<f32>>
+    "tt.store"(%10, %best_0, %8) : (tensor<16x!tt.ptr<f32>>, tensor<16xf32>, tensor<16xi1>) -> ()
+    "tt.return"() : () -> ()
+  }) {noinline = false} : () -> ()
+}) {generic} : () -> ()

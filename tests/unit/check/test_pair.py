@@ -1,0 +1,230 @@
+"""Two versions of a kernel: right refactorings, planted bugs, and what nobody can decide."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.unit.check.refactored import PLANTED, RIGHT, family, version
+from tests.unit.repositories import Made
+from tritonsmith.check.against import ComparedVersions, answer_lines, as_json, at_commit, failure
+from tritonsmith.check.answer import compare_memory
+from tritonsmith.check.grid import evaluated
+from tritonsmith.check.limited import LimitedChecks
+from tritonsmith.check.memory import GlobalMemory, base
+from tritonsmith.check.pair import compare_versions
+from tritonsmith.check.versions import KernelVersion, PairRequest, PairResult
+from tritonsmith.core.envs.workspace import Workspace
+from tritonsmith.core.errors import EXIT_UNDECIDED, UsageError
+
+pytestmark = pytest.mark.unit
+
+
+def compared(first: KernelVersion, second: KernelVersion, **more: object) -> PairResult:
+    return compare_versions(PairRequest((first, second), **more))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", [name for names in RIGHT.values() for name in names])
+def test_a_right_refactoring_is_the_same(name: str) -> None:
+    answer = compared(version(family(name)), version(name))
+    assert answer.status in ("equal", "close"), answer
+    assert answer.inputs > 8
+    assert sum(answer.elements.values()) > 300
+    assert not answer.notes or "not tried in" in " ".join(answer.notes)
+
+
+@pytest.mark.parametrize("name", [name for names in PLANTED.values() for name in names])
+def test_a_planted_bug_is_found(name: str) -> None:
+    answer = compared(version(family(name)), version(name))
+    assert answer.status == "differs", answer
+    assert answer.witness
+    assert answer.witness.element
+    assert answer.witness.element.argument in ("OUT", "X")
+
+
+def test_a_lost_tile_is_found_by_its_grid() -> None:
+    whole = version("subtract")
+    answer = compared(whole, version("subtract", "n // BLOCK"))
+    assert answer.status == "differs"
+    assert answer.witness
+    assert answer.witness.element
+    assert answer.witness.element.after is None
+
+
+def test_a_kernel_is_the_same_as_itself_without_a_run() -> None:
+    answer = compared(version("norm"), version("norm"))
+    assert (answer.status, answer.inputs) == ("equal", 0)
+
+
+@pytest.mark.parametrize(
+    "grids", [("", ""), ("", "cdiv(n, BLOCK)"), ("lambda META: (triton.cdiv(n, META['BLOCK']),)", "")]
+)
+def test_a_grid_that_the_masks_bound_is_found(grids: tuple[str, str]) -> None:
+    first, second = version("subtract", grids[0]), version("subtract_in_a_loop", grids[1])
+    answer = compared(first, second)
+    assert answer.status == "equal", answer
+    assert not answer.guessed
+
+
+def test_rows_that_nothing_bounds_are_a_guess() -> None:
+    answer = compared(version("norm", ""), version("norm_by_rsqrt", ""))
+    assert answer.status == "close"
+    assert answer.guessed
+    fewer = compared(version("norm", ""), version("norm_by_rsqrt", "2"))
+    assert fewer.status == "unknown"
+    assert "--grid" in fewer.why
+
+
+def test_a_program_beyond_the_launch_is_no_difference() -> None:
+    """Where n is two blocks, only one of them has a third program that writes: nobody launches it."""
+    values = (("n", "128"),)
+    answer = compared(version("subtract", ""), version("subtract_one_more", ""), values=values)
+    assert answer.status == "unknown"
+    assert "--grid" in answer.why
+    known = compared(version("subtract"), version("subtract_one_more", "cdiv(n + 1, BLOCK)"), values=values)
+    assert known.status == "differs"
+
+
+def test_arguments_have_to_correspond() -> None:
+    other = replace(version("subtract_in_a_loop"), names=("A", "Y", "OUT", "n"))
+    renamed = replace(version("subtract_in_a_loop"), aliases={"A": "X"})
+    assert compared(version("subtract"), other).status == "differs"  # a pointer of its own has other numbers
+    assert compared(version("subtract"), renamed).status == "equal"
+    swapped = replace(version("subtract_in_a_loop"), names=("X", "Y", "n", "OUT"))
+    answer = compared(version("subtract"), swapped)
+    assert answer.status == "unknown"
+    assert "a pointer in one version" in answer.why
+
+
+def test_an_output_that_nothing_writes_is_not_the_same() -> None:
+    answer = compared(version("subtract"), version("subtract_in_a_loop"), outputs=("Y",))
+    assert (answer.status, answer.why) == ("unknown", "nothing is written to Y under these inputs")
+
+
+def test_a_sign_of_zero_is_another_bit_and_one_of_nan_is_not() -> None:
+    """`-(y - x)` is -0 where `x - y` is 0."""
+    answer = compared(version("subtract"), version("subtract_negated"))
+    assert answer.status == "close"
+    assert answer.unclear["OUT"] > 0
+    assert answer.largest
+    assert (answer.largest.before, answer.largest.after, answer.largest.apart) == (0, 0, 0)
+    finite = compared(version("subtract"), version("subtract_in_a_loop"), finite=True)
+    assert finite.status == "equal"
+    assert finite.unclear["OUT"] == 0
+
+
+def test_the_same_text_of_other_warps_may_sum_in_another_order() -> None:
+    norm, subtract = version("norm"), version("subtract")
+    assert compared(norm, replace(norm, options="num_warps 8")).status == "close"
+    assert compared(subtract, replace(subtract, options="num_warps 8")).status == "equal"
+    other = compared(subtract, replace(subtract, compiler="3.6.0"))
+    assert other.status == "close"
+    assert "what the two compilers make of this IR is not compared" in other.why
+
+
+def test_masked_elements_that_a_kernel_takes_for_zero_are_noted() -> None:
+    text = version("norm").text
+    masked = re.sub(
+        r'("tt.load"\(%\S+, %\S+), %\S+\) (<.*1, 1), 1>(.*, tensor<64xi1>), tensor<64xf16>\)',
+        r"\1) \2, 0>\3)",
+        text,
+    )
+    assert masked.count("1, 1, 0>") == 2
+    answer = compared(version("norm"), replace(version("norm"), label="lazy", text=masked))
+    assert answer.status == "close"
+    assert "lazy takes 0 for masked elements of a load without other=" in answer.notes
+
+
+def test_a_constant_of_one_version_is_the_value_of_the_other() -> None:
+    fixed = replace(version("subtract_in_a_loop"), constants={"BLOCK": 64, "X": None})
+    answer = compared(version("subtract"), fixed)
+    assert (answer.status, answer.why) == (
+        "unknown",
+        "X is None in one version, and an argument of the other",
+    )
+    first = replace(version("subtract"), constants={"BLOCK": 64, "n": 100})
+    assert compared(first, version("subtract_in_a_loop")).sizes == {"n": [100]}
+
+
+def test_values_follow_from_others() -> None:
+    values = (("stride", "n + 16 - n % 16"), ("eps", "1 / 8"))
+    answer = compared(version("norm"), version("norm_by_rsqrt"), values=values)
+    assert answer.status == "close"
+    assert answer.sizes["stride"][0] == -(-(answer.sizes["n"][0] + 1) // 16) * 16
+    unknown = compared(version("norm"), version("norm_by_rsqrt"), values=(("rows", "3"),))
+    assert unknown.why == "--set rows: neither version has such a parameter at run time"
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("cdiv(n, BLOCK)", (3,)),
+        ("(n + BLOCK - 1) / BLOCK, 2", (3, 2)),
+        ("lambda META: (triton.cdiv(n, META['BLOCK']) * min(n, 2), -1 + 2)", (6, 1)),
+    ],
+)
+def test_a_grid_is_an_expression(text: str, size: tuple[int, ...]) -> None:
+    assert evaluated(text, {"n": 130, "BLOCK": 64}, "--grid") == size
+
+
+@pytest.mark.parametrize(
+    "text", ["rows", "n.bit_length()", "n +", "__import__('os')", "n // 0", "[x for x in n]"]
+)
+def test_a_grid_is_no_program(text: str) -> None:
+    with pytest.raises(UsageError, match="--grid cannot be"):
+        evaluated(text, {"n": 130}, "--grid")
+
+
+def test_the_answer_of_another_process_and_its_words() -> None:
+    request = PairRequest((version("subtract"), version("subtract_one_more")))
+    with LimitedChecks() as checks:
+        answer = checks.compare(request)
+    assert answer == compare_versions(request)
+    row = ComparedVersions("subtract", "subtract_one_more", answer)
+    lines = list(answer_lines(row))
+    assert lines[0] == "subtract and subtract_one_more are different"
+    assert lines[1].startswith("  first: OUT[15]: not written and ")
+    assert lines[3] == "  with n=15; grid 1x1x1; seed 0"
+    error = failure([row])
+    assert error
+    assert error.exit_code == 1
+    assert as_json([row])["outcome"] == "different"
+
+
+def test_an_undecided_answer_has_its_own_exit_code() -> None:
+    row = ComparedVersions("a", "b", PairResult("unknown", "the reason"))
+    assert list(answer_lines(row)) == ["a and b: undecided", "  the reason"]
+    error = failure([row, ComparedVersions("a", "c", PairResult("equal"))])
+    assert error
+    assert (error.what, error.exit_code) == ("1 of 2 are undecided", EXIT_UNDECIDED)
+    assert failure([ComparedVersions("a", "c", PairResult("equal"))]) is None
+
+
+def test_a_kernel_of_a_commit_has_the_files_of_its_package(tmp_path: Path) -> None:
+    repository = Made(tmp_path / "clone")
+    repository.commit("one", {"pack/__init__.py": "", "pack/k.py": "import pack.h\n", "pack/h.py": "A = 1\n"})
+    repository.commit("two", {"pack/h.py": "A = 2\n"})
+    space = Workspace(tmp_path / "home")
+    kernel, label = at_commit(f"{repository.path}/pack/k.py@HEAD~1:k", space)
+    file = Path(kernel.removesuffix(":k"))
+    assert label == "@HEAD~1"
+    assert (file.parent / "h.py").read_text() == "A = 1\n"
+    assert at_commit("k.py:k", space) == ("k.py:k", "")
+    with pytest.raises(UsageError, match="no commit, tag or branch"):
+        at_commit(f"{repository.path}/pack/k.py@gone:k", space)
+
+
+def test_the_smallest_numbers_of_fp16_are_equally_far_apart() -> None:
+    small = np.array([-3.6e-7], np.float16), np.array([-3e-7], np.float16)
+    memories = []
+    for values in small:
+        memory = GlobalMemory(1)
+        memory.store(np.asarray([base(0)]), values)
+        memories.append(memory)
+    apart, difference = compare_memory(memories[0], memories[1])
+    assert difference is None
+    assert 0 < apart < 1e-3
