@@ -441,7 +441,9 @@ def failure(results: Sequence[PointBounds]) -> SmithError | None:
         return None
     hints = ["--json has the witnesses", "--size NAME=VALUE sets the size of an argument"]
     return SmithError(
-        f"{counted(len(shown), 'offset')} of 32 bits overflow", why="\n".join(shown), hints=hints
+        f"{counted(len(shown), 'offset')} of 32 bits overflow{'s' if len(shown) == 1 else ''}",
+        why="\n".join(shown),
+        hints=hints,
     )
 
 
