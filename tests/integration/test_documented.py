@@ -129,6 +129,7 @@ NOT_RUN = {  # why, by how a command begins
     "docs": "test_docs_site.py builds them",
     "debug-library": "test_debug_library.py has an LLVM that is small enough",
     "kernel.check": "kernels of a reader; test_kernel_check.py has some",
+    "kernel.lint --bounds": "kernels of a reader; tests/unit/inspect/test_bounds.py has some",
     "kernel.capture": "programs with torch; test_kernel_capture.py has one without",
     "compare --corpus-make": "wheels of seventeen packages; test_public_corpus.py makes small ones",
     "compare benchmarks/regressions/regressions.toml": "wheels of releases; its table has what they gave",
