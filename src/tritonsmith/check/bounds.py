@@ -11,6 +11,7 @@ import numpy as np
 from xdsl.ir import Block, Operation
 
 from tritonsmith.check.evaluate import BlockLine, EvaluatedProgram
+from tritonsmith.check.gpu import AssumedError
 from tritonsmith.check.memory import Contents, GlobalMemory, base
 from tritonsmith.check.module import UnsupportedIrError, ValueKind, name_of, result_type, type_of
 from tritonsmith.check.offsets import (
@@ -416,6 +417,8 @@ class _Search:
                     return self._stopped
                 except EndlessError:
                     return "a run of it takes too long"
+                except AssumedError:
+                    return "tl.assume rules out the sizes that were tried"
                 except UnsupportedIrError as error:
                     return str(error)
                 runs.append(run)

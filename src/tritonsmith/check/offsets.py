@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
@@ -345,6 +346,14 @@ def arithmetic(
     )
 
 
+@dataclass(frozen=True)
+class _Edge:
+    """A way into a block: what holds there, and the values of the block's arguments."""
+
+    facts: Sequence[Fact]
+    numbers: Sequence[Number | None]
+
+
 class _OffsetWalk:
     """A walk over all operations, in their order."""
 
@@ -433,26 +442,53 @@ class _OffsetWalk:
     def blocks(self, region: Region) -> tuple[SSAValue, ...]:
         """Walk a region, and return the operands of its last terminator."""
         before, last = list(self._around), ()
+        edges = Counter(to for block in region.blocks if block.last_op for to in block.last_op.successors)
+        entered: dict[Block, list[_Edge]] = {}
         for block in region.blocks:
+            if arrived := entered.get(block):
+                self._enter(block, arrived, before, whole=len(arrived) == edges[block])
             for argument in block.args:
                 self._fill(argument, None)
             for operation in block.ops:
                 self._visit(operation)
             ends = block.last_op
             last = tuple(ends.operands) if ends is not None else ()
-            if ends is not None and name_of(ends) == "cf.cond_br":
-                self._branch(ends)
+            if ends is not None and ends.successors:
+                for to, edge in self._leave(ends):
+                    entered.setdefault(to, []).append(edge)
         self._around = before
         return last
 
-    def _branch(self, operation: Operation) -> None:
-        """Add what an early return rules out."""
-        taken, other = operation.successors
-        condition = self._conditions.get(operation.operands[0], Condition())
-        if returns(taken):
-            self._around += condition.negated().facts
-        elif returns(other):
-            self._around += condition.facts
+    def _leave(self, branch: Operation) -> Iterator[tuple[Block, _Edge]]:
+        """Yield what each successor of a branch is entered with."""
+        values, facts = list(branch.operands), [Condition()]
+        if name_of(branch) == "cf.cond_br":
+            condition = self._conditions.get(values.pop(0), Condition())
+            facts = [condition, condition.negated()]
+        for to, known in zip(branch.successors, facts, strict=False):
+            numbers = [self._numbers.get(values.pop(0)) for _ in to.args]
+            yield to, _Edge((*self._around, *known.facts), numbers)
+
+    def _enter(self, block: Block, arrived: Sequence[_Edge], before: list[Fact], *, whole: bool) -> None:
+        """Begin a block with what all ways into it have in common."""
+        # Behind an early return inside of an `if`, the other way to this block has not passed its test.
+        first, *others = arrived
+        shared = [fact for fact in first.facts if all(fact in other.facts for other in others)]
+        self._around = shared if whole else list(before)
+        for argument, *numbers in zip(block.args, *(edge.numbers for edge in arrived), strict=True):
+            known = [number for number in numbers if number is not None]
+            if len(known) == len(numbers):
+                self._forget(argument)
+                self._numbers[argument] = self._merged(argument, known, whole=whole)
+
+    def _merged(self, value: SSAValue, ways: Sequence[Number], *, whole: bool = True) -> Number:
+        """Return a value that comes by several ways: unknown, but made of the operations of them all."""
+        first = ways[0]
+        narrow = {key: exact for way in ways for key, exact in way.narrow.items()}
+        alike = whole and all((way.exact, way.base) == (first.exact, first.base) for way in ways)
+        number = first if alike else self._unknown(value, None)
+        base = first.base if all(way.base == first.base for way in ways) else -1
+        return replace(number, narrow=narrow, base=base)
 
     def _fill(self, value: SSAValue, source: Operation | None) -> None:
         """Give a value a symbol, unless it has one or needs none."""
@@ -463,7 +499,11 @@ class _OffsetWalk:
         except UnsupportedIrError:
             return
         if of.kind is ValueKind.POINTER or (of.kind is ValueKind.NUMBER and of.dtype.kind == "i"):
-            self._numbers[value] = self._unknown(value, source)
+            # What a reduction or a cast of a pointer yields is unknown, but an overflow before it stays one.
+            passed = () if source is None or name_of(source) in _WRAPS else source.operands
+            known = [self._numbers[operand] for operand in passed if operand in self._numbers]
+            narrow = {key: exact for number in known for key, exact in number.narrow.items()}
+            self._numbers[value] = replace(self._unknown(value, source), narrow=narrow)
         elif of.kind is ValueKind.NUMBER and of.dtype == np.bool_:
             self._conditions[value] = Condition(loaded=True)
 
@@ -475,16 +515,20 @@ class _OffsetWalk:
             self._for(operation)
         elif name == "scf.if":
             self._if(operation)
+        elif name == "scf.while":
+            self._while(operation)
         elif name == "tt.call":
             self._call(operation)
         elif name in ("llvm.intr.assume", "tt.assert") and not self._deep:
-            self.assumed += self._conditions.get(operation.operands[0], Condition()).facts
+            # One inside of an `if` says nothing about the programs that do not get there.
+            row = self.assumed if _is_always_reached(operation) else self._around
+            row += self._conditions.get(operation.operands[0], Condition()).facts
         elif name.startswith("tt.descriptor_"):
             self.descriptors += self._recording
         elif name not in ("tt.reduce", "tt.scan"):  # their regions combine elements
             for region in operation.regions:
                 self.blocks(region)
-        if name not in ("scf.for", "scf.if", "tt.call", *_ACCESSES):
+        if name not in ("scf.for", "scf.if", "scf.while", "tt.call", *_ACCESSES):
             self._evaluate(operation, name)
         for result in operation.results:
             self._fill(result, operation)
@@ -507,7 +551,7 @@ class _OffsetWalk:
         if left.exact == right.exact and left.base == right.base:
             return replace(left, narrow=narrow)
         if left.base != right.base:
-            return self._unknown(result, None)
+            return replace(self._unknown(result, None), narrow=narrow)
         chosen = self._computed(
             "select", (left.exact, right.exact), result.name_hint or "a choice", condition
         )
@@ -571,11 +615,33 @@ class _OffsetWalk:
                     value = begin.exact + deltas[argument] * Polynomial.of(turn)
                     self._numbers[argument] = Number(value, narrow, begin.base)
                 elif argument in held:
-                    self._numbers[argument] = self._unknown(argument, operation)
+                    end = self._numbers.get(ends[carried.index(argument)])
+                    ways = [self._numbers[init], *([end] if end else [])]
+                    self._numbers[argument] = self._merged(argument, ways, whole=False)
             self._numbers[induction] = start
             ends = self._again(operation.regions[0])
         self._around = before
-        self._after(operation, carried, deltas, (lower.exact, upper.exact, step.exact))
+        self._after(operation, carried, deltas, (lower.exact, upper.exact, step.exact), ends)
+
+    def _while(self, operation: Operation) -> None:
+        test, body = (region.blocks[0] for region in operation.regions)
+        recording, yielded = self._recording, tuple[SSAValue, ...]()
+        # Twice, as for `scf.for`: what a turn computes goes into the next one.
+        for is_last in (False, True):
+            self._recording = recording and is_last
+            self._carry(test.args, operation.operands, yielded)
+            _, *passed = self._again(operation.regions[0])
+            self._carry(body.args, passed)
+            yielded = self._again(operation.regions[1])
+        self._carry(operation.results, passed)
+
+    def _carry(self, into: Sequence[SSAValue], *rows: Sequence[SSAValue]) -> None:
+        """Give values that change with each turn the operations in 32 bits that they come from."""
+        for place, value in enumerate(into):
+            ways = [self._numbers[row[place]] for row in rows if row and row[place] in self._numbers]
+            if ways:
+                self._forget(value)
+                self._numbers[value] = self._merged(value, ways, whole=False)
 
     def _again(self, region: Region) -> tuple[SSAValue, ...]:
         """Walk a loop's body, whose values of an earlier walk are dropped."""
@@ -612,14 +678,17 @@ class _OffsetWalk:
         carried: Sequence[SSAValue],
         deltas: Mapping[SSAValue, Polynomial],
         bounds: tuple[Polynomial, Polynomial, Polynomial],
+        ends: Sequence[SSAValue],
     ) -> None:
         inits = operation.operands[3:]
-        for result, argument, init in zip(operation.results, carried, inits, strict=True):
+        for result, argument, init, end in zip(operation.results, carried, inits, ends, strict=True):
             if argument in deltas:
                 begin, inside = self._numbers[init], self._numbers[argument]
                 trips = self._computed("trips", bounds, "the number of turns")
                 value = begin.exact + deltas[argument] * trips
                 self._numbers[result] = Number(value, inside.narrow, begin.base)
+            else:
+                self._carry([result], [init], [end])
 
     def _number(self, value: SSAValue) -> Number:
         if value not in self._numbers:
@@ -845,6 +914,12 @@ class _OffsetWalk:
             CmpIPredicate.EQ: (Fact(left, right + ONE, most), Fact(right, left + ONE, most)),
         }.get(predicate, ())
         return Condition(facts, exact=bool(facts), loaded=loaded)
+
+
+def _is_always_reached(operation: Operation) -> bool:
+    """Return whether an operation stands in the first block of a function."""
+    block, function = operation.parent, operation.parent_op()
+    return function is not None and name_of(function) == "tt.func" and block is function.regions[0].blocks[0]
 
 
 def _compared(value: SSAValue) -> int:

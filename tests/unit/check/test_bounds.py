@@ -138,3 +138,12 @@ def test_computed_values_are_those_of_mlir(
     operation: str, values: tuple[int, ...], result: int | None
 ) -> None:
     assert apply(operation, values) == result
+
+
+@pytest.mark.parametrize(
+    "name", ["helper", "reduced", "carried", "whiled", "either", "assumed_in_branch", "early_in_branch"]
+)
+def test_an_overflow_is_not_lost_on_its_way_to_an_address(name: str) -> None:
+    # None of these offsets is bounded, whether or not a witness can show it.
+    overflows = bounds_of(name).overflows
+    assert "stride" in {symbol.name for overflow in overflows for symbol in overflow.exact.symbols}
