@@ -20,7 +20,7 @@ from tritonsmith.compiler.manifest import Manifest, Point
 from tritonsmith.compiler.signature import CONSTEXPR
 from tritonsmith.core import configs, untrusted
 from tritonsmith.core.envs.workspace import Workspace
-from tritonsmith.core.errors import FactError, SmithError, UsageError, did_you_mean
+from tritonsmith.core.errors import FactError, SmithError, UndecidedError, UsageError, did_you_mean
 from tritonsmith.core.plan import digest
 from tritonsmith.core.text import counted
 from tritonsmith.inspect import show
@@ -151,6 +151,10 @@ def _require_names(sizes: Mapping[str, int], points: Sequence[Point]) -> None:
     for name in sizes:
         if name not in known:
             raise UsageError(f"--size: no argument {name!r}", hints=did_you_mean(name, known))
+        for kind in {point.signature.get(name, "") for point in points}:
+            bits = re.match(r"([iu])(\d+)", kind)
+            if bits and sizes[name] >= 1 << int(bits[2]) - (bits[1] == "i"):
+                raise UsageError(f"--size: {name} is {kind}, which cannot be {sizes[name]:,}")
 
 
 def of_point(
@@ -376,6 +380,8 @@ def verdict(results: Sequence[PointBounds]) -> str:
     compiles = counted(len(results), "compile")
     parts = [f"{counted(proved, 'offset')} of 32 bits shown to overflow" if proved else ""]
     parts.append(f"{counted(unproved, 'offset')} that may overflow" if unproved else "")
+    if results and unknown == len(results):
+        return f"nothing is known about {compiles}"
     parts = [part for part in parts if part] or ["no offset of 32 bits overflows"]
     return f"{', '.join(parts)} in {compiles}" + (f"; {unknown} not known" if unknown else "")
 
@@ -430,7 +436,9 @@ def _as_json(finding: BoundsFinding) -> dict[str, Any]:
 
 
 def failure(results: Sequence[PointBounds]) -> SmithError | None:
-    """Return the error that the command ends with; None if no witness shows an overflow."""
+    """Return the error that the command ends with; None if something is known, and nothing overflows."""
+    if results and all(result.unknown for result in results):
+        return UndecidedError(verdict(results), why="\n".join(dict.fromkeys(row.unknown for row in results)))
     shown = [
         f"{result.kernel} {_place(finding.origin)}: from {witness.size_words} on"
         for result in results

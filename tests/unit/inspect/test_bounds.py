@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.check.test_bounds import text_of
 from tritonsmith.compiler.manifest import Point
-from tritonsmith.core.errors import UsageError
+from tritonsmith.core.errors import EXIT_UNDECIDED, UsageError
 from tritonsmith.inspect import bounds
 from tritonsmith.inspect.bounds import PointBounds
 from tritonsmith.inspect.lint import run as lint_run
@@ -75,7 +75,10 @@ def test_only_what_is_shown_fails(tmp_path: Path) -> None:
 def test_what_cannot_be_read_is_not_known() -> None:
     answer = bounds.of_point("kernel", _point(), "", {})
     assert answer.unknown == "there is no ttir that this Triton can print"
-    assert bounds.verdict([answer]).endswith("; 1 not known")
+    assert bounds.verdict([answer]) == "nothing is known about 1 compile"
+    error = bounds.failure([answer])
+    assert error
+    assert error.exit_code == EXIT_UNDECIDED
     assert bounds.of_point("kernel", _point(), "nonsense", {}).unknown
 
 
@@ -104,3 +107,9 @@ def test_lint_has_what_is_shown_if_its_code_is_named(tmp_path: Path) -> None:
     assert [rule.kernel for rule in result.unchecked] == ["other"]
     error = lint_run.failure(result, lint_run.parse_fail_on("int32-overflow"))
     assert error is not None
+
+
+def test_a_size_has_to_fit_its_argument() -> None:
+    bounds._require_names({"stride": 2**31 - 1}, [_point()])
+    with pytest.raises(UsageError, match="stride is i32, which cannot be 5,000,000,000"):
+        bounds._require_names({"stride": 5_000_000_000}, [_point()])
