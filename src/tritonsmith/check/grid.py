@@ -78,7 +78,8 @@ def evaluated(text: str, names: Mapping[str, Any], flag: str, *, whole: bool = T
     try:
         numbers = (_value(part, names, own, whole=whole) for part in parts)
         return tuple(int(number) if whole else number for number in numbers)
-    except (KeyError, ValueError, TypeError, ZeroDivisionError, RecursionError) as error:
+    # `int(1e400)` is an OverflowError, and `next_power_of_2(4.5)` an AttributeError.
+    except (KeyError, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
         why = f"the kernel has no {error}" if isinstance(error, KeyError) else str(error)
         hints = [_EXAMPLE, f"its parameters: {', '.join(names)}"]
         raise UsageError(f"{flag} cannot be {text!r}", why=why, hints=hints) from error
@@ -119,20 +120,26 @@ class GridMemory(RecordingMemory):
         crossed: whether the order of the programs may matter: one reads what another writes, or two write
             different values to one address.
         adds: whether an atomic operation of floats met an element that another program had changed.
+        races: whether a program read, by no atomic operation, what another one writes.
     """
 
     running: Callable[[], str] = lambda: ""
     crossed: bool = False
     adds: bool = False
+    races: bool = False
     _written_before: Array = field(default_factory=lambda: np.empty(0, np.int64))
     _read_before: Array = field(default_factory=lambda: np.empty(0, np.int64))
+    _read_plainly_before: Array = field(default_factory=lambda: np.empty(0, np.int64))
     _reading: list[Array] = field(default_factory=list)
+    _reading_plainly: list[Array] = field(default_factory=list)
     _writing: list[Array] = field(default_factory=list)
 
     def load(self, at: Array, dtype: np.dtype[Any]) -> Array:
         """Return the elements at byte addresses, and note that this program read them."""
         flat = at.reshape(-1)
         self._reading.append(flat)
+        if not self._is_atomic:
+            self._reading_plainly.append(flat)
         if self._is_atomic and dtype.kind in "fV" and np.isin(flat, self._written_before).any():
             self.adds = True
         return super().load(at, dtype)
@@ -155,13 +162,19 @@ class GridMemory(RecordingMemory):
 
     def next_program(self) -> None:
         """End a program: what it read and wrote belongs to another one from now on."""
-        reads, writes = (np.unique(np.concatenate([*parts, np.empty(0, np.int64)])) for parts in
-                         (self._reading, self._writing))  # fmt: skip
+        reads, plain, writes = (
+            np.unique(np.concatenate([*parts, np.empty(0, np.int64)]))
+            for parts in (self._reading, self._reading_plainly, self._writing)
+        )
         if np.isin(reads, self._written_before).any() or np.isin(writes, self._read_before).any():
             self.crossed = True
+        self.races |= bool(
+            np.isin(plain, self._written_before).any() or np.isin(writes, self._read_plainly_before).any()
+        )
         self._written_before = np.union1d(self._written_before, writes)
         self._read_before = np.union1d(self._read_before, reads)
-        self._reading, self._writing = [], []
+        self._read_plainly_before = np.union1d(self._read_plainly_before, plain)
+        self._reading, self._reading_plainly, self._writing = [], [], []
 
     @property
     def is_empty(self) -> bool:
@@ -280,7 +293,16 @@ class GridRunner:
             else:
                 size[axis] = self._last(axis) + 1
                 probed.append(axis)
+        if len(probed) > 1:
+            self._widen(size, probed)
         return LaunchGrid(_triple(size), tuple(guessed), tuple(probed))
+
+    def _widen(self, size: list[int], probed: Sequence[int]) -> None:
+        """Look for programs along an axis with the others at their last program."""
+        # A causal kernel's programs above the diagonal have no work: at 0 of one axis, there is only one.
+        for axis in probed:
+            others = [number - 1 for number in size]
+            size[axis] = max(size[axis], self._last(axis, others) + 1)
 
     def _uses(self, operation: str, axis: int) -> bool:
         return any(
@@ -289,25 +311,24 @@ class GridRunner:
             for candidate in function.walk()
         )
 
-    def _last(self, axis: int) -> int:
+    def _last(self, axis: int, others: Sequence[int] = (0, 0, 0)) -> int:
         """Return the last program along an axis that writes something, 0 if none does."""
-        if any(self._writes(axis, far) for far in _FAR):
+        if any(self._writes(axis, far, others) for far in _FAR):
             raise UnsupportedIrError(_MANY)
         last, place = 0, 0
         while place <= last + _EMPTY:
-            if self._writes(axis, place):
+            if self._writes(axis, place, others):
                 last = place
             place += 1
             if place > configs.load("passes-check")["against"]["programs"]:
                 raise UnsupportedIrError(_MANY)
         return last
 
-    def _writes(self, axis: int, place: int) -> bool:
+    def _writes(self, axis: int, place: int, others: Sequence[int] = (0, 0, 0)) -> bool:
         """Report whether a program writes something; one beyond the grid may fail."""
-        program = [0, 0, 0]
+        program = list(others)
         program[axis] = place
-        grid = [1, 1, 1]
-        grid[axis] = place + 1
+        grid = [number + 1 for number in program]
         memory = self.memory()
         with suppress(EndlessError, AssumedError, AccessError):
             self._run(_triple(program), _triple(grid), memory, ReachedCode())

@@ -227,16 +227,8 @@ class _PairComparison:
                 self._left_out[why] += 1
                 return why
             return self._witness(launches, "value", difference)
-        if before.crossed or before.adds or after.crossed or after.adds:
-            own, reverse = (
-                runner.run(grid, backwards=True)
-                for runner, grid in zip(launches.runners, launches.grids, strict=True)
-            )
-            if self._difference(before, own):
-                label = self._sides[0].version.label
-                return self._leave_out(inputs, f"the result of {label} depends on the order of its programs")
-            if difference := self._difference(before, reverse):
-                return self._witness(launches, "order", difference)
+        if (outcome := self._judged_by_order(launches, before, after)) is not None:
+            return outcome
         if outside := ReadRange.of([before]).outside(after):
             return self._witness(launches, "reads", outside)
         if inputs.usual:
@@ -245,6 +237,29 @@ class _PairComparison:
         if written[0].at.size:
             self._tally.count(*written, launches.grids, self._numbers(launches.table), before)
         return ""
+
+    def _judged_by_order(
+        self, launches: _Launches, before: GridMemory, after: GridMemory
+    ) -> PairWitness | str | None:
+        """Return the answer where two equal memories depend on the order of programs; None if they do not."""
+        if not (before.crossed or before.adds or after.crossed or after.adds):
+            return None
+        own, reverse = (
+            runner.run(grid, backwards=True)
+            for runner, grid in zip(launches.runners, launches.grids, strict=True)
+        )
+        if self._difference(before, own):
+            label = self._sides[0].version.label
+            return self._leave_out(
+                launches.inputs, f"the result of {label} depends on the order of its programs"
+            )
+        if difference := self._difference(before, reverse):
+            return self._witness(launches, "order", difference)
+        if after.races and not before.races:
+            # One after the other, a load and a store add as well as an atomic operation, in any order.
+            label = self._sides[1].version.label
+            return f"a program of {label} reads, without atomics, what another one writes"
+        return None
 
     def _runner(self, side: ParsedVersion, inputs: PairInputs, table: Mapping[str, Any]) -> GridRunner:
         flagged, seed = self._arguments.flags(), inputs.seed + 1
@@ -369,7 +384,9 @@ class _PairComparison:
 
     def _look_at_whole_blocks(self, witness: PairWitness, unsure: Sequence[str]) -> None:
         """Note whether the versions agree where all sizes are multiples of their blocks, or without NaN."""
-        inputs, compared = self._arguments.whole_blocks(), self._tally.inputs
+        # In other memory the two might agree whatever the sizes are.
+        inputs = replace(self._arguments.whole_blocks(), contents=witness.contents)
+        compared = self._tally.inputs
         with suppress(UndecidedPairError, UnsupportedIrError, *_NOT_ENDING, AccessError):
             if inputs.sizes and self._compared(inputs) == "" and self._tally.inputs > compared:
                 self._notes["where all sizes are multiples of the blocks, the two are the same"] = None

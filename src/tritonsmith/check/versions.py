@@ -26,11 +26,13 @@ from tritonsmith.check.module import (
 )
 from tritonsmith.check.runs import TritonKernel, parsed
 from tritonsmith.core import configs
+from tritonsmith.core.errors import UsageError
 
 _STAGES = 3  # of loops: enough turns for the pipelines of most configs
 _STRIDE = 4096  # elements: strides are no smaller
 _MASKED = 2  # operands of a load with a mask and no other value
 _MATCHED = 2  # versions
+_AXES = 3  # of a grid
 
 
 @dataclass(frozen=True)
@@ -449,7 +451,9 @@ class PairArguments:
         # Its own constants come before arguments: they are what its launch knows.
         own = {name: value for name, value in side.version.constants.items() if _is_number(value)}
         size = evaluated(side.version.grid, {**self._environment(table, side), **own}, "--grid")
-        x, y, z = (*size, 1, 1, 1)[:3]
+        if len(size) > _AXES:
+            raise UsageError(f"--grid has {len(size)} axes, and a grid has at most {_AXES}")
+        x, y, z = (*size, 1, 1, 1)[:_AXES]
         return LaunchGrid((x, y, z))
 
     def in_order(self, side: ParsedVersion, table: Mapping[str, Any]) -> list[Any]:

@@ -776,3 +776,152 @@
     "tt.return"() : () -> ()
   }) {noinline = false} : () -> ()
 }) {generic} : () -> ()
+// kernel: total
+"builtin.module"() ({
+  "tt.func"() <{arg_attrs = [{tt.divisibility = 16 : i32}, {tt.divisibility = 16 : i32}, {}], function_type = (!tt.ptr<f32>, !tt.ptr<f32>, i32) -> (), sym_name = "total", sym_visibility = "public"}> ({
+  ^bb0(%X: !tt.ptr<f32>, %OUT: !tt.ptr<f32>, %n: i32):
+    %0 = "arith.constant"() <{value = dense<0.000000e+00> : tensor<64xf32>}> : () -> tensor<64xf32>
+    %1 = "arith.constant"() <{value = 64 : i32}> : () -> i32
+    %at = "tt.get_program_id"() <{axis = 0 : i32}> : () -> i32
+    %at_0 = "arith.muli"(%at, %1) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32
+    %at_1 = "tt.make_range"() <{end = 64 : i32, start = 0 : i32}> : () -> tensor<64xi32>
+    %at_2 = "tt.splat"(%at_0) : (i32) -> tensor<64xi32>
+    %at_3 = "arith.addi"(%at_2, %at_1) <{overflowFlags = #arith.overflow<none>}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi32>
+    %2 = "arith.cmpi"(%at_0, %n) <{predicate = 2 : i64}> : (i32, i32) -> i1
+    %3 = "tt.splat"(%n) : (i32) -> tensor<64xi32>
+    %4 = "arith.cmpi"(%at_3, %3) <{predicate = 2 : i64}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi1>
+    %5 = "tt.splat"(%X) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
+    %6 = "tt.addptr"(%5, %at_3) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
+    %7 = "tt.load"(%6, %4, %0) <{isVolatile = false, operandSegmentSizes = array<i32: 1, 1, 1>}> : (tensor<64x!tt.ptr<f32>>, tensor<64xi1>, tensor<64xf32>) -> tensor<64xf32>
+    %8 = "tt.reshape"(%7) <{allow_reorder}> : (tensor<64xf32>) -> tensor<64xf32>
+    %9 = "tt.reduce"(%8) <{axis = 0 : i32}> ({
+    ^bb0(%arg3: f32, %arg4: f32):
+      %11 = "arith.addf"(%arg3, %arg4) <{fastmath = #arith.fastmath<none>}> : (f32, f32) -> f32
+      "tt.reduce.return"(%11) : (f32) -> ()
+    }) : (tensor<64xf32>) -> f32
+    %10 = "tt.atomic_rmw"(%OUT, %9, %2) <{atomic_rmw_op = 5 : i32, scope = 1 : i32, sem = 4 : i32}> : (!tt.ptr<f32>, f32, i1) -> f32
+    "tt.return"() : () -> ()
+  }) {noinline = false} : () -> ()
+}) {generic} : () -> ()
+// kernel: total_by_a_store
+"builtin.module"() ({
+  "tt.func"() <{arg_attrs = [{tt.divisibility = 16 : i32}, {tt.divisibility = 16 : i32}, {}], function_type = (!tt.ptr<f32>, !tt.ptr<f32>, i32) -> (), sym_name = "total_by_a_store", sym_visibility = "public"}> ({
+  ^bb0(%X: !tt.ptr<f32>, %OUT: !tt.ptr<f32>, %n: i32):
+    %total = "arith.constant"() <{value = dense<0.000000e+00> : tensor<64xf32>}> : () -> tensor<64xf32>
+    %0 = "arith.constant"() <{value = 64 : i32}> : () -> i32
+    %at = "tt.get_program_id"() <{axis = 0 : i32}> : () -> i32
+    %at_0 = "arith.muli"(%at, %0) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32
+    %at_1 = "tt.make_range"() <{end = 64 : i32, start = 0 : i32}> : () -> tensor<64xi32>
+    %at_2 = "tt.splat"(%at_0) : (i32) -> tensor<64xi32>
+    %at_3 = "arith.addi"(%at_2, %at_1) <{overflowFlags = #arith.overflow<none>}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi32>
+    %total_4 = "tt.splat"(%n) : (i32) -> tensor<64xi32>
+    %total_5 = "arith.cmpi"(%at_3, %total_4) <{predicate = 2 : i64}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi1>
+    %total_6 = "tt.splat"(%X) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
+    %total_7 = "tt.addptr"(%total_6, %at_3) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
+    %total_8 = "tt.load"(%total_7, %total_5, %total) <{isVolatile = false, operandSegmentSizes = array<i32: 1, 1, 1>}> : (tensor<64x!tt.ptr<f32>>, tensor<64xi1>, tensor<64xf32>) -> tensor<64xf32>
+    %total_9 = "tt.reshape"(%total_8) <{allow_reorder}> : (tensor<64xf32>) -> tensor<64xf32>
+    %total_10 = "tt.reduce"(%total_9) <{axis = 0 : i32}> ({
+    ^bb0(%total_11: f32, %total_12: f32):
+      %total_13 = "arith.addf"(%total_11, %total_12) <{fastmath = #arith.fastmath<none>}> : (f32, f32) -> f32
+      "tt.reduce.return"(%total_13) : (f32) -> ()
+    }) : (tensor<64xf32>) -> f32
+    %has_work = "arith.cmpi"(%at_0, %n) <{predicate = 2 : i64}> : (i32, i32) -> i1
+    %1 = "tt.load"(%OUT, %has_work) <{isVolatile = false, operandSegmentSizes = array<i32: 1, 1, 0>}> : (!tt.ptr<f32>, i1) -> f32
+    %2 = "arith.addf"(%1, %total_10) <{fastmath = #arith.fastmath<none>}> : (f32, f32) -> f32
+    "tt.store"(%OUT, %2, %has_work) : (!tt.ptr<f32>, f32, i1) -> ()
+    "tt.return"() : () -> ()
+  }) {noinline = false} : () -> ()
+}) {generic} : () -> ()
+// kernel: causal
+"builtin.module"() ({
+  "tt.func"() <{arg_attrs = [{tt.divisibility = 16 : i32}, {tt.divisibility = 16 : i32}, {}], function_type = (!tt.ptr<f32>, !tt.ptr<f32>, i32) -> (), sym_name = "causal", sym_visibility = "public"}> ({
+  ^bb0(%X: !tt.ptr<f32>, %OUT: !tt.ptr<f32>, %n: i32):
+    %0 = "arith.constant"() <{value = dense<2.000000e+00> : tensor<16x16xf32>}> : () -> tensor<16x16xf32>
+    %1 = "arith.constant"() <{value = 16 : i32}> : () -> i32
+    %2 = "tt.get_program_id"() <{axis = 0 : i32}> : () -> i32
+    %3 = "tt.get_program_id"() <{axis = 1 : i32}> : () -> i32
+    %4 = "arith.cmpi"(%2, %3) <{predicate = 3 : i64}> : (i32, i32) -> i1
+    "scf.if"(%4) ({
+      %rows = "arith.muli"(%3, %1) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32
+      %rows_0 = "tt.make_range"() <{end = 16 : i32, start = 0 : i32}> : () -> tensor<16xi32>
+      %rows_1 = "tt.splat"(%rows) : (i32) -> tensor<16xi32>
+      %rows_2 = "arith.addi"(%rows_1, %rows_0) <{overflowFlags = #arith.overflow<none>}> : (tensor<16xi32>, tensor<16xi32>) -> tensor<16xi32>
+      %cols = "arith.muli"(%2, %1) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32
+      %cols_3 = "tt.splat"(%cols) : (i32) -> tensor<16xi32>
+      %cols_4 = "arith.addi"(%cols_3, %rows_0) <{overflowFlags = #arith.overflow<none>}> : (tensor<16xi32>, tensor<16xi32>) -> tensor<16xi32>
+      %mask = "tt.splat"(%n) : (i32) -> tensor<16xi32>
+      %mask_5 = "arith.cmpi"(%rows_2, %mask) <{predicate = 2 : i64}> : (tensor<16xi32>, tensor<16xi32>) -> tensor<16xi1>
+      %mask_6 = "tt.expand_dims"(%mask_5) <{axis = 1 : i32}> : (tensor<16xi1>) -> tensor<16x1xi1>
+      %mask_7 = "arith.cmpi"(%cols_4, %mask) <{predicate = 2 : i64}> : (tensor<16xi32>, tensor<16xi32>) -> tensor<16xi1>
+      %mask_8 = "tt.expand_dims"(%mask_7) <{axis = 0 : i32}> : (tensor<16xi1>) -> tensor<1x16xi1>
+      %mask_9 = "tt.broadcast"(%mask_6) : (tensor<16x1xi1>) -> tensor<16x16xi1>
+      %mask_10 = "tt.broadcast"(%mask_8) : (tensor<1x16xi1>) -> tensor<16x16xi1>
+      %mask_11 = "arith.andi"(%mask_9, %mask_10) : (tensor<16x16xi1>, tensor<16x16xi1>) -> tensor<16x16xi1>
+      %at = "tt.expand_dims"(%rows_2) <{axis = 1 : i32}> : (tensor<16xi32>) -> tensor<16x1xi32>
+      %at_12 = "tt.splat"(%n) : (i32) -> tensor<16x1xi32>
+      %at_13 = "arith.muli"(%at, %at_12) <{overflowFlags = #arith.overflow<none>}> : (tensor<16x1xi32>, tensor<16x1xi32>) -> tensor<16x1xi32>
+      %at_14 = "tt.expand_dims"(%cols_4) <{axis = 0 : i32}> : (tensor<16xi32>) -> tensor<1x16xi32>
+      %at_15 = "tt.broadcast"(%at_13) : (tensor<16x1xi32>) -> tensor<16x16xi32>
+      %at_16 = "tt.broadcast"(%at_14) : (tensor<1x16xi32>) -> tensor<16x16xi32>
+      %at_17 = "arith.addi"(%at_15, %at_16) <{overflowFlags = #arith.overflow<none>}> : (tensor<16x16xi32>, tensor<16x16xi32>) -> tensor<16x16xi32>
+      %5 = "tt.splat"(%OUT) : (!tt.ptr<f32>) -> tensor<16x16x!tt.ptr<f32>>
+      %6 = "tt.addptr"(%5, %at_17) : (tensor<16x16x!tt.ptr<f32>>, tensor<16x16xi32>) -> tensor<16x16x!tt.ptr<f32>>
+      %7 = "tt.splat"(%X) : (!tt.ptr<f32>) -> tensor<16x16x!tt.ptr<f32>>
+      %8 = "tt.addptr"(%7, %at_17) : (tensor<16x16x!tt.ptr<f32>>, tensor<16x16xi32>) -> tensor<16x16x!tt.ptr<f32>>
+      %9 = "tt.load"(%8, %mask_11) <{isVolatile = false, operandSegmentSizes = array<i32: 1, 1, 0>}> : (tensor<16x16x!tt.ptr<f32>>, tensor<16x16xi1>) -> tensor<16x16xf32>
+      %10 = "arith.mulf"(%9, %0) <{fastmath = #arith.fastmath<none>}> : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
+      "tt.store"(%6, %10, %mask_11) : (tensor<16x16x!tt.ptr<f32>>, tensor<16x16xf32>, tensor<16x16xi1>) -> ()
+      "scf.yield"() : () -> ()
+    }, {
+    }) : (i1) -> ()
+    "tt.return"() : () -> ()
+  }) {noinline = false} : () -> ()
+}) {generic} : () -> ()
+// kernel: causal_off_the_diagonal
+"builtin.module"() ({
+  "tt.func"() <{arg_attrs = [{tt.divisibility = 16 : i32}, {tt.divisibility = 16 : i32}, {}], function_type = (!tt.ptr<f32>, !tt.ptr<f32>, i32) -> (), sym_name = "causal_off_the_diagonal", sym_visibility = "public"}> ({
+  ^bb0(%X: !tt.ptr<f32>, %OUT: !tt.ptr<f32>, %n: i32):
+    %0 = "arith.constant"() <{value = dense<2.000000e+00> : tensor<16x16xf32>}> : () -> tensor<16x16xf32>
+    %1 = "arith.constant"() <{value = 16 : i32}> : () -> i32
+    %2 = "tt.get_program_id"() <{axis = 0 : i32}> : () -> i32
+    %3 = "tt.get_program_id"() <{axis = 1 : i32}> : () -> i32
+    %4 = "arith.cmpi"(%2, %3) <{predicate = 3 : i64}> : (i32, i32) -> i1
+    "scf.if"(%4) ({
+      %rows = "arith.muli"(%3, %1) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32
+      %rows_0 = "tt.make_range"() <{end = 16 : i32, start = 0 : i32}> : () -> tensor<16xi32>
+      %rows_1 = "tt.splat"(%rows) : (i32) -> tensor<16xi32>
+      %rows_2 = "arith.addi"(%rows_1, %rows_0) <{overflowFlags = #arith.overflow<none>}> : (tensor<16xi32>, tensor<16xi32>) -> tensor<16xi32>
+      %cols = "arith.muli"(%2, %1) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32
+      %cols_3 = "tt.splat"(%cols) : (i32) -> tensor<16xi32>
+      %cols_4 = "arith.addi"(%cols_3, %rows_0) <{overflowFlags = #arith.overflow<none>}> : (tensor<16xi32>, tensor<16xi32>) -> tensor<16xi32>
+      %mask = "tt.splat"(%n) : (i32) -> tensor<16xi32>
+      %mask_5 = "arith.cmpi"(%rows_2, %mask) <{predicate = 2 : i64}> : (tensor<16xi32>, tensor<16xi32>) -> tensor<16xi1>
+      %mask_6 = "tt.expand_dims"(%mask_5) <{axis = 1 : i32}> : (tensor<16xi1>) -> tensor<16x1xi1>
+      %mask_7 = "arith.cmpi"(%cols_4, %mask) <{predicate = 2 : i64}> : (tensor<16xi32>, tensor<16xi32>) -> tensor<16xi1>
+      %mask_8 = "tt.expand_dims"(%mask_7) <{axis = 0 : i32}> : (tensor<16xi1>) -> tensor<1x16xi1>
+      %mask_9 = "tt.broadcast"(%mask_6) : (tensor<16x1xi1>) -> tensor<16x16xi1>
+      %mask_10 = "tt.broadcast"(%mask_8) : (tensor<1x16xi1>) -> tensor<16x16xi1>
+      %mask_11 = "arith.andi"(%mask_9, %mask_10) : (tensor<16x16xi1>, tensor<16x16xi1>) -> tensor<16x16xi1>
+      %at = "tt.expand_dims"(%rows_2) <{axis = 1 : i32}> : (tensor<16xi32>) -> tensor<16x1xi32>
+      %at_12 = "tt.splat"(%n) : (i32) -> tensor<16x1xi32>
+      %at_13 = "arith.muli"(%at, %at_12) <{overflowFlags = #arith.overflow<none>}> : (tensor<16x1xi32>, tensor<16x1xi32>) -> tensor<16x1xi32>
+      %at_14 = "tt.expand_dims"(%cols_4) <{axis = 0 : i32}> : (tensor<16xi32>) -> tensor<1x16xi32>
+      %at_15 = "tt.broadcast"(%at_13) : (tensor<16x1xi32>) -> tensor<16x16xi32>
+      %at_16 = "tt.broadcast"(%at_14) : (tensor<1x16xi32>) -> tensor<16x16xi32>
+      %at_17 = "arith.addi"(%at_15, %at_16) <{overflowFlags = #arith.overflow<none>}> : (tensor<16x16xi32>, tensor<16x16xi32>) -> tensor<16x16xi32>
+      %5 = "tt.splat"(%OUT) : (!tt.ptr<f32>) -> tensor<16x16x!tt.ptr<f32>>
+      %6 = "tt.addptr"(%5, %at_17) : (tensor<16x16x!tt.ptr<f32>>, tensor<16x16xi32>) -> tensor<16x16x!tt.ptr<f32>>
+      %7 = "tt.splat"(%X) : (!tt.ptr<f32>) -> tensor<16x16x!tt.ptr<f32>>
+      %8 = "tt.addptr"(%7, %at_17) : (tensor<16x16x!tt.ptr<f32>>, tensor<16x16xi32>) -> tensor<16x16x!tt.ptr<f32>>
+      %9 = "tt.load"(%8, %mask_11) <{isVolatile = false, operandSegmentSizes = array<i32: 1, 1, 0>}> : (tensor<16x16x!tt.ptr<f32>>, tensor<16x16xi1>) -> tensor<16x16xf32>
+      %10 = "arith.mulf"(%9, %0) <{fastmath = #arith.fastmath<none>}> : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
+      %11 = "arith.sitofp"(%2) : (i32) -> f32
+      %12 = "tt.splat"(%11) : (f32) -> tensor<16x16xf32>
+      %13 = "arith.addf"(%10, %12) <{fastmath = #arith.fastmath<none>}> : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
+      "tt.store"(%6, %13, %mask_11) : (tensor<16x16x!tt.ptr<f32>>, tensor<16x16xf32>, tensor<16x16xi1>) -> ()
+      "scf.yield"() : () -> ()
+    }, {
+    }) : (i1) -> ()
+    "tt.return"() : () -> ()
+  }) {noinline = false} : () -> ()
+}) {generic} : () -> ()

@@ -200,13 +200,50 @@ def largest_without_other(X, OUT, m, n, stride_m, stride_n, SIZE: tl.constexpr):
         at = rows[:, None] * stride_m + (start + cols)[None, :] * stride_n
         best = tl.maximum(best, tl.max(tl.load(X + at, mask=mask), axis=1))
     tl.store(OUT + rows, best, mask=rows < m)
+
+
+@triton.jit
+def total(X, OUT, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.atomic_add(OUT, tl.sum(tl.load(X + at, mask=at < n, other=0.0)), mask=tl.program_id(0) * BLOCK < n)
+
+
+@triton.jit
+def total_by_a_store(X, OUT, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    total = tl.sum(tl.load(X + at, mask=at < n, other=0.0))
+    has_work = tl.program_id(0) * BLOCK < n
+    tl.store(OUT, tl.load(OUT, mask=has_work) + total, mask=has_work)
+
+
+@triton.jit
+def causal(X, OUT, n, BLOCK: tl.constexpr):
+    if tl.program_id(0) <= tl.program_id(1):
+        rows = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+        cols = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        mask = (rows < n)[:, None] & (cols < n)[None, :]
+        at = rows[:, None] * n + cols[None, :]
+        tl.store(OUT + at, tl.load(X + at, mask=mask) * 2, mask=mask)
+
+
+@triton.jit
+def causal_off_the_diagonal(X, OUT, n, BLOCK: tl.constexpr):
+    if tl.program_id(0) <= tl.program_id(1):
+        rows = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+        cols = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        mask = (rows < n)[:, None] & (cols < n)[None, :]
+        at = rows[:, None] * n + cols[None, :]
+        more = tl.program_id(0)
+        tl.store(OUT + at, tl.load(X + at, mask=mask) * 2 + more, mask=mask)
 """
 SIGNATURES = {
     "subtract": "X=*fp32:16,Y=*fp32:16,OUT=*fp32:16,n=i32,BLOCK=64",
     "norm": "X=*fp16:16,OUT=*fp32:16,stride=i32:16,n=i32,eps=fp32,BLOCK=64",
     "largest": "X=*fp32:16,OUT=*fp32:16,m=i32,n=i32,stride_m=i32:16,stride_n=i32,SIZE=16",
+    "total": "X=*fp32:16,OUT=*fp32:16,n=i32,BLOCK=64",
+    "causal": "X=*fp32:16,OUT=*fp32:16,n=i32,BLOCK=16",
 }
-GRIDS = {"subtract": "cdiv(n, BLOCK)", "norm": "3", "largest": "cdiv(m, SIZE)"}
+GRIDS = {"subtract": "cdiv(n, BLOCK)", "norm": "3", "largest": "cdiv(m, SIZE)", "total": "", "causal": ""}
 # By the kernel that they are to be the same as.
 RIGHT = {
     "subtract": ("subtract_in_a_loop", "subtract_negated"),

@@ -89,6 +89,25 @@ def test_a_program_beyond_the_launch_is_no_difference() -> None:
     assert known.status == "differs"
 
 
+def test_programs_are_found_that_have_work_only_off_the_axes() -> None:
+    answer = compared(version("causal"), version("causal_off_the_diagonal"))
+    assert answer.status == "differs", answer
+    assert answer.witness
+    assert min(answer.witness.grids[0][:2]) > 1
+
+
+def test_a_sum_that_is_no_longer_atomic_is_not_the_same() -> None:
+    answer = compared(version("total"), version("total_by_a_store"))
+    assert answer.status == "unknown", answer
+    assert answer.why == "a program of total_by_a_store reads, without atomics, what another one writes"
+
+
+def test_memory_with_fractions_says_nothing_about_multiples_of_blocks() -> None:
+    answer = compared(version("norm"), version("norm_in_fp16"))
+    assert answer.status == "differs"
+    assert "multiples of the blocks" not in " ".join(answer.notes)
+
+
 def test_arguments_have_to_correspond() -> None:
     other = replace(version("subtract_in_a_loop"), names=("A", "Y", "OUT", "n"))
     renamed = replace(version("subtract_in_a_loop"), aliases={"A": "X"})
@@ -172,7 +191,17 @@ def test_a_grid_is_an_expression(text: str, size: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["rows", "n.bit_length()", "n +", "__import__('os')", "n // 0", "[x for x in n]"]
+    "text",
+    [
+        "rows",
+        "n.bit_length()",
+        "n +",
+        "__import__('os')",
+        "n // 0",
+        "[x for x in n]",
+        "1e400",
+        "next_power_of_2(4.5)",
+    ],
 )
 def test_a_grid_is_no_program(text: str) -> None:
     with pytest.raises(UsageError, match="--grid cannot be"):
