@@ -325,7 +325,7 @@ def _evidence(answer: PairResult) -> Iterator[str]:
         grids = " and ".join(dict.fromkeys("x".join(map(str, grid)) for grid in answer.grids))
         yield f"  sizes: {'; '.join(sizes) or 'none'}; first grid {grids}"
     if answer.guessed:
-        yield "  how many programs there are is not known: a few were run (--grid says it)"
+        yield "  how many programs there are is not known: a few were run (specify it with --grid)"
     for why, count in answer.left_out.items():
         yield f"  {counted(count, 'input')} left out: {why}"
     if nan := {name: count for name, count in answer.unclear.items() if count}:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -152,12 +153,34 @@ class ReachedCode:
             text: the module's text, with its locations.
         """
         line = partial(line_of, text)
-        called = [
+        called = self._called(functions)
+        return tuple(dict.fromkeys(gap for function in called for gap in self._of(function, line)))
+
+    def missed(self, functions: Mapping[str, Operation]) -> Counter[str]:
+        """Count the operations in code that did not run, by name.
+
+        Args:
+            functions: the functions of the module.
+        """
+        return Counter(
+            name_of(inner)
+            for function in self._called(functions)
+            for operation in function.walk()
+            if operation.parent in self.blocks
+            for region in operation.regions
+            for block in region.blocks
+            if block not in self.blocks
+            for candidate in block.ops
+            for inner in candidate.walk()
+            if name_of(inner) not in _NOTHING
+        )
+
+    def _called(self, functions: Mapping[str, Operation]) -> list[Operation]:
+        return [
             function
             for function in functions.values()
             if not self.blocks.isdisjoint(function.regions[0].blocks)
         ]
-        return tuple(dict.fromkeys(gap for function in called for gap in self._of(function, line)))
 
     def _of(self, operation: Operation, line: partial[str]) -> Iterator[str]:
         if name_of(operation) in _LOOPS and self.turns.get(operation, 0) == 1 and not _is_fixed(operation):

@@ -47,6 +47,7 @@ _NOT_ENDING = (EndlessError, AssumedError)
 # Where the order of operations is open in the IR: a GPU's follows from layouts.
 _OPEN = ("tt.reduce", "tt.scan", "tt.dot", "tt.dot_scaled", "tt.atomic_rmw", "tt.descriptor_reduce")
 _SPENT = "the budget is spent"
+_NAMED = 3  # operations that a reason names
 
 
 def compare_versions(request: PairRequest) -> PairResult:
@@ -85,6 +86,9 @@ class _Launches:
         first, second = self.grids
         known = not any(grid.guessed or grid.probed for grid in self.grids)
         return known or (first.is_likely and second.is_likely and first.size == second.size)
+
+
+_NAMED = 3  # operations that a reason names
 
 
 @dataclass(frozen=True)
@@ -161,6 +165,9 @@ class _PairComparison:
             if runners and not witness:
                 gaps = runners[0].reached.gaps(side.kernel.functions, side.version.text)
                 self._notes |= {f"not tried in {side.version.label}: {gap}": None for gap in gaps}
+        # What both versions have and nobody ran is probably the same; what one alone has may do anything.
+        if status in ("equal", "close") and (alone := self._missed_alone()):
+            status, why = "unknown", f"no input reached code that only one version has ({alone})"
         tally = self._tally
         return PairResult(
             status,
@@ -176,6 +183,15 @@ class _PairComparison:
             tally.guessed,
             tuple(self._notes),
         )
+
+    def _missed_alone(self) -> str:
+        """Return the operations that one version has more of in code that did not run; empty if none."""
+        missed = [
+            runners[0].reached.missed(side.kernel.functions) if runners else Counter[str]()
+            for side, runners in zip(self._sides, self._runners, strict=True)
+        ]
+        first, second = missed
+        return ", ".join(sorted((first - second) + (second - first))[:_NAMED])
 
     def _compared(self, inputs: PairInputs) -> PairWitness | str:
         """Run both versions; return a witness, or a reason why these inputs leave open what others need."""

@@ -55,6 +55,26 @@ def test_a_lost_tile_is_found_by_its_grid() -> None:
     assert answer.witness.element.after is None
 
 
+def test_code_of_one_version_that_no_input_reaches_leaves_it_open() -> None:
+    whole = version("subtract")
+    store = '    "tt.store"(%1, %2, %x_5)'
+    rare = """    %many = "arith.constant"() <{value = 60000 : i32}> : () -> i32
+    %three = "arith.constant"() <{value = 3 : i32}> : () -> i32
+    %more = "arith.muli"(%n, %three) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32
+    %far = "arith.cmpi"(%more, %many) <{predicate = 4 : i64}> : (i32, i32) -> i1
+    "scf.if"(%far) ({
+      "tt.store"(%1, %x_8, %x_5) : (tensor<64x!tt.ptr<f32>>, tensor<64xf32>, tensor<64xi1>) -> ()
+      "scf.yield"() : () -> ()
+    }, {
+    }) : (i1) -> ()
+"""
+    assert store in whole.text
+    second = replace(whole, label="with a branch", text=whole.text.replace(store, rare + store))
+    answer = compared(whole, second)
+    assert answer.status == "unknown", answer
+    assert answer.why == "no input reached code that only one version has (tt.store)"
+
+
 def test_a_kernel_is_the_same_as_itself_without_a_run() -> None:
     answer = compared(version("norm"), version("norm"))
     assert (answer.status, answer.inputs) == ("equal", 0)
