@@ -283,8 +283,10 @@ def file(path: Path | str) -> tuple[int, ...] | None:
 
 
 def _state(status: os.stat_result) -> tuple[int, ...]:
-    # The times are of the file and of its entry: a copy that keeps the first has another second one.
-    return (status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+    # A copy may keep the time of the content, but not that of the inode. The latter also changes when a file
+    # gets another link, as uv gives each file that it installs into one more environment.
+    own = status.st_ctime_ns if status.st_nlink == 1 else status.st_ino
+    return (status.st_size, status.st_mtime_ns, own)
 
 
 def tree(folder: Path, *, every: bool = False, apart: Iterable[Path] = ()) -> object:

@@ -214,3 +214,25 @@ def test_packages_that_are_being_installed_are_never_the_same(
     monkeypatch.setattr(Path, "lstat", gone)
     python = prefix / "env/bin/python"
     assert journal.python(python) != journal.python(python)
+
+
+def test_one_more_link_of_a_file_is_no_change(prefix: Path) -> None:
+    """As where uv, whose cache has the files of each environment, makes one more environment."""
+    python, library = prefix / "env/bin/python", prefix / "clone/python/triton/_C/libtriton.so"
+    (prefix / "cache").hardlink_to(library)
+    before = journal.python(python)
+    (prefix / "another environment").hardlink_to(library)
+    assert journal.python(python) == before
+
+
+@pytest.mark.parametrize("links", [1, 2])
+def test_another_file_of_the_same_size_and_time_is_a_change(prefix: Path, links: int) -> None:
+    python, library = prefix / "env/bin/python", prefix / "clone/python/triton/_C/libtriton.so"
+    if links == 2:
+        (prefix / "cache").hardlink_to(library)
+    before = journal.python(python)
+    other = prefix / "other"
+    other.write_text("2")
+    os.utime(other, ns=(library.stat().st_atime_ns, library.stat().st_mtime_ns))
+    other.replace(library)
+    assert journal.python(python) != before
