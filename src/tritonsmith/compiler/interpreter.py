@@ -9,8 +9,9 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import redirect_stderr
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import redirect_stderr, suppress
 from dataclasses import asdict, dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,20 +21,23 @@ from tritonsmith.compiler.manifest import folder_name
 from tritonsmith.compiler.request import CompileRequest, Config
 from tritonsmith.compiler.source import KernelParameter, KernelSource
 from tritonsmith.compiler.targets import Target
-from tritonsmith.core import configs, process
+from tritonsmith.core import configs, process, untrusted
 from tritonsmith.core.command_line import command
 from tritonsmith.core.envs import settings, workspace
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, SmithError, UsageError, did_you_mean
+from tritonsmith.core.plan import files
 from tritonsmith.core.plan.steps.base import CommandFailedError
 from tritonsmith.core.text import version_key
 from tritonsmith.facts import installed_tritons, machine
+from tritonsmith.ir import merged_cubins
 from tritonsmith.worker import file_context
 from tritonsmith.worker.border import WorkerRefusal
 from tritonsmith.worker.messages import DescribedRow, DescribeRequest, DisassemblerRequest, PointRequest
 
 _MIB = 1 << 20
 _PATIENCE = 120.0  # seconds for one binary
+_AT_ONCE = 32  # cubins in one file: more save little, and would wait for each other
 _NOWHERE = "/nonexistent"  # the folder of a Triton that is not known
 
 
@@ -93,13 +97,66 @@ class Disassembler:
             binary: the file, under the name that the compile gave it.
             packages: folders of Triton packages whose programs are tried, in this order.
         """
+        # What the programs say where all of them fail is in the note about the text that is missing.
+        with redirect_stderr(io.StringIO()):
+            return file_context.disassembled(self._available(packages), str(binary))
+
+    def read_ahead(self, binaries: Iterable[Path], packages: Iterable[Path]) -> None:
+        """Disassemble many binaries at once, so that `as_compiled` finds the texts that it would make.
+
+        A binary that cannot be merged with others is left to `as_compiled`.
+
+        Args:
+            binaries: the files.
+            packages: as of `as_compiled`.
+        """
+        tool = self._available(packages)
+        if self.binary != "cubin" or not tool.programs:
+            return
+        program = tool.programs[0]
+        groups: defaultdict[Hashable, dict[bytes, tuple[str, bytes]]] = defaultdict(dict)
+        for binary in binaries:
+            slot, key = file_context.text_slot(tool, program, str(binary))
+            if slot and file_context.read_slot(slot, key) is None:
+                with suppress(FactError):
+                    content = untrusted.read_bytes(binary, untrusted.OURS)
+                    groups[merged_cubins.group(content)][key] = slot, content
+        alone = replace(tool, programs=(program,), kept="")
+        for group in groups.values():
+            rows = list(group.items())
+            for begin in range(0, len(rows), _AT_ONCE):
+                with suppress(FactError):
+                    self._read_merged(alone, rows[begin : begin + _AT_ONCE])
+
+    @staticmethod
+    def _read_merged(tool: DisassemblerRequest, rows: Sequence[tuple[bytes, tuple[str, bytes]]]) -> None:
+        """Keep the texts of some cubins of one group, each with the key and the slot of its text.
+
+        Raises:
+            FactError: they cannot be merged, or the text of the merged file cannot be split.
+        """
+        cubins = [content for _, (_, content) in rows]
+        if len(cubins) == 1:  # it takes as long without being merged
+            return
+        names = merged_cubins.prefixes(cubins)
+        with files.scratch("cubins-") as folder, redirect_stderr(io.StringIO()):
+            merged = folder / "merged.cubin"
+            files.write(merged, merged_cubins.merge(cubins, names))
+            text = file_context.disassembled(tool, str(merged))
+        if text is None:
+            return
+        # A path in a line table may be no UTF-8.
+        texts = merged_cubins.split(text.decode("utf-8", "surrogateescape"), names)
+        for (key, (slot, _)), own in zip(rows, texts, strict=True):
+            file_context.keep_slot(slot, key, own.encode("utf-8", "surrogateescape"))
+
+    def _available(self, packages: Iterable[Path]) -> DisassemblerRequest:
+        """Return the request with the programs that exist, of the packages in their order."""
         request = self.request()
         tools = [file_context.available(request, str(package)) for package in packages]
         tools = tools or [file_context.available(request, _NOWHERE)]
         programs = tuple(dict.fromkeys(program for tool in tools for program in tool.programs))
-        # What the programs say where all of them fail is in the note about the text that is missing.
-        with redirect_stderr(io.StringIO()):
-            return file_context.disassembled(replace(tools[0], programs=programs), str(binary))
+        return replace(tools[0], programs=programs)
 
 
 @dataclass(frozen=True)

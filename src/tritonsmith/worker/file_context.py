@@ -273,7 +273,7 @@ def disassembled(tool: DisassemblerRequest, path: str) -> bytes | None:
     for program in tool.programs:
         # By its name alone, which llvm-objdump prints: the text of a binary is then the same in any folder.
         argv = [program, *tool.flags, name]
-        slot, key = _slot(tool, argv, path)
+        slot, key = text_slot(tool, program, path)
         text = read_slot(slot, key)
         if text is not None:
             return text
@@ -295,15 +295,15 @@ _SLOTS = 16384
 _LARGEST = 1 << 20  # bytes, compressed: a kernel's text has some ten thousand
 
 
-def _slot(tool: DisassemblerRequest, argv: list[str], path: str) -> tuple[str, bytes]:
-    """Return the file that may hold the text that a command prints, empty if none is kept, and its key."""
+def text_slot(tool: DisassemblerRequest, program: str, path: str) -> tuple[str, bytes]:
+    """Return the file that may hold what a program prints of a binary, empty if none is kept, and its key."""
     if not tool.kept:
         return "", b""
-    program = os.stat(argv[0])
+    state = os.stat(program)
     with open(path, "rb") as file:
         content = sha256(file.read()).hexdigest()
     # Of the program, as ccache does by default: size and time, since its content is that of a whole LLVM.
-    identity = [*argv[:-1], program.st_size, program.st_mtime_ns, content]
+    identity = [program, *tool.flags, state.st_size, state.st_mtime_ns, content]
     key = sha256(json.dumps(identity).encode()).digest()
     return slot_of(tool.kept, key), key
 

@@ -17,6 +17,7 @@ import json
 import os
 import re
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -486,9 +487,7 @@ def disassemble(
         FactError: a file of the result is damaged, or it was removed meanwhile.
     """
     points = {point.id: point for point in manifest.points}
-    own = manifests.trusted_package(manifest, workspace.default())
-    # Its own first: it is as new as the binary.
-    packages = [*([own] if own else []), *packages]
+    packages = _packages_of(manifest, packages)
     for target, part, measured in _unread_parts(manifest):
         if chosen is not None and target not in chosen:
             continue
@@ -498,6 +497,41 @@ def disassemble(
         elif measured.unread:
             points |= {point.id: point for point in _disassembled_part(part, target, packages).points}
     return replace(manifest, points=tuple(points.values()))
+
+
+def read_ahead(work: Iterable[tuple[Manifest, Collection[str]]], packages: Sequence[Path] = ()) -> None:
+    """Disassemble the code of many kept results at once, so that `disassemble` finds the texts.
+
+    Args:
+        work: manifests, each with its targets.
+        packages: as of `disassemble`, the one that is preferred first.
+    """
+    tools = interpreter.locate_programs(workspace.default()).disassemblers
+    with files.scratch("code-") as folder:
+        # By the packages that `disassemble` takes the program from.
+        binaries: defaultdict[tuple[Path, ...], list[tuple[str, Path]]] = defaultdict(list)
+        for number, (manifest, chosen) in enumerate(work):
+            for target, part, measured in _unread_parts(manifest):
+                if target not in chosen or not (measured and measured.unread):
+                    continue
+                place = folder / f"{number}" / part.points[0].id
+                _write_contents(_place(part.folder), target, place, files.write)
+                binaries[_packages_of(manifest, packages)] += [
+                    (stage, place / point.stages[stage].path)
+                    for point in filter(_is_unread, part.points)
+                    for stage in show_stage.BINARY
+                    if stage in point.stages
+                ]
+        for own, paths in binaries.items():
+            for tool in tools:
+                of_tool = (path for stage, path in paths if stage == tool.binary and path.is_file())
+                tool.read_ahead(of_tool, own)
+
+
+def _packages_of(manifest: Manifest, packages: Sequence[Path]) -> tuple[Path, ...]:
+    own = manifests.trusted_package(manifest, workspace.default())
+    # Its own first: it is as new as the binary.
+    return (*([own] if own else []), *packages)
 
 
 def _points_now(part: Manifest, target: str) -> tuple[Point, ...]:

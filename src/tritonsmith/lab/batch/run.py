@@ -44,6 +44,7 @@ from tritonsmith.wheels import ptxas
 _UNIT = "unit"  # phase of the steps of one unit of work
 _PHASE, _DISASSEMBLE = "compile", "disassemble"
 _FEW = 4  # disassemblies that take less than to start a process for them
+_PORTION = 32  # of them, for one process
 _MOST = 32  # points of a unit: a larger sweep is cut, so that many can work at it
 _CONSTANT = re.compile(r"(?:^|[,=])\s*(\d{1,9})(?=\s*(?:,|$))")  # of a signature: `64`, `BLOCK=64`
 _REFUSALS = 5  # of workers that cannot compile a unit, until it is given up
@@ -232,35 +233,47 @@ def disassembled(
     every = (manifests.trusted_package(manifest, space) for manifest, _ in work.values())
     # A result of another machine names a Triton that is not here, and that of the other side will do.
     packages = tuple(dict.fromkeys(filter(None, every)))
+    # Triton by Triton, since each has a disassembler of its own that reads many binaries at once.
+    rows = sorted(work.values(), key=lambda row: row[0].triton)
     with _interruptible(options):
-        if len(work) <= _FEW:
-            for manifest, chosen in work.values():
-                yield kept.disassemble(manifest, chosen, packages)
+        if len(rows) <= _FEW:
+            yield from _disassembled(rows, packages)
             return
-        count = min(options.count or _fitting(), math.ceil(len(work) / _FEW))
+        count = min(options.count or _fitting(), math.ceil(len(rows) / _FEW))
+        size = min(_PORTION, math.ceil(len(rows) / count))
         with (
             pool.opened("", count) as workers,
             PhaseProgress(live=False if options.silent else None, silent=options.silent) as progress,
         ):
             progress.begin(_DISASSEMBLE)
-            began = time.monotonic()
+            began, number = time.monotonic(), 0
+            portions = [rows[begin : begin + size] for begin in range(0, len(rows), size)]
             pending = {
-                workers.executor.submit(_disassembled_here, manifest, tuple(chosen), packages): manifest
-                for manifest, chosen in work.values()
+                workers.executor.submit(_disassembled_here, portion, packages): portion[-1][0]
+                for portion in portions
             }
-            for number, (manifest, result) in enumerate(workers.results(pending), 1):
+            for manifest, result in workers.results(pending):
                 if isinstance(result, SmithError):
                     raise result
-                progress.update(number, len(work), f"{manifest.kernel} by {manifest.triton}")
-                yield result
+                number += len(result)
+                progress.update(number, len(rows), f"{manifest.kernel} by {manifest.triton}")
+                yield from result
             progress.end(time.monotonic() - began)
 
 
+def _disassembled(
+    rows: Sequence[tuple[Manifest, Collection[str]]], packages: Sequence[Path]
+) -> Iterator[Manifest]:
+    kept.read_ahead(rows, packages)
+    for manifest, chosen in rows:
+        yield kept.disassemble(manifest, chosen, packages)
+
+
 def _disassembled_here(
-    manifest: Manifest, chosen: Collection[str], packages: Sequence[Path]
-) -> Manifest | SmithError:
+    rows: Sequence[tuple[Manifest, Collection[str]]], packages: Sequence[Path]
+) -> list[Manifest] | SmithError:
     try:
-        return kept.disassemble(manifest, chosen, packages)
+        return list(_disassembled(rows, packages))
     except SmithError as error:
         return plain(error)
 
