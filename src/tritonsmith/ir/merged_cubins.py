@@ -10,6 +10,7 @@ System V ABI, "Sections", "Symbol Table" and "Relocation"; `readelf -SWrs` of cu
 
 from __future__ import annotations
 
+import itertools
 import re
 import struct
 from collections import defaultdict
@@ -311,7 +312,7 @@ def split(text: str, names: Sequence[str]) -> list[str]:
     cuts = [match.start() for match in _HEADLINE.finditer(text)]
     head = text[: cuts[0]] if cuts else text
     own: dict[str, list[str]] = {name: [] for name in names}
-    for begin, end in zip(cuts, [*cuts[1:], len(text)], strict=True):
+    for begin, end in itertools.pairwise([*cuts, len(text)]):
         part = text[begin:end]
         title = _headline(part)
         if title == _TRAILER:
