@@ -18,7 +18,7 @@ from tritonsmith.core.cache_entries import SeenEntry
 from tritonsmith.core.command_line import command
 from tritonsmith.core.plan.steps.cache_entries import RemoveEntries
 from tritonsmith.core.text import byte_size, entry_count, short_age
-from tritonsmith.doctor.caches import clear
+from tritonsmith.doctor import cache_clear
 from tritonsmith.doctor.check import (
     DoctorContext,
     Finding,
@@ -83,7 +83,7 @@ def stale(subject: DoctorContext) -> Iterator[Finding]:
     part = _part(entries, total)
     if not installed:
         raise NotApplicableError(f"no Triton installed to compare with; entry names: {eras}{part}")
-    verdicts = Counter(clear.staleness(entry, installed) for entry in entries)
+    verdicts = Counter(cache_clear.staleness(entry, installed) for entry in entries)
     versions = ", ".join(sorted({triton.version for triton in installed}))
     unknown = f", {verdicts['unknown']} undecided" if verdicts["unknown"] else ""
     text = f"{verdicts['stale']} of {len(entries)} by a Triton other than {versions}{unknown}; {eras}{part}"
@@ -255,7 +255,7 @@ def _leftovers(entry: CacheEntry, now: float) -> Iterator[SeenEntry]:
     """Yield the whole entry if it has an empty file or is an unfinished bundle; else its temporary files."""
     # An empty file is a hit for Triton, and fails to load each time: the whole entry goes. Of others only
     # what was left unfinished does.
-    if (entry.empty or not entry.era) and not clear.reason_to_keep(entry, None, now):
+    if (entry.empty or not entry.era) and not cache_clear.reason_to_keep(entry, None, now):
         yield SeenEntry(entry.name, entry.changed)
         return
     old = now - _limits()["leftover-hours"] * _HOUR
@@ -264,7 +264,7 @@ def _leftovers(entry: CacheEntry, now: float) -> Iterator[SeenEntry]:
             changed = os.lstat(f"{entry.path}/{name}").st_mtime_ns
         except OSError:  # finished meanwhile
             continue
-        if changed / _NANOSECONDS < old or clear.is_abandoned(pid, changed, now):
+        if changed / _NANOSECONDS < old or cache_clear.is_abandoned(pid, changed, now):
             yield SeenEntry(f"{entry.name}/{name}", changed)
 
 

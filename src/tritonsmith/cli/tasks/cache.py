@@ -18,7 +18,7 @@ from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import SmithError, UsageError
 from tritonsmith.core.text import byte_size, counted, entry_count
 from tritonsmith.core.ui import console, tables
-from tritonsmith.doctor.caches import clear, list_
+from tritonsmith.doctor import cache_clear, cache_list
 from tritonsmith.facts import installed_tritons, triton_cache
 from tritonsmith.lab.batch import kept
 from tritonsmith.lab.bisect import session as bisects
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from tritonsmith.core.plan import Plan
-    from tritonsmith.doctor.caches.clear import Filters, PreparedClear
-    from tritonsmith.doctor.caches.list_ import CacheListing
+    from tritonsmith.doctor.cache_clear import Filters, PreparedClear
+    from tritonsmith.doctor.cache_list import CacheListing
     from tritonsmith.facts.installed_tritons import InstalledTriton
     from tritonsmith.facts.triton_cache import Content, Root, RootKind
     from tritonsmith.lab.batch.kept import KeptResults
@@ -49,9 +49,9 @@ def listing(
     """List the entries of Triton's caches, the newest first."""
     filters = _filters(which)
     space = workspace.default()
-    roots = (clear.named(which.root),) if which.root else triton_cache.find(os.environ, space)
+    roots = (cache_clear.named(which.root),) if which.root else triton_cache.find(os.environ, space)
     installed = _installed(filters)
-    entries = list_.make(roots, filters, limit=limit or 0, installed=installed, now=time.time())
+    entries = cache_list.make(roots, filters, limit=limit or 0, installed=installed, now=time.time())
     # What compare and bisect keep is in the workspace, so no cache that --root names has it.
     results = () if which.root else kept.results(space)
     folders = () if which.root else bisects.kept(space)
@@ -59,7 +59,7 @@ def listing(
         rehearsed = [{"path": str(row.folder), "kernels": row.kernels, "bytes": row.bytes} for row in results]
         bisected = [{"path": str(row.folder), "kind": row.kind, "bytes": row.bytes} for row in folders]
         more = {"rehearsed": rehearsed, "bisected": bisected}
-        console.out().print_json(data={**list_.as_json(entries), **more})
+        console.out().print_json(data={**cache_list.as_json(entries), **more})
         return
     _print_listing(entries, filtered=filters.any)
     if results:
@@ -76,9 +76,9 @@ def show(
     json: bool = JSON,
 ) -> None:
     """Show the files of a cache entry, and what each is."""
-    roots = (clear.named(root),) if root else triton_cache.find(os.environ, workspace.default())
-    folder = list_.entry(entry, roots)
-    files = list_.files(folder)
+    roots = (cache_clear.named(root),) if root else triton_cache.find(os.environ, workspace.default())
+    folder = cache_list.entry(entry, roots)
+    files = cache_list.files(folder)
     if json:
         rows = [
             {"file": file.name, "bytes": file.bytes, "stage": file.stage, "what": file.what} for file in files
@@ -132,10 +132,10 @@ def clear_cache(
         raise UsageError("--root selects a single cache", hints=["omit --root, or the other flags"])
     # All of them, as the notes name the caches that were not inspected.
     every = triton_cache.find(os.environ, workspace.default())
-    roots = (clear.named(root),) if root else clear.select(every, kinds)
+    roots = (cache_clear.named(root),) if root else cache_clear.select(every, kinds)
     # Triton takes no lock, so the programs that have it loaded decide which entries may still be needed.
     living = installed_tritons.living_processes()
-    prepared = clear.prepare(roots, filters, living=living, installed=_installed(filters))
+    prepared = cache_clear.prepare(roots, filters, living=living, installed=_installed(filters))
     if dry_run:
         output.plan(prepared.plan)
     else:
@@ -143,15 +143,15 @@ def clear_cache(
     _print_notes(prepared, [] if root else [other for other in every if other not in roots])
     if dry_run or not prepared.plan.steps:
         return
-    if not output.agreed(f"Clear {list_.total_text(prepared.doomed)}?", yes=yes):
+    if not output.agreed(f"Clear {cache_list.total_text(prepared.doomed)}?", yes=yes):
         # An error, so that a script does not take an unanswered question for an empty cache.
         raise SmithError("nothing was cleared")
-    clear.execute(prepared)
+    cache_clear.execute(prepared)
     # Programs may go on while their cache is cleared, and compile again what they need.
-    console.out().print(f"cleared {list_.total_text(prepared.doomed)}", markup=False)
-    if there := clear.still_there(prepared):
+    console.out().print(f"cleared {cache_list.total_text(prepared.doomed)}", markup=False)
+    if there := cache_clear.still_there(prepared):
         console.note(
-            f"still there, or back again: {list_.total_text(there)}; a program is compiling them now"
+            f"still there, or back again: {cache_list.total_text(there)}; a program is compiling them now"
         )
 
 
@@ -254,7 +254,7 @@ def _print_rehearsed(rows: Iterable[KeptResults]) -> None:
 
 
 def _filters(which: EntryOptions) -> Filters:
-    return clear.parse_filters(
+    return cache_clear.parse_filters(
         kernel=which.kernel,
         target_name=which.target,
         oldest=which.older_than,
@@ -265,7 +265,7 @@ def _filters(which: EntryOptions) -> Filters:
 
 def _installed(filters: Filters) -> tuple[InstalledTriton, ...]:
     """Return the installed Tritons if a filter needs them, and print their versions."""
-    installed = clear.installed_for(filters)
+    installed = cache_clear.installed_for(filters)
     if filters.stale:
         versions = sorted({triton.version for triton in installed})
         console.note(f"installed: {', '.join(versions)}" if versions else "no Triton is installed")
@@ -273,9 +273,9 @@ def _installed(filters: Filters) -> tuple[InstalledTriton, ...]:
 
 
 def _print_listing(listing: CacheListing, *, filtered: bool) -> None:
-    rows = [list_.cells(row, listing.now) for row in listing.rows]
+    rows = [cache_list.cells(row, listing.now) for row in listing.rows]
     if rows:
-        console.out().print(tables.plain("newest first", [*list_.COLUMNS], rows, right=["size", "age"]))
+        console.out().print(tables.plain("newest first", [*cache_list.COLUMNS], rows, right=["size", "age"]))
     if listing.chosen > len(rows):
         console.out().print(f"... and {listing.chosen - len(rows)} more (--limit 0 shows all)", markup=False)
     if filtered:
@@ -285,7 +285,7 @@ def _print_listing(listing: CacheListing, *, filtered: bool) -> None:
     head = ["cache", "entries", "size", "folder", "from"]
     console.out().print(tables.plain("caches", head, totals, right=["entries", "size"]))
     for content in listing.contents:
-        output.notes(list_.strangers_text(content))
+        output.notes(cache_list.strangers_text(content))
     _print_undecided(listing.undecided)
 
 
@@ -300,19 +300,19 @@ def _print_doomed(prepared: PreparedClear) -> None:
     if not prepared.doomed:
         console.out().print("nothing to clear", markup=False)
         return
-    rows = list_.kernels_text(prepared.doomed, _GROUPS)
+    rows = cache_list.kernels_text(prepared.doomed, _GROUPS)
     head = ["cache", "kernel", "entries", "size"]
     console.out().print(tables.plain("to delete", head, rows, right=["entries", "size"]))
     for content in prepared.contents:
         if doomed := [entry for entry in prepared.doomed if entry.root is content.root]:
-            text = f"{list_.total_text(doomed)} of {content.total} in {content.root.real}"
+            text = f"{cache_list.total_text(doomed)} of {content.total} in {content.root.real}"
             console.out().print(f"{text} ({content.root.source})", markup=False)
 
 
 def _print_notes(prepared: PreparedClear, others: Iterable[Root]) -> None:
-    output.notes(list_.kept_text(prepared.in_use))
+    output.notes(cache_list.kept_text(prepared.in_use))
     for content in prepared.contents:
-        output.notes(list_.strangers_text(content))
+        output.notes(cache_list.strangers_text(content))
     _print_undecided(prepared.undecided)
     if names := [f"{root.label} ({root.path})" for root in others]:
         console.note(f"not inspected: {', '.join(names)}; invoke cache.list shows them")

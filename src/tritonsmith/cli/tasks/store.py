@@ -20,7 +20,7 @@ from tritonsmith.core.errors import SmithError
 from tritonsmith.core.plan import compression
 from tritonsmith.core.text import byte_size, entry_count, short_age
 from tritonsmith.core.ui import console, tables
-from tritonsmith.doctor.caches import clear
+from tritonsmith.doctor import cache_clear
 from tritonsmith.facts import machine
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def gc(
 ) -> None:
     """Delete unused LLVMs, the least recently used first."""
     most = compression.size(max_size) if max_size else None
-    limits = housekeeping.GcLimits(most, clear.parse_age(older_than), name)
+    limits = housekeeping.GcLimits(most, cache_clear.parse_age(older_than), name)
     entries = housekeeping.list_entries(_store(which), workspace.default(), time.time())
     prepared = housekeeping.prepare_gc(entries, limits)
     if json:

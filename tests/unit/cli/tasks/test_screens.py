@@ -293,14 +293,14 @@ def _cache_show(world: World) -> Iterable[Grid]:
 
 
 def _clear(world: World) -> Iterable[Grid]:
-    from tritonsmith.doctor.caches import clear
-    from tritonsmith.doctor.caches.clear import Filters
+    from tritonsmith.doctor import cache_clear
+    from tritonsmith.doctor.cache_clear import Filters
 
     root = world.folder / "cache"
     root.mkdir()
     caches.kernel(root, KERNEL)
     wanted = Filters()
-    show_cleared(clear.prepare((caches.as_root(root),), wanted, living=()))
+    show_cleared(cache_clear.prepare((caches.as_root(root),), wanted, living=()))
     return ()
 
 

@@ -11,8 +11,8 @@ from tests.unit.doctor.caches import made
 from tritonsmith.core.cache_entries import TRASH
 from tritonsmith.core.errors import UsageError
 from tritonsmith.core.plan.steps.cache_entries import RemoveEntries
-from tritonsmith.doctor.caches import clear, list_
-from tritonsmith.doctor.caches.clear import Filters, Living, PreparedClear
+from tritonsmith.doctor import cache_clear, cache_list
+from tritonsmith.doctor.cache_clear import Filters, Living, PreparedClear
 from tritonsmith.facts.installed_tritons import TritonProcess
 from tritonsmith.facts.triton_cache import Root
 
@@ -21,7 +21,7 @@ BUSY = (TritonProcess(4711, "python train.py"),)
 
 def prepare(*roots: Path, living: Living = (), **wanted: object) -> PreparedClear:
     filters = Filters(**wanted)  # type: ignore[arg-type]
-    return clear.prepare([made.as_root(root) for root in roots], filters, living=living)
+    return cache_clear.prepare([made.as_root(root) for root in roots], filters, living=living)
 
 
 def test_everything_that_is_an_entry_goes_and_nothing_else(root: Path) -> None:
@@ -32,11 +32,11 @@ def test_everything_that_is_an_entry_goes_and_nothing_else(root: Path) -> None:
     (root / "project").mkdir()
     (root / "notes.txt").write_text("precious")
     prepared = prepare(root)
-    clear.execute(prepared)
+    cache_clear.execute(prepared)
     assert sorted(path.name for path in root.iterdir()) == ["notes.txt", "project"]
     assert len(prepared.doomed) == 6
-    assert clear.still_there(prepared) == ()
-    (sentence,) = list_.strangers_text(prepared.contents[0])
+    assert cache_clear.still_there(prepared) == ()
+    (sentence,) = cache_list.strangers_text(prepared.contents[0])
     assert "skipped: 2" in sentence
     assert "notes.txt" in sentence
 
@@ -65,7 +65,7 @@ def test_a_root_that_is_a_link_is_cleared_where_it_leads(root: Path, tmp_path: P
     (tmp_path / "alias").symlink_to(root)
     prepared = prepare(tmp_path / "alias")
     assert str(root) in prepared.plan.shell()
-    clear.execute(prepared)
+    cache_clear.execute(prepared)
     assert list(root.iterdir()) == []
     assert (tmp_path / "alias").is_symlink()
 
@@ -76,9 +76,9 @@ def test_entries_in_use_stay_and_are_told(root: Path) -> None:
     old = made.kernel(root, "old")
     prepared = prepare(root, living=BUSY)
     assert [entry.name for entry in prepared.doomed] == [old.name]
-    (sentence,) = list_.kept_text(prepared.in_use)
+    (sentence,) = cache_list.kept_text(prepared.in_use)
     assert sentence.startswith("kept, in use: 2 entries")
-    assert list(list_.kept_text(())) == []
+    assert list(cache_list.kept_text(())) == []
 
 
 def test_readers_are_given_time_while_somebody_compiles(root: Path) -> None:
@@ -91,7 +91,7 @@ def test_what_a_stopped_run_left_is_work_to_do(root: Path) -> None:
     made.kernel(root / f"{TRASH}0")
     prepared = prepare(root)
     assert prepared.doomed == ()
-    clear.execute(prepared)
+    cache_clear.execute(prepared)
     assert list(root.iterdir()) == []
 
 
@@ -99,8 +99,8 @@ def test_what_is_compiled_again_meanwhile_is_told(root: Path) -> None:
     path = made.kernel(root)
     prepared = prepare(root)
     made.age(path, 1)  # somebody has written to it
-    clear.execute(prepared)
-    assert [entry.path for entry in clear.still_there(prepared)] == [str(path)]
+    cache_clear.execute(prepared)
+    assert [entry.path for entry in cache_clear.still_there(prepared)] == [str(path)]
 
 
 ROOTS = (
@@ -114,15 +114,15 @@ ROOTS = (
 
 
 def test_only_the_cache_in_use_is_meant_unless_more_is_said() -> None:
-    assert clear.select(ROOTS, ()) == ROOTS[:1]
-    assert clear.select(ROOTS, ("dump", "inductor")) == (ROOTS[0], ROOTS[2], ROOTS[5])
-    assert clear.select(ROOTS, ("jit", "dump", "env", "inductor")) == (*ROOTS[:3], *ROOTS[4:])
+    assert cache_clear.select(ROOTS, ()) == ROOTS[:1]
+    assert cache_clear.select(ROOTS, ("dump", "inductor")) == (ROOTS[0], ROOTS[2], ROOTS[5])
+    assert cache_clear.select(ROOTS, ("jit", "dump", "env", "inductor")) == (*ROOTS[:3], *ROOTS[4:])
 
 
 def test_a_named_root(root: Path) -> None:
-    assert clear.named(str(root)) == Root("named", root, "--root")
+    assert cache_clear.named(str(root)) == Root("named", root, "--root")
     with pytest.raises(UsageError, match="no such folder"):
-        clear.named(str(root / "gone"))
+        cache_clear.named(str(root / "gone"))
 
 
 def test_a_summary_by_kernel(root: Path) -> None:
@@ -131,13 +131,13 @@ def test_a_summary_by_kernel(root: Path) -> None:
     for kernel in ("softmax", "relu", "norm"):
         made.kernel(root, kernel)
     made.folder(root, "base32", "empty")
-    rows = list_.kernels_text(prepare(root).doomed, 2)
+    rows = cache_list.kernels_text(prepare(root).doomed, 2)
     assert rows[0][:3] == ["named", "matmul", "4"]
     assert rows[-1][:3] == ["", "... 3 more kernels", "3"]
-    assert ["named", "(unfinished)", "1", "0 B"] in list_.kernels_text(prepare(root).doomed, 9)
+    assert ["named", "(unfinished)", "1", "0 B"] in cache_list.kernels_text(prepare(root).doomed, 9)
 
 
 def test_a_cache_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    prepared = clear.prepare([Root("jit", tmp_path / "file", "x")], Filters(), living=())
-    assert list(list_.strangers_text(prepared.contents[0])) == [f"cannot read {tmp_path / 'file'}"]
+    prepared = cache_clear.prepare([Root("jit", tmp_path / "file", "x")], Filters(), living=())
+    assert list(cache_list.strangers_text(prepared.contents[0])) == [f"cannot read {tmp_path / 'file'}"]

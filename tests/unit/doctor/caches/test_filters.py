@@ -13,9 +13,9 @@ import pytest
 from tests.unit.doctor.caches import made
 from tritonsmith.core import untrusted
 from tritonsmith.core.errors import FactError, UsageError
-from tritonsmith.doctor.caches import clear
-from tritonsmith.doctor.caches import clear as caches_stale
-from tritonsmith.doctor.caches.clear import Chosen, Filters, Living
+from tritonsmith.doctor import cache_clear
+from tritonsmith.doctor import cache_clear as caches_stale
+from tritonsmith.doctor.cache_clear import Chosen, Filters, Living
 from tritonsmith.facts import triton_cache
 from tritonsmith.facts.installed_tritons import InstalledTriton, TritonProcess
 
@@ -24,7 +24,7 @@ HERE = (InstalledTriton("3.9.0", Path("/here")),)
 
 def choose(*roots: Path, installed: tuple[InstalledTriton, ...] = HERE, **wanted: object) -> Chosen:
     entries = [entry for root in roots for entry in triton_cache.scan(made.as_root(root)).entries]
-    return clear.choose(entries, Filters(**wanted), installed, time.time())  # type: ignore[arg-type]
+    return cache_clear.choose(entries, Filters(**wanted), installed, time.time())  # type: ignore[arg-type]
 
 
 def names(chosen: Chosen) -> set[str]:
@@ -36,13 +36,13 @@ def names(chosen: Chosen) -> set[str]:
     [("", None), ("90s", 90), ("30m", 1800), ("12h", 43200), ("7d", 604800), ("2w", 1209600)],
 )
 def test_ages(text: str, seconds: float | None) -> None:
-    assert clear.parse_age(text) == seconds
+    assert cache_clear.parse_age(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["7", "d", "7 d", "-1d", "1.5h", "7y", "7dd", "seven"])
 def test_ages_that_are_none(text: str) -> None:
     with pytest.raises(UsageError, match="is not an age") as caught:
-        clear.parse_age(text)
+        cache_clear.parse_age(text)
     assert caught.value.hints
 
 
@@ -59,15 +59,15 @@ def test_ages_that_are_none(text: str) -> None:
     ],
 )
 def test_targets(text: str, target: tuple[str, ...]) -> None:
-    assert clear.parse_target(text) == target
+    assert cache_clear.parse_target(text) == target
 
 
 @pytest.mark.parametrize("text", ["cuda", "h10", "cuda:", ":90", "a:b:c:d"])
 def test_targets_that_are_none(text: str) -> None:
     with pytest.raises(UsageError, match="is not a target"):
-        clear.parse_target(text)
+        cache_clear.parse_target(text)
     with pytest.raises(UsageError, match="did you mean 'h100'"):
-        clear.parse_target("h10")
+        cache_clear.parse_target("h10")
 
 
 def test_no_filter_chooses_all(root: Path) -> None:
@@ -96,7 +96,7 @@ def test_by_target(root: Path, text: str, count: int) -> None:
     made.kernel(root)
     made.kernel(root, target=("hip", "gfx942", 64))
     made.launcher(root)
-    assert len(choose(root, target=clear.parse_target(text)).entries) == count
+    assert len(choose(root, target=cache_clear.parse_target(text)).entries) == count
 
 
 def test_by_age(root: Path) -> None:
@@ -216,7 +216,7 @@ BUSY = (TritonProcess(4711, "python train.py"),)
 
 def reason(root: Path, living: Living = ()) -> str:
     (entry,) = triton_cache.scan(made.as_root(root)).entries
-    return clear.reason_to_keep(entry, living, time.time())
+    return cache_clear.reason_to_keep(entry, living, time.time())
 
 
 @pytest.fixture
@@ -309,13 +309,13 @@ def test_old_tritons_need_the_folders_of_entries(root: Path, era: str, version: 
 
 
 def test_readers_get_time_where_there_are_some() -> None:
-    assert clear.grace_time(()) == 0
-    assert clear.grace_time(BUSY) == clear.grace_time(None) > 0
+    assert cache_clear.grace_time(()) == 0
+    assert cache_clear.grace_time(BUSY) == cache_clear.grace_time(None) > 0
 
 
 def test_what_is_abandoned(gone: int) -> None:
     now = time.time()
     hour_ago = int((now - 3600) * 1e9)
-    assert clear.is_abandoned(gone, hour_ago, now)
-    assert not clear.is_abandoned(gone, int(now * 1e9), now)
-    assert not clear.is_abandoned(os.getpid(), int((now + 1) * 1e9), now + 3600)
+    assert cache_clear.is_abandoned(gone, hour_ago, now)
+    assert not cache_clear.is_abandoned(gone, int(now * 1e9), now)
+    assert not cache_clear.is_abandoned(os.getpid(), int((now + 1) * 1e9), now + 3600)

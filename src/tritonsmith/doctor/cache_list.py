@@ -13,8 +13,8 @@ from tritonsmith.core import configs, untrusted
 from tritonsmith.core.command_line import command
 from tritonsmith.core.errors import UsageError
 from tritonsmith.core.text import byte_size, entry_count, short_age
-from tritonsmith.doctor.caches import clear
-from tritonsmith.doctor.caches.clear import Filters
+from tritonsmith.doctor import cache_clear
+from tritonsmith.doctor.cache_clear import Filters
 from tritonsmith.facts import triton_cache
 from tritonsmith.facts.installed_tritons import InstalledTriton
 from tritonsmith.facts.triton_cache import CacheEntry, Content, Metadata, Root
@@ -75,7 +75,7 @@ def make(
     """
     contents = tuple(triton_cache.scan(root) for root in roots)
     every = (entry for content in contents for entry in content.entries)
-    chosen = clear.choose(every, filters, installed, now)
+    chosen = cache_clear.choose(every, filters, installed, now)
     # Cut before metadata are read: a cache of 100,000 entries is listed as fast as one of 100.
     newest = sorted(chosen.entries, key=lambda entry: -entry.changed)[: limit or None]
     rows = tuple(

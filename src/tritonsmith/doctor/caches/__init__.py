@@ -1,1 +1,0 @@
-"""Triton's compile caches: listing and clearing."""
