@@ -70,7 +70,7 @@ class _Hidden(Exception):  # noqa: N818 - no error: what it is about is skipped
 
 
 @dataclass
-class _AddressRun(EvaluatedProgram):
+class AddressRun(EvaluatedProgram):
     """A run of a program's integers and addresses: nothing is loaded, stored or computed in floats.
 
     Attributes:
@@ -273,12 +273,14 @@ class KernelBounds:
         accesses: the number of accesses through pointers.
         descriptors: the number of accesses through descriptors.
         arithmetic: the arithmetic that was read.
+        search: what runs its programs.
     """
 
     overflows: tuple[Overflow, ...]
     accesses: int
     descriptors: int
     arithmetic: Arithmetic
+    search: BoundsSearch
 
 
 def bounds(
@@ -303,11 +305,12 @@ def bounds(
     limits = configs.load("bounds")
     axes = [*grid, *limits["grid"][backend][len(grid) :]]
     read = arithmetic(kernel.functions, kernel.main, names, axes, sizes)
-    search = _Search(kernel, read, limits, dict(sizes or {}))
-    return KernelBounds(tuple(search.overflows()), len(read.accesses), read.descriptors, read)
+    search = BoundsSearch(kernel, read, limits, dict(sizes or {}))
+    overflows = tuple(search.overflows())
+    return KernelBounds(overflows, len(read.accesses), read.descriptors, read, search)
 
 
-class _Search:
+class BoundsSearch:
     """The search for launches in which addresses are wrong."""
 
     def __init__(
@@ -389,7 +392,7 @@ class _Search:
                 why = _LOADED
                 continue
             for scale, programs in self._limits["sizes"]["scales"]:
-                problem = _Problem(self, access, target, scale, programs)
+                problem = SizeProblem(self, access, target, scale, self.programs * programs)
                 for grown in problem.growing():
                     # Each program begins in the same way: what one cannot get past stops the others, too.
                     if self._stopped:
@@ -409,9 +412,8 @@ class _Search:
         for quick in (True, False):
             runs = []
             for wide in (False, True):
-                run = self._run(program, frozenset(access.address.narrow), wide=wide, quick=quick)
                 try:
-                    run.launch(self._kernel.main, self._arguments(values, wide=wide))
+                    run = self.run(program, values, frozenset(access.address.narrow), wide=wide, quick=quick)
                 except UnknownValueError:
                     self._stopped = "the kernel decides by values that it loads"
                     return self._stopped
@@ -427,20 +429,38 @@ class _Search:
                 break
         return why
 
-    def _run(
+    def run(
         self,
         program: tuple[int, ...],
-        watched: frozenset[Operation],
+        values: Mapping[OffsetSymbol, int],
+        watched: frozenset[Operation] = frozenset(),
         *,
+        grid: tuple[int, ...] = (),
         wide: bool,
-        quick: bool,
-    ) -> _AddressRun:
+        quick: bool = False,
+    ) -> AddressRun:
+        """Run the integers of one program.
+
+        Args:
+            program: its ids.
+            values: arguments that do not have their usual size.
+            watched: the operations whose results are kept.
+            grid: the programs along each axis; this one is the last one if it is empty.
+            wide: compute integers of 32 bits in 64.
+            quick: run only the first turn of a loop that carries addresses.
+
+        Raises:
+            UnknownValueError: the kernel decides by a value that it loads.
+            EndlessError: it takes too long.
+            AssumedError: an assumption of the kernel does not hold.
+            UnsupportedIrError: an operation is not known, or its tensors are too large.
+        """
         proof = self._limits["proof"]
-        return _AddressRun(
+        run = AddressRun(
             functions=self._kernel.functions,
             memory=GlobalMemory(0, Contents.PLAIN),
             program=program,  # type: ignore[arg-type]
-            grid=tuple(number + 1 for number in program),  # type: ignore[arg-type]
+            grid=grid or tuple(number + 1 for number in program),  # type: ignore[arg-type]
             limit=proof["operations"],
             most=proof["elements"],
             lines=self._kernel.lines,
@@ -449,6 +469,8 @@ class _Search:
             turns=proof["turns"],
             watched=watched,
         )
+        run.launch(self._kernel.main, self._arguments(values, wide=wide))
+        return run
 
     def _arguments(self, values: Mapping[OffsetSymbol, int], *, wide: bool) -> Values:
         parameters = self._kernel.function.regions[0].blocks[0].args
@@ -470,8 +492,8 @@ class _Search:
         grown: OffsetSymbol,
         values: Mapping[OffsetSymbol, int],
         program: tuple[int, ...],
-        narrow: _AddressRun,
-        wide: _AddressRun,
+        narrow: AddressRun,
+        wide: AddressRun,
     ) -> str:
         why = _LOADED if wide.hidden else "the program of the witness does not reach it"
         for key, (exact, mask) in wide.accessed.items():
@@ -501,7 +523,7 @@ class _Search:
                 Witness(
                     grown,
                     values[grown] + (grown.kind is SymbolKind.PROGRAM),
-                    self._shown(access, values),
+                    self.shown(access, values),
                     program,  # type: ignore[arg-type]
                     int(distance[place]),
                     int(address[place]) - base(access.address.base),
@@ -518,7 +540,13 @@ class _Search:
             exact = access.address.narrow[culprit]
             self._proved[culprit] = Overflow(culprit, exact, affected, witness)
 
-    def _shown(self, access: Access, values: Mapping[OffsetSymbol, int]) -> dict[str, int]:
+    def shown(self, access: Access, values: Mapping[OffsetSymbol, int]) -> dict[str, int]:
+        """Return the arguments that an access depends on.
+
+        Args:
+            access: the access.
+            values: the values that are not the usual ones.
+        """
         polynomials = [access.address.exact, *access.address.narrow.values()]
         polynomials += [side for fact in access.facts for side in (fact.left, fact.right)]
         symbols = {atom for polynomial in polynomials for atom in polynomial.symbols}
@@ -579,19 +607,29 @@ class _Search:
         number: int = self._limits["sizes"]["programs"]
         return number
 
+    @property
+    def axes(self) -> Mapping[int, OffsetSymbol]:
+        """The program ids that addresses and masks depend on, by their axes."""
+        return self._axes
+
+    @property
+    def arithmetic(self) -> Arithmetic:
+        """The arithmetic of the kernel."""
+        return self._read
+
     def program_of(self, axis: int) -> OffsetSymbol | None:
         """Return the symbol of the program id of an axis."""
         return self._axes.get(axis)
 
 
-class _Problem:
+class SizeProblem:
     """The smallest sizes for which an address of one access needs more than 32 bits."""
 
     def __init__(
-        self, search: _Search, access: Access, target: Polynomial, scale: int, programs: int
+        self, search: BoundsSearch, access: Access, target: Polynomial, scale: int, programs: int
     ) -> None:
         self._search, self._target, self._scale = search, target, scale
-        self._programs = search.programs * programs
+        self._programs = programs
         self._facts = tuple(
             fact for fact in access.facts if not _is_loaded(fact.left) and not _is_loaded(fact.right)
         )
@@ -647,6 +685,16 @@ class _Problem:
             else:
                 low = middle
         return dict(self._values) if self._exceeds(grown, high * unit) else None
+
+    def grid(self, values: Mapping[OffsetSymbol, int]) -> dict[OffsetSymbol, int]:
+        """Return the number of programs along each axis that have something to do with such sizes."""
+        self._start(values)
+        last = {}
+        for atom in sorted(self._search.axes.values(), key=lambda atom: atom.order):
+            self._set(atom, self._largest(atom, self._search.evidence))
+            last[atom] = self._values[atom] + 1
+            self._set(atom, 0)
+        return last
 
     def _is_free(self, program: OffsetSymbol) -> bool:
         every = (*self._facts, *self._search.evidence)
@@ -821,7 +869,7 @@ def _is_loaded(polynomial: Polynomial) -> bool:
     return any(atom.kind in (SymbolKind.LOADED, SymbolKind.UNKNOWN) for atom in polynomial.symbols)
 
 
-def _first_wrong(narrow: _AddressRun, wide: _AddressRun) -> Operation | None:
+def _first_wrong(narrow: AddressRun, wide: AddressRun) -> Operation | None:
     """Return the first operation whose result does not fit 32 bits."""
     for key, exact in wide.trace.items():
         value = narrow.trace.get(key, UNKNOWN)

@@ -285,6 +285,7 @@ class Arithmetic:
         descriptors: the number of accesses through descriptors, whose addresses have 64 bits.
         assumed: facts about each program: `tl.assume`, and ids below the step of a loop over all tiles.
         inside: the operations in 32 bits that each of them depends on.
+        limited: the program ids that a comparison, a quotient, a minimum or a loop's bound is about.
     """
 
     arguments: tuple[OffsetSymbol | None, ...]
@@ -292,6 +293,7 @@ class Arithmetic:
     descriptors: int
     assumed: tuple[Fact, ...]
     inside: Mapping[Operation, frozenset[Operation]]
+    limited: frozenset[OffsetSymbol]
 
 
 _SAME = {
@@ -342,7 +344,12 @@ def arithmetic(
         walk.parameter(number, parameter, name, rows[number].data if number < len(rows) else {})
     walk.blocks(function.regions[0])
     return Arithmetic(
-        tuple(walk.arguments), tuple(walk.accesses), walk.descriptors, tuple(walk.assumed), walk.inside
+        tuple(walk.arguments),
+        tuple(walk.accesses),
+        walk.descriptors,
+        tuple(walk.assumed),
+        walk.inside,
+        frozenset(walk.limited),
     )
 
 
@@ -364,6 +371,7 @@ class _OffsetWalk:
         self.accesses: list[Access] = []
         self.assumed: list[Fact] = []
         self.inside: dict[Operation, frozenset[Operation]] = {}
+        self.limited: set[OffsetSymbol] = set()
         self.descriptors = 0
         self._functions, self._axes, self._sizes = functions, axes, sizes
         self._symbols: dict[object, OffsetSymbol] = {}
@@ -417,6 +425,8 @@ class _OffsetWalk:
         self, operation: str, operands: tuple[Polynomial, ...], name: str, condition: Condition | None = None
     ) -> Polynomial:
         numbers = [operand.number for operand in operands]
+        if operation not in ("same", "mul"):
+            self._limit(*operands)
         if operation not in ("select", "trips") and None not in numbers:
             plain = apply(operation, [number or 0 for number in numbers])
             if plain is not None:
@@ -438,6 +448,11 @@ class _OffsetWalk:
             condition=condition,
         )  # fmt: skip
         return Polynomial.of(fresh)
+
+    def _limit(self, *polynomials: Polynomial) -> None:
+        """Note the program ids that something in the kernel is decided by."""
+        symbols = {atom for polynomial in polynomials for atom in polynomial.symbols}
+        self.limited |= {atom for atom in symbols if atom.kind is SymbolKind.PROGRAM}
 
     def blocks(self, region: Region) -> tuple[SSAValue, ...]:
         """Walk a region, and return the operands of its last terminator."""
@@ -588,6 +603,7 @@ class _OffsetWalk:
         words = "turn" if _UNNAMED.fullmatch(words) or not words else words
         turn = self._symbol(("turn", operation), SymbolKind.TURN, words, high=_TURNS, source=operation)
         start = Number(lower.exact + step.exact * Polynomial.of(turn), lower.narrow | step.narrow)
+        self._limit(lower.exact, upper.exact)
         first = lower.exact.symbol
         if first and first.kind is SymbolKind.PROGRAM:
             # `for tile in range(pid, tiles, PROGRAMS)`: the step is the size of the grid.
@@ -901,6 +917,7 @@ class _OffsetWalk:
         if numbers[0] is None or numbers[1] is None:
             return Condition(loaded=True)
         left, right = numbers[0].exact, numbers[1].exact
+        self._limit(left, right)
         predicate = CmpIPredicate(integer(operation, "predicate"))
         predicate = _SIGNED.get(predicate, predicate)
         kinds = {atom.kind for side in (left, right) for atom in side.symbols}

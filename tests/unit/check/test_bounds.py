@@ -10,6 +10,7 @@ import pytest
 from tritonsmith.check.bounds import KernelBounds, Overflow, bounds
 from tritonsmith.check.module import name_of
 from tritonsmith.check.offsets import LARGEST, Fact, OffsetSymbol, Polynomial, SymbolKind, apply, most, normal
+from tritonsmith.check.outside import outside, unlimited
 from tritonsmith.check.runs import parsed
 
 pytestmark = pytest.mark.unit
@@ -147,3 +148,57 @@ def test_an_overflow_is_not_lost_on_its_way_to_an_address(name: str) -> None:
     # None of these offsets is bounded, whether or not a witness can show it.
     overflows = bounds_of(name).overflows
     assert "stride" in {symbol.name for overflow in overflows for symbol in overflow.exact.symbols}
+
+
+@pytest.mark.parametrize(
+    ("kernel", "size", "arguments", "program"),
+    [
+        ("unmasked", "n", {"n": 1025}, (1, 0, 0)),
+        ("only_rows", "cols", {"rows": 65, "stride": 4096, "cols": 33}, (1, 1, 0)),
+        ("row_in_block", "n_cols", {"stride": 4096, "n_cols": 1023}, (1, 0, 0)),
+        ("last_turn", "n", {"n": 1025}, (0, 0, 0)),
+    ],
+)
+def test_an_access_behind_the_end_that_another_mask_says_is_shown(
+    kernel: str, size: str, arguments: dict[str, int], program: tuple[int, int, int]
+) -> None:
+    (found,) = outside(bounds_of(kernel).search)
+    assert found.is_proved
+    assert (found.size.name, found.witness.arguments, found.witness.program) == (size, arguments, program)
+    assert found.witness.element >= found.witness.end
+
+
+def test_of_another_tensor_or_by_another_size_an_access_only_may_be_outside() -> None:
+    # The load's tensor may be padded, and nobody says which of two sizes is the tensor's.
+    (load,) = outside(bounds_of("unmasked_input").search)
+    assert not load.is_proved
+    assert not load.same
+    (other,) = outside(bounds_of("wrong_size").search)
+    assert not other.is_proved
+    assert (other.size.name, other.wrong_size and other.wrong_size.name) == ("cols", "rows")
+    assert other.witness.arguments["rows"] > other.witness.arguments["cols"]
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        "wrapped", "flagged", "guarded", "whole_blocks", "unmasked_multiple", "elementwise", "persistent",
+        "triton_10489", "unlimited",
+    ],
+)  # fmt: skip
+def test_what_stays_inside_or_is_not_known_is_no_finding(kernel: str) -> None:
+    assert outside(bounds_of(kernel).search) == ()
+
+
+def test_sizes_that_are_known_decide_about_an_end() -> None:
+    assert outside(bounds_of("unmasked", n=4096).search) == ()
+    (found,) = outside(bounds_of("unmasked", n=1000).search)
+    assert (found.witness.element, found.witness.end) == (1023, 1000)
+
+
+def test_a_program_id_that_nothing_limits_is_one_of_tiles() -> None:
+    (found,) = unlimited(bounds_of("unlimited").search)
+    assert (found.program.name, found.tile, len(found.operations)) == ("tl.program_id(0)", 1024, 1)
+    # A mask limits the first one; a row's id takes steps of a stride, not of a block.
+    for kernel in ("unmasked", "unmasked_input", "guarded", "unlimited_row", "persistent", "liger_1335"):
+        assert unlimited(bounds_of(kernel).search) == ()
