@@ -335,7 +335,7 @@ MODES = {
     ),
     "kernel.bounds": Command(
         "kernel:bounds_",
-        "Find 32-bit offsets that overflow, and the sizes from which they do.",
+        "Find offsets that overflow 32 bits, from which sizes on, and accesses outside of a tensor.",
         "kernel.lint --bounds norm.py:rms_norm --signature '*fp16:16,i32:16,i32,BLOCK=1024'",
     ),
     "kernel.resources": Command(

@@ -1,9 +1,10 @@
-"""Report the 32-bit offsets of compiled kernels that overflow: `kernel.lint --bounds`."""
+"""Report offsets that overflow, and accesses outside of tensors: `kernel.lint --bounds`."""
 
 from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,8 @@ from xdsl.ir import Operation, SSAValue
 
 from tritonsmith.check.bounds import Overflow, Witness, bounds
 from tritonsmith.check.module import UnsupportedIrError, integer, name_of, without_locations
-from tritonsmith.check.offsets import LARGEST, OffsetSymbol, Polynomial, SymbolKind
+from tritonsmith.check.offsets import LARGEST, OffsetSymbol, Polynomial, SymbolKind, mask_of
+from tritonsmith.check.outside import OutsideAccess, UnlimitedProgram, outside, unlimited
 from tritonsmith.check.runs import TritonKernel, parsed
 from tritonsmith.compiler import call
 from tritonsmith.compiler.manifest import Manifest, Point
@@ -27,6 +29,7 @@ from tritonsmith.inspect import show
 from tritonsmith.inspect.show import SourceLine
 
 TASK = "kernel.bounds"
+OVERFLOW, OUTSIDE, UNLIMITED = "int32-overflow", "outside-tensor", "unlimited-program"  # in configs/lint.toml
 _STAGE = "ttir"
 _OPERATION = re.compile(r'^\s*(?:%[^=]+ = )?"([\w.]+)"\(')
 _NUMBERED = re.compile(r"_\d+$")  # MLIR makes names distinct
@@ -63,6 +66,29 @@ class BoundsFinding:
 
 
 @dataclass(frozen=True)
+class EndFinding:
+    """An access that is outside of its tensor, or may be; or a program id that nothing limits.
+
+    Attributes:
+        code: the code of the rule: `outside-tensor`, `unlimited-program`.
+        origin: the line of Python; None if it is not known.
+        source: the text of that line.
+        what: the finding, in one sentence.
+        proved: whether a launch shows it, of a tensor whose end the kernel itself says.
+        launch: the launch that shows it, in words; empty if there is none.
+        remedy: what to change.
+    """
+
+    code: str
+    origin: SourceLine | None
+    source: str
+    what: str
+    proved: bool
+    launch: str
+    remedy: str
+
+
+@dataclass(frozen=True)
 class PointBounds:
     """The offsets of one compile.
 
@@ -75,6 +101,7 @@ class PointBounds:
         descriptors: the number of accesses through descriptors.
         unknown: why nothing is known; empty if it is.
         grids: the grids of captured launches.
+        ends: the accesses outside of their tensors, and the program ids that nothing limits.
     """
 
     kernel: str
@@ -85,6 +112,7 @@ class PointBounds:
     descriptors: int = 0
     unknown: str = ""
     grids: tuple[tuple[int, ...], ...] = ()
+    ends: tuple[EndFinding, ...] = ()
 
     @property
     def proved(self) -> int:
@@ -187,17 +215,27 @@ def of_point(
         if whole is None:
             return nothing("the IR has no kernel of Triton's dialect")
         answer = bounds(whole, point.backend, names, sizes)
+        behind, free = outside(answer.search), unlimited(answer.search)
     except UnsupportedIrError as error:
         return nothing(f"not supported: {error}")
     except FactError as error:
         return nothing(": ".join(filter(None, (error.what, error.why))))
-    described = _Description(whole, text)
+    described = _Description(whole, text, names)
     findings = {
         described.key(overflow): described.finding(overflow) for overflow in reversed(answer.overflows)
     }
     ordered = sorted(findings.values(), key=_order)
+    ends = [*map(described.outside, behind), *map(described.unlimited, free)]
     return PointBounds(
-        kernel, point.id, point.target, tuple(ordered), answer.accesses, answer.descriptors, "", grids
+        kernel,
+        point.id,
+        point.target,
+        tuple(ordered),
+        answer.accesses,
+        answer.descriptors,
+        "",
+        grids,
+        tuple(dict.fromkeys(ends)),
     )
 
 
@@ -210,8 +248,12 @@ def _order(finding: BoundsFinding) -> tuple[bool, str, int]:
 class _Description:
     """The lines of Python and the names of a kernel, for its findings."""
 
-    def __init__(self, kernel: TritonKernel, text: str) -> None:
+    def __init__(self, kernel: TritonKernel, text: str, names: Sequence[str]) -> None:
         self._origins = _origins(kernel, text)
+        self._names = [
+            parameter.name_hint or (names[number] if number < len(names) else "its tensor")
+            for number, parameter in enumerate(kernel.function.regions[0].blocks[0].args)
+        ]
         self._sources: dict[str, list[str]] = {}
 
     def key(self, overflow: Overflow) -> tuple[object, ...]:
@@ -233,6 +275,44 @@ class _Description:
             self._remedy(overflow.operation, origin),
             overflow,
             tuple(reached),
+        )
+
+    def outside(self, found: OutsideAccess) -> EndFinding:
+        """Describe an access that is outside of its tensor, or may be."""
+        origin, line = self._origins.get(found.operation), self._origins.get(found.other)
+        size, name = found.size.name, self._names[found.pointer]
+        other = f"the {_WORDS[name_of(found.other)]}" + (f" in line {line.number}" if line else "")
+        own = "it has no mask" if mask_of(found.operation) is None else f"nothing limits it by {size}"
+        if found.wrong_size:
+            own = f"its mask compares with {found.wrong_size.name}"
+        witness = found.witness
+        where = f"element {witness.element:,} of {name}, which has {witness.end:,} by the mask of {other}"
+        if not found.same:
+            where = f"element {witness.element:,} of {name}; {other} has {witness.end:,} at such offsets"
+        return EndFinding(
+            OUTSIDE,
+            origin,
+            self._text(origin),
+            f"{'is' if found.is_proved else 'may be'} outside of {name}: {own}; {other} compares with {size}",
+            found.is_proved,
+            f"{witness.launch_words}: {where}",
+            f"compare its offsets with {size} in its mask"
+            + ("" if found.is_proved else f", unless {name} is that large"),
+        )
+
+    def unlimited(self, found: UnlimitedProgram) -> EndFinding:
+        """Describe a program id that nothing limits."""
+        origin = self._origins.get(found.operations[0])
+        return EndFinding(
+            UNLIMITED,
+            origin,
+            self._text(origin),
+            "may be outside of its tensor: no mask, comparison, quotient or loop limits"
+            f" {found.program.name}, whose blocks have {found.tile:,} elements",
+            proved=False,
+            launch="",
+            remedy="compare the offsets with the size in a mask, unless each launch has whole blocks, and a"
+            " program for each of them",
         )
 
     def _text(self, origin: SourceLine | None) -> str:
@@ -324,6 +404,11 @@ def lines(results: Sequence[PointBounds], *, everything: bool = False) -> Iterat
         for finding in result.findings:
             if everything or not finding.overflow.is_in_block:
                 yield from _finding(title, finding, result.grids)
+        for end in result.ends:
+            yield f"{title} {_place(end.origin)}: {end.what}"
+            yield f"    {end.source}"
+            yield from [f"    witness: {end.launch}"] if end.launch else []
+            yield f"    remedy: {end.remedy}"
     hidden = sum(finding.overflow.is_in_block for result in results for finding in result.findings)
     if hidden and not everything:
         yield f"{counted(hidden, 'offset')} more within one block, by a stride of millions: --all shows them"
@@ -332,10 +417,7 @@ def lines(results: Sequence[PointBounds], *, everything: bool = False) -> Iterat
 
 def _finding(title: str, finding: BoundsFinding, grids: tuple[tuple[int, ...], ...]) -> Iterator[str]:
     overflow = finding.overflow
-    place = (
-        f"{Path(finding.origin.file).name}:{finding.origin.number}" if finding.origin else "(line not known)"
-    )
-    witness = overflow.witness
+    place, witness = _place(finding.origin), overflow.witness
     if witness is None:
         yield f"{title} {place}: may overflow: {finding.expression}; not proved: {overflow.why}"
         return
@@ -380,10 +462,19 @@ def verdict(results: Sequence[PointBounds]) -> str:
     compiles = counted(len(results), "compile")
     parts = [f"{counted(proved, 'offset')} of 32 bits shown to overflow" if proved else ""]
     parts.append(f"{counted(unproved, 'offset')} that may overflow" if unproved else "")
+    ends = Counter((end.code, end.proved) for result in results for end in result.ends)
+    shown, maybe, free = ends[OUTSIDE, True], ends[OUTSIDE, False], ends[UNLIMITED, False]
     if results and unknown == len(results):
         return f"nothing is known about {compiles}"
     parts = [part for part in parts if part] or ["no offset of 32 bits overflows"]
+    parts += [f"{_accesses(shown)} shown to be outside of a tensor"] if shown else []
+    parts += [f"{_accesses(maybe)} that may be outside of a tensor"] if maybe else []
+    parts += [f"{counted(free, 'program id')} that nothing limits"] if free else []
     return f"{', '.join(parts)} in {compiles}" + (f"; {unknown} not known" if unknown else "")
+
+
+def _accesses(number: int) -> str:
+    return f"{number} access{'' if number == 1 else 'es'}"
 
 
 def as_json(results: Sequence[PointBounds]) -> dict[str, Any]:
@@ -400,7 +491,7 @@ def as_json(results: Sequence[PointBounds]) -> dict[str, Any]:
                 "unknown": result.unknown or None,
                 "accesses": result.accesses,
                 "descriptors": result.descriptors,
-                "findings": [_as_json(finding) for finding in result.findings],
+                "findings": [*map(_as_json, result.findings), *map(_end_as_json, result.ends)],
             }
             for result in results
         ],
@@ -420,7 +511,7 @@ def _as_json(finding: BoundsFinding) -> dict[str, Any]:
             "wrong_byte": witness.wrong,
         }
     return {
-        "code": "int32-overflow",
+        "code": OVERFLOW,
         "verdict": "does" if witness else "may",
         "in_block": finding.overflow.is_in_block,
         "file": finding.origin.file if finding.origin else None,
@@ -435,6 +526,19 @@ def _as_json(finding: BoundsFinding) -> dict[str, Any]:
     }
 
 
+def _end_as_json(end: EndFinding) -> dict[str, Any]:
+    return {
+        "code": end.code,
+        "verdict": "does" if end.proved else "may",
+        "file": end.origin.file if end.origin else None,
+        "line": end.origin.number if end.origin else None,
+        "source": end.source,
+        "what": end.what,
+        "witness": end.launch or None,
+        "remedy": end.remedy,
+    }
+
+
 def failure(results: Sequence[PointBounds]) -> SmithError | None:
     """Return the error that the command ends with; None if something is known, and nothing overflows."""
     if results and all(result.unknown for result in results):
@@ -445,14 +549,20 @@ def failure(results: Sequence[PointBounds]) -> SmithError | None:
         for finding in result.findings
         if (witness := finding.overflow.witness) and _counts(finding)
     ]
-    if not shown:
+    ends = [
+        f"{result.kernel} {_place(end.origin)}: {end.what}"
+        for result in results
+        for end in result.ends
+        if end.proved
+    ]
+    if not shown and not ends:
         return None
     hints = ["--json has the witnesses", "--size NAME=VALUE sets the size of an argument"]
-    return SmithError(
-        f"{counted(len(shown), 'offset')} of 32 bits overflow{'s' if len(shown) == 1 else ''}",
-        why="\n".join(shown),
-        hints=hints,
-    )
+    what = f"{counted(len(shown), 'offset')} of 32 bits overflow{'s' if len(shown) == 1 else ''}"
+    if ends:
+        outside_ = f"{_accesses(len(ends))} {'is' if len(ends) == 1 else 'are'} outside"
+        what = f"{what}, and {outside_} of a tensor" if shown else f"{outside_} of a tensor"
+    return SmithError(what, why="\n".join((*shown, *ends)), hints=hints)
 
 
 def parse_sizes(texts: Sequence[str]) -> dict[str, int]:

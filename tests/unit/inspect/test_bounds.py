@@ -34,12 +34,12 @@ def _answer(
 ) -> PointBounds:
     """What is found in a kernel whose product is in line 4, and whose program id is in line 2."""
     (folder / "kernel.py").write_text(_KERNEL)
-    places = {"tt.get_program_id": 2, "arith.muli": 4, "tt.store": 4}
+    places = {"tt.get_program_id": 2, "arith.muli": 4, "tt.store": 4, "tt.load": 3}
     lines = []
     for line in text_of(name).splitlines():
         number = next((number for word, number in places.items() if f'"{word}"' in line), 0)
         lines.append(f"{line} loc(#loc{number})" if number else line)
-    locations = [f'#loc{number} = loc("{folder}/kernel.py":{number}:5)' for number in (2, 4)]
+    locations = [f'#loc{number} = loc("{folder}/kernel.py":{number}:5)' for number in (2, 3, 4)]
     return bounds.of_point("kernel", _point(), "\n".join((*locations, *lines)), sizes, grids)
 
 
@@ -98,7 +98,7 @@ def test_sizes_are_numbers_of_arguments() -> None:
 
 def test_lint_has_what_is_shown_if_its_code_is_named(tmp_path: Path) -> None:
     answers = [_answer(tmp_path), _answer(tmp_path, "vllm_53028"), bounds.of_point("other", _point(), "", {})]
-    result = lint_run.with_overflows(LintResult(3, (), (), {}), answers)
+    result = lint_run.with_bounds(LintResult(3, (), (), {}), answers, ["int32-overflow"])
     (finding,) = result.findings
     assert finding.rule.code == "int32-overflow"
     assert finding.what == "stride * tl.program_id(0) overflows from 524,289 programs along axis 0 on"
@@ -107,6 +107,42 @@ def test_lint_has_what_is_shown_if_its_code_is_named(tmp_path: Path) -> None:
     assert [rule.kernel for rule in result.unchecked] == ["other"]
     error = lint_run.failure(result, lint_run.parse_fail_on("int32-overflow"))
     assert error is not None
+
+
+def test_an_access_outside_of_a_tensor_is_reported_with_its_launch_and_fails(tmp_path: Path) -> None:
+    answer = _answer(tmp_path, "unmasked")
+    text = "\n".join(bounds.lines([answer]))
+    assert "kernel.py:3: is outside of x_ptr: it has no mask; the store in line 4 compares with n\n" in text
+    assert (
+        "witness: program (1, 0, 0) of (2, 1, 1) with n = 1,025:"
+        " element 2,047 of x_ptr, which has 1,025 by the mask of the store in line 4\n" in text
+    )
+    assert text.endswith(
+        "no offset of 32 bits overflows, 1 access shown to be outside of a tensor in 1 compile"
+    )
+    error = bounds.failure([answer])
+    assert error is not None
+    assert error.what == "1 access is outside of a tensor"
+    (row,) = bounds.as_json([answer])["compiles"][0]["findings"]
+    assert (row["code"], row["verdict"], row["line"]) == ("outside-tensor", "does", 3)
+
+
+def test_what_only_may_be_outside_does_not_fail(tmp_path: Path) -> None:
+    answers = [_answer(tmp_path, name) for name in ("unmasked_input", "unlimited")]
+    assert bounds.failure(answers[:1]) is None
+    # With millions of programs, an id that nothing limits overflows, too.
+    assert bounds.verdict(answers) == (
+        "1 offset of 32 bits shown to overflow, 1 access that may be outside of a tensor,"
+        " 1 program id that nothing limits in 2 compiles"
+    )
+    text = "\n".join(bounds.lines(answers))
+    assert "may be outside of x_ptr: it has no mask; the store in line 4 compares with n" in text
+    assert "no mask, comparison, quotient or loop limits tl.program_id(0), whose blocks have 1,024" in text
+    # Without proof there is no finding of lint, but that nothing limits an id is a fact of the text.
+    result = lint_run.with_bounds(LintResult(2, (), (), {}), answers)
+    assert [finding.rule.code for finding in result.findings] == ["int32-overflow", "unlimited-program"]
+    (finding,) = lint_run.with_bounds(LintResult(2, (), (), {}), answers, ["unlimited-program"]).findings
+    assert finding.what.startswith("may be outside of its tensor")
 
 
 def test_a_size_has_to_fit_its_argument() -> None:

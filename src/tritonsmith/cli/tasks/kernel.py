@@ -342,22 +342,27 @@ def lint_(
         _print_notes(results)
         manifests = [result.manifest for result in results]
     result = lint_run.lint(manifests)
-    if lint_run.OVERFLOW in codes:
-        result = _with_overflows(result, manifests, where or by.toolchain(), quiet=json)
+    if asked := [code for code in codes if code in lint_run.OF_BOUNDS]:
+        result = _with_bounds(result, asked, manifests, where or by.toolchain(), quiet=json)
     _print_findings(result, codes, json=json)
 
 
-def _with_overflows(
-    result: LintResult, manifests: Sequence[Manifest], where: Interpreter, *, quiet: bool
+def _with_bounds(
+    result: LintResult,
+    codes: Sequence[str],
+    manifests: Sequence[Manifest],
+    where: Interpreter,
+    *,
+    quiet: bool,
 ) -> LintResult:
     from tritonsmith.check import when_wrong
 
-    when_wrong.require_packages("int32-overflow")
+    when_wrong.require_packages(codes[0])
     from tritonsmith.inspect import bounds
     from tritonsmith.inspect.lint import run as lint_run
 
     answers = bounds.of_manifests(manifests, where.python, where.space, quiet=quiet)
-    return lint_run.with_overflows(result, answers)
+    return lint_run.with_bounds(result, answers, codes)
 
 
 @task(reads_outputs=True, name="bounds")
@@ -375,7 +380,7 @@ def bounds_(
     json: bool = JSON,
     dry_run: bool = DRY_RUN,
 ) -> None:
-    """Find 32-bit offsets that overflow, and the sizes from which they do."""
+    """Find offsets that overflow 32 bits, from which sizes on, and accesses outside of a tensor."""
     from tritonsmith.check import when_wrong
 
     when_wrong.require_packages(command("kernel.lint", "--bounds"))

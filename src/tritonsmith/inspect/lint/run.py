@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tritonsmith.inspect.bounds import PointBounds
 
 ANY = "any"
-OVERFLOW = "int32-overflow"
+OF_BOUNDS = ("int32-overflow", "outside-tensor", "unlimited-program")  # which `inspect.bounds` finds
 _WIDTH = 100
 _OF_LINE = 160  # characters of a line of a stage; --json has all of it
 
@@ -99,30 +99,47 @@ def lint(manifests: Sequence[Manifest]) -> LintResult:
     return LintResult(points, tuple(findings), tuple(unchecked), failed)
 
 
-def with_overflows(result: LintResult, answers: Sequence[PointBounds]) -> LintResult:
-    """Return a result with the offsets that overflow, too.
+def with_bounds(
+    result: LintResult, answers: Sequence[PointBounds], codes: Sequence[str] = OF_BOUNDS
+) -> LintResult:
+    """Return a result with the offsets that overflow, and the accesses outside of tensors, too.
 
     Args:
         result: the other findings.
         answers: what is known about the offsets of the same compiles.
+        codes: the rules that are asked for.
     """
-    rule = known_rules()[OVERFLOW]
     findings, unchecked = list(result.findings), list(result.unchecked)
+    asked = [code for code in OF_BOUNDS if code in codes]
     for answer in answers:
         if answer.unknown:
-            unchecked.append(Unchecked(answer.kernel, answer.point, OVERFLOW, answer.unknown))
-        for finding in answer.findings:
-            witness = finding.overflow.witness
-            if witness is None or finding.overflow.is_in_block:
-                continue
-            number = finding.origin.number if finding.origin else 0
-            evidence = (
-                StageLine("python", number, finding.source, finding.origin),
-                StageLine("witness", 1, witness.launch_words, None),
-            )
-            what = f"{finding.expression} overflows from {witness.size_words} on"
-            findings.append(LintFinding(rule, what, evidence).of(answer.kernel, answer.point, answer.target))
+            unchecked += [Unchecked(answer.kernel, answer.point, code, answer.unknown) for code in asked]
+        for code, what, evidence in _of_bounds(answer):
+            if code in asked:
+                finding = LintFinding(known_rules()[code], what, evidence)
+                findings.append(finding.of(answer.kernel, answer.point, answer.target))
     return replace(result, findings=tuple(findings), unchecked=tuple(unchecked))
+
+
+def _of_bounds(answer: PointBounds) -> Iterator[tuple[str, str, tuple[StageLine, ...]]]:
+    """Yield the code, the words and the evidence of what is shown, or is a fact of the kernel's text."""
+    overflow, outside, _ = OF_BOUNDS
+    for finding in answer.findings:
+        witness = finding.overflow.witness
+        if witness is None or finding.overflow.is_in_block:
+            continue
+        number = finding.origin.number if finding.origin else 0
+        lines = (
+            StageLine("python", number, finding.source, finding.origin),
+            StageLine("witness", 1, witness.launch_words, None),
+        )
+        yield overflow, f"{finding.expression} overflows from {witness.size_words} on", lines
+    for end in answer.ends:
+        if end.code == outside and not end.proved:
+            continue
+        number = end.origin.number if end.origin else 0
+        line = StageLine("python", number, end.source, end.origin)
+        yield end.code, end.what, (line, *([StageLine("witness", 1, end.launch, None)] if end.launch else []))
 
 
 def parse_fail_on(text: str | None) -> tuple[str, ...]:

@@ -142,7 +142,7 @@ def test_inline_assembly_has_the_line_on_which_it_begins() -> None:
 
 
 def test_each_rule_has_its_texts() -> None:
-    assert [*RULES, run.OVERFLOW] == [row["code"] for row in configs.load("lint")["rule"]]
+    assert [*RULES, *run.OF_BOUNDS] == [row["code"] for row in configs.load("lint")["rule"]]
     for rule in finding.known_rules().values():
         assert rule.source.startswith("https://")
         assert rule.why.endswith(".")
