@@ -12,7 +12,7 @@ from xdsl.ir import Block, Operation
 
 from tritonsmith.check.evaluate import BlockLine, EvaluatedProgram
 from tritonsmith.check.gpu import AssumedError
-from tritonsmith.check.memory import Contents, GlobalMemory, base
+from tritonsmith.check.memory import Contents, GlobalMemory, base, where
 from tritonsmith.check.module import UnsupportedIrError, ValueKind, name_of, result_type, type_of
 from tritonsmith.check.offsets import (
     LARGEST,
@@ -38,6 +38,18 @@ _NARROW = np.dtype(np.int32)
 _GIB = 1 << 30
 _PARTS = (1, 2, 3, 5, 7, 11, 13)  # of the largest id, which are tried
 _LOADED = "it depends on values that the kernel loads"
+_HIDDEN = f"{_LOADED}, or computes from floats"
+# Why a value has no polynomial, by the operation that makes it.
+_NOT_FOLLOWED = {
+    "tt.reduce": "it depends on a reduction, such as tl.sum or tl.max, whose result is not followed",
+    "tt.scan": "it depends on a scan, such as tl.cumsum, whose result is not followed",
+    "tt.call": "it depends on what a function returns that is not inlined, and that is not followed",
+    "scf.for": "it depends on a value that a loop changes, and not by the same sum in each turn",
+    "scf.while": "it depends on a value that a while loop changes",
+    "tt.histogram": "it depends on a histogram, whose result is not followed",
+}
+_SEVERAL_WAYS = "it depends on a value that comes by several ways: of a branch, or of a loop's turns"
+_NO_BASE = "its pointer is loaded, or computed from an integer"
 
 
 class UnknownValueError(Exception):
@@ -334,6 +346,8 @@ class BoundsSearch:
             for access in read.accesses
             for polynomial in (
                 access.address.exact,
+                # Of what comes by several ways the address says nothing, and each way has its own ids.
+                *access.address.narrow.values(),
                 *(side for fact in access.facts for side in (fact.left, fact.right)),
             )
             for atom in polynomial.symbols
@@ -388,8 +402,8 @@ class BoundsSearch:
         why = "no size of one argument reaches it, with the others as usual"
         for access in accesses[: self._limits["proof"]["accesses"]]:
             target = access.address.narrow[operation]
-            if access.address.base < 0 or _is_loaded(target):
-                why = _LOADED
+            if not_followed := _not_followed(target):
+                why = not_followed
                 continue
             for scale, programs in self._limits["sizes"]["scales"]:
                 problem = SizeProblem(self, access, target, scale, self.programs * programs)
@@ -495,15 +509,20 @@ class BoundsSearch:
         narrow: AddressRun,
         wide: AddressRun,
     ) -> str:
-        why = _LOADED if wide.hidden else "the program of the witness does not reach it"
+        why = _HIDDEN if wide.hidden else "the program of the witness does not reach it"
         for key, (exact, mask) in wide.accessed.items():
             if key[0] is not access.operation or key not in narrow.accessed:
                 continue
             address = narrow.accessed[key][0]
             if any(value is UNKNOWN for value in (exact, mask, address)):
-                why = _LOADED
+                why = _HIDDEN
                 continue
-            distance = exact - base(access.address.base)
+            # Of a pointer that is one of several, the run knows which one it was.
+            pointer = access.address.base if access.address.base >= 0 else where(int(np.max(exact)))[0]
+            if pointer is None:
+                why = _NO_BASE
+                continue
+            distance = exact - base(pointer)
             active = np.ones(exact.shape, bool) if mask is None else np.broadcast_to(mask, exact.shape)
             room = self._limits["sizes"]["largest-tensor"] * _GIB
             wrong = active & (address != exact) & (distance >= 0)
@@ -526,7 +545,7 @@ class BoundsSearch:
                     self.shown(access, values),
                     program,  # type: ignore[arg-type]
                     int(distance[place]),
-                    int(address[place]) - base(access.address.base),
+                    int(address[place]) - base(pointer),
                 ),
             )  # fmt: skip
             return ""
@@ -867,6 +886,19 @@ def _is_straight(fact: Fact, atom: OffsetSymbol) -> bool:
 
 def _is_loaded(polynomial: Polynomial) -> bool:
     return any(atom.kind in (SymbolKind.LOADED, SymbolKind.UNKNOWN) for atom in polynomial.symbols)
+
+
+def _not_followed(target: Polynomial) -> str:
+    """Return why no size can be found for which a value overflows; empty if one may be."""
+    unknown = [atom for atom in target.symbols if atom.kind in (SymbolKind.LOADED, SymbolKind.UNKNOWN)]
+    if any(atom.kind is SymbolKind.LOADED for atom in unknown):
+        return _LOADED
+    for atom in sorted(unknown, key=lambda atom: atom.order):
+        source = name_of(atom.source) if atom.source else ""
+        return _NOT_FOLLOWED.get(
+            source, f"it depends on {source}, which is not followed" if source else _SEVERAL_WAYS
+        )
+    return ""
 
 
 def _first_wrong(narrow: AddressRun, wide: AddressRun) -> Operation | None:

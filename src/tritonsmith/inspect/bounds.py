@@ -574,7 +574,15 @@ def parse_sizes(texts: Sequence[str]) -> dict[str, int]:
     sizes = {}
     for text in texts:
         name, _, value = text.partition("=")
-        if not name.isidentifier() or not re.fullmatch(r"\d{1,18}", value.replace("_", "").replace(",", "")):
-            raise UsageError(f"--size cannot be {text!r}", hints=["--size n_cols=4096"])
+        # 4_096 and 4,096 are one number; 1,2 may be meant as two.
+        if not name.isidentifier() or not re.fullmatch(r"\d{1,18}|\d{1,3}([_,]\d{3}){1,5}", value):
+            raise UsageError(
+                f"--size cannot be {text!r}",
+                why="expected is the name of an argument and one whole number: NAME=VALUE",
+                hints=[
+                    "--size n_cols=4096, or 4_096",
+                    "for two arguments: --size n_cols=4096 --size n_rows=64",
+                ],
+            )
         sizes[name] = int(value.replace("_", "").replace(",", ""))
     return sizes

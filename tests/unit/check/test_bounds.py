@@ -78,6 +78,19 @@ def test_what_is_loaded_only_may_overflow() -> None:
     assert overflow.why == "it depends on values that the kernel loads"
 
 
+@pytest.mark.parametrize("kernel", ["helper", "reduced", "carried", "whiled", "either"])
+def test_a_value_that_is_no_polynomial_is_followed_by_the_run(kernel: str) -> None:
+    overflow = bounds_of(kernel).overflows[0]
+    assert overflow.witness is not None
+    assert (overflow.witness.size, overflow.witness.program) == (2**31 // 4096 + 1, (2**31 // 4096, 0, 0))
+
+
+def test_what_may_overflow_says_what_was_not_followed() -> None:
+    (*_, overflow) = bounds_of("carried").overflows
+    assert overflow.witness is None
+    assert overflow.why == "it depends on a value that a loop changes, and not by the same sum in each turn"
+
+
 def test_a_size_that_is_known_moves_the_bound() -> None:
     overflow = only(bounds_of("liger_1335", stride=32768))
     assert overflow.witness is not None

@@ -90,9 +90,13 @@ def test_json_has_the_witness(tmp_path: Path) -> None:
 
 
 def test_sizes_are_numbers_of_arguments() -> None:
-    assert bounds.parse_sizes(["n=4096", "stride=32_768"]) == {"n": 4096, "stride": 32768}
-    for text in ("n", "n=", "n=-1", "=4", "n=1e6"):
-        with pytest.raises(UsageError):
+    assert bounds.parse_sizes(["n=4096", "stride=32_768", "m=1,024"]) == {
+        "n": 4096,
+        "stride": 32768,
+        "m": 1024,
+    }
+    for text in ("n", "n=", "n=-1", "=4", "n=1e6", "n=1,2", "n=1_2", "n=4096,5", "n=1,024,m=3"):
+        with pytest.raises(UsageError, match="--size cannot be"):
             bounds.parse_sizes([text])
 
 
