@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -301,6 +301,7 @@ def bounds(
     names: Sequence[str] = (),
     sizes: Mapping[str, int] | None = None,
     grid: Sequence[int] = (),
+    usual: Mapping[str, int] | None = None,
 ) -> KernelBounds:
     """Find the offsets of a kernel that overflow 32 bits.
 
@@ -310,6 +311,7 @@ def bounds(
         names: the names of its parameters, where the IR has none.
         sizes: values of arguments that are known.
         grid: the programs along each axis, if they are known.
+        usual: values of arguments in captured launches, instead of the usual sizes.
 
     Raises:
         UnsupportedIrError: a type that is not known.
@@ -317,7 +319,7 @@ def bounds(
     limits = configs.load("bounds")
     axes = [*grid, *limits["grid"][backend][len(grid) :]]
     read = arithmetic(kernel.functions, kernel.main, names, axes, sizes)
-    search = BoundsSearch(kernel, read, limits, dict(sizes or {}))
+    search = BoundsSearch(kernel, read, limits, dict(sizes or {}), dict(usual or {}))
     overflows = tuple(search.overflows())
     return KernelBounds(overflows, len(read.accesses), read.descriptors, read, search)
 
@@ -326,20 +328,24 @@ class BoundsSearch:
     """The search for launches in which addresses are wrong."""
 
     def __init__(
-        self, kernel: TritonKernel, read: Arithmetic, limits: Mapping[str, Any], given: Mapping[str, int]
+        self,
+        kernel: TritonKernel,
+        read: Arithmetic,
+        limits: Mapping[str, Any],
+        given: Mapping[str, int],
+        captured: Mapping[str, int],
     ) -> None:
         self._kernel, self._read, self._limits, self._given = kernel, read, limits, given
+        self._captured = captured
         self._proved: dict[Operation, Overflow] = {}
         self._stopped = ""
         evidence = [*read.assumed, *(fact for access in read.accesses for fact in access.facts)]
         evidence = [_without_lanes(part) for fact in evidence for part in normal(fact)]
         # A launch has no programs without work: each of them has an element that its masks let through.
-        self._evidence = tuple(
-            dict.fromkeys(
-                fact
-                for fact in evidence
-                if any(atom.kind is SymbolKind.PROGRAM for atom in fact.left.symbols | fact.right.symbols)
-            )
+        self._evidence = _tightest(
+            fact
+            for fact in evidence
+            if any(atom.kind is SymbolKind.PROGRAM for atom in fact.left.symbols | fact.right.symbols)
         )
         self._axes = {
             atom.number: atom
@@ -596,6 +602,8 @@ class BoundsSearch:
         for atom in usual:
             if atom.name in self._given:
                 usual[atom] = self._given[atom.name]
+            elif 0 < (size := self._captured.get(atom.name, 0)) <= atom.high:
+                usual[atom] = _rounded_up(size, atom.unit)
         return usual
 
     def _limit_divisor(self, atom: OffsetSymbol, usual: dict[OffsetSymbol, int]) -> None:
@@ -868,6 +876,17 @@ def _without_lanes(fact: Fact) -> Fact:
         if factor < 0 or not any(atom.kind is SymbolKind.LANE for atom in monomial)
     }
     return replace(fact, left=Polynomial(terms))
+
+
+def _tightest(facts: Iterable[Fact]) -> tuple[Fact, ...]:
+    """Return facts without those that others imply: an unrolled loop has one for each of its turns."""
+    kept: dict[tuple[Polynomial, Polynomial, int], tuple[int, Fact]] = {}
+    for fact in facts:
+        constant = fact.left.terms.get((), 0)
+        key = (fact.left - Polynomial.of(constant), fact.right, fact.most)
+        if key not in kept or constant > kept[key][0]:
+            kept[key] = (constant, fact)
+    return tuple(fact for _, fact in kept.values())
 
 
 def _is_straight(fact: Fact, atom: OffsetSymbol) -> bool:

@@ -140,6 +140,8 @@ def outside(search: BoundsSearch) -> tuple[OutsideAccess, ...]:
         search: what runs the kernel's programs.
     """
     accesses = [access for access in search.arithmetic.accesses if access.address.base >= 0]
+    if len(accesses) > configs.load("bounds")["outside"]["accesses"]:
+        return ()
     bounds = [bound for access in accesses for bound in _dimensions(access)]
     pairs = [pair for access in accesses for pair in _pairs(access, bounds)]
     lacking = frozenset(pair.access.operation for pair in pairs)

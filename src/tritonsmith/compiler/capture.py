@@ -99,6 +99,7 @@ class Launches:
         grids: each grid, with its number of launches.
         sites: each call site, with its number of launches.
         configs: the configs of its autotuner.
+        largest: the largest value of each parameter that is an integer.
     """
 
     kernel: SpecializedKernel
@@ -106,6 +107,7 @@ class Launches:
     grids: Counter[str] = field(default_factory=Counter)
     sites: Counter[str] = field(default_factory=Counter)
     configs: tuple[dict[str, Any], ...] = ()
+    largest: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass
@@ -388,6 +390,8 @@ def _add(launches: Launches, row: LaunchesRow) -> None:
     launches.grids.update(row.grids)
     launches.sites.update(row.sites)
     launches.configs = launches.configs or row.configs
+    for name, value in row.largest.items():
+        launches.largest[name] = max(value, launches.largest.get(name, value))
 
 
 def list_entries(
@@ -437,6 +441,8 @@ def list_entries(
         # With its import name, the file's relative imports can be followed; a copy has left its package.
         if kernel.module not in ("", "__main__") and kernel.file not in files:
             entry["module"] = kernel.module
+        if launches.largest:
+            entry["largest"] = launches.largest
         if launches.configs:
             entry["configs"] = [_spelled_options(config) for config in launches.configs]
         listed.append(entry)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from tritonsmith.check.offsets import LARGEST, OffsetSymbol, Polynomial, SymbolK
 from tritonsmith.check.outside import OutsideAccess, UnlimitedProgram, outside, unlimited
 from tritonsmith.check.runs import TritonKernel, parsed
 from tritonsmith.compiler import call
+from tritonsmith.compiler.kernels.kernel_list import ListedKernel
 from tritonsmith.compiler.manifest import Manifest, Point
 from tritonsmith.compiler.signature import CONSTEXPR
 from tritonsmith.core import configs, untrusted
@@ -89,6 +90,41 @@ class EndFinding:
 
 
 @dataclass(frozen=True)
+class CapturedSizes:
+    """The sizes of captured launches of a kernel.
+
+    Attributes:
+        grids: the grids.
+        largest: the largest value of each integer argument.
+    """
+
+    grids: tuple[tuple[int, ...], ...] = ()
+    largest: Mapping[str, int] = field(default_factory=dict)
+
+    def of(self, grown: OffsetSymbol) -> int:
+        """Return the largest value of an argument, or number of programs; 0 if that is not known."""
+        if grown.kind is SymbolKind.PROGRAM:
+            return max((grid[grown.number] for grid in self.grids if grown.number < len(grid)), default=0)
+        return self.largest.get(grown.name, 0)
+
+
+def captured(entries: Iterable[ListedKernel]) -> dict[str, CapturedSizes]:
+    """Return the sizes of captured launches, by the names of the kernels.
+
+    Args:
+        entries: entries of a kernels file; a kernel has one for each set of types and constants.
+    """
+    sizes: dict[str, CapturedSizes] = {}
+    for entry in entries:
+        before = sizes.get(entry.kernel, CapturedSizes())
+        largest = dict(before.largest)
+        for name, value in entry.largest.items():
+            largest[name] = max(value, largest.get(name, value))
+        sizes[entry.kernel] = CapturedSizes((*before.grids, *entry.grids), largest)
+    return sizes
+
+
+@dataclass(frozen=True)
 class PointBounds:
     """The offsets of one compile.
 
@@ -100,7 +136,7 @@ class PointBounds:
         accesses: the number of accesses through pointers.
         descriptors: the number of accesses through descriptors.
         unknown: why nothing is known; empty if it is.
-        grids: the grids of captured launches.
+        launched: what is known of captured launches.
         ends: the accesses outside of their tensors, and the program ids that nothing limits.
     """
 
@@ -111,7 +147,7 @@ class PointBounds:
     accesses: int = 0
     descriptors: int = 0
     unknown: str = ""
-    grids: tuple[tuple[int, ...], ...] = ()
+    launched: CapturedSizes | None = None
     ends: tuple[EndFinding, ...] = ()
 
     @property
@@ -130,7 +166,7 @@ def of_manifests(
     python: Path,
     space: Workspace,
     sizes: Mapping[str, int] | None = None,
-    grids: Mapping[str, tuple[tuple[int, ...], ...]] | None = None,
+    launched: Mapping[str, CapturedSizes] | None = None,
     *,
     quiet: bool = False,
 ) -> list[PointBounds]:
@@ -141,7 +177,7 @@ def of_manifests(
         python: an interpreter with the Triton that compiled them.
         space: the workspace.
         sizes: values of arguments that are known.
-        grids: the grids of captured launches, by the names of the kernels.
+        launched: the sizes of captured launches, by the names of the kernels.
         quiet: show no progress.
 
     Raises:
@@ -168,7 +204,7 @@ def of_manifests(
             point,
             by_point.get(id(point), ""),
             sizes or {},
-            (grids or {}).get(manifest.kernel, ()),
+            (launched or {}).get(manifest.kernel),
         )
         for manifest, point in compiled
     ]
@@ -190,7 +226,7 @@ def of_point(
     point: Point,
     text: str,
     sizes: Mapping[str, int],
-    grids: tuple[tuple[int, ...], ...] = (),
+    launched: CapturedSizes | None = None,
 ) -> PointBounds:
     """Find the offsets that overflow in one compile.
 
@@ -199,11 +235,11 @@ def of_point(
         point: the compile.
         text: its ttir in generic form; empty if it could not be printed.
         sizes: values of arguments that are known.
-        grids: the grids of captured launches.
+        launched: the sizes of captured launches, which are then the usual ones.
     """
 
     def nothing(why: str) -> PointBounds:
-        return PointBounds(kernel, point.id, point.target, unknown=why, grids=grids)
+        return PointBounds(kernel, point.id, point.target, unknown=why, launched=launched)
 
     if not text:
         return nothing(point.gist or f"there is no {_STAGE} that this Triton can print")
@@ -214,7 +250,7 @@ def of_point(
         whole = parsed(without_locations(text))
         if whole is None:
             return nothing("the IR has no kernel of Triton's dialect")
-        answer = bounds(whole, point.backend, names, sizes)
+        answer = bounds(whole, point.backend, names, sizes, usual=launched.largest if launched else None)
         behind, free = outside(answer.search), unlimited(answer.search)
     except UnsupportedIrError as error:
         return nothing(f"not supported: {error}")
@@ -234,7 +270,7 @@ def of_point(
         answer.accesses,
         answer.descriptors,
         "",
-        grids,
+        launched,
         tuple(dict.fromkeys(ends)),
     )
 
@@ -403,7 +439,7 @@ def lines(results: Sequence[PointBounds], *, everything: bool = False) -> Iterat
             continue
         for finding in result.findings:
             if everything or not finding.overflow.is_in_block:
-                yield from _finding(title, finding, result.grids)
+                yield from _finding(title, finding, result.launched)
         for end in result.ends:
             yield f"{title} {_place(end.origin)}: {end.what}"
             yield f"    {end.source}"
@@ -415,7 +451,7 @@ def lines(results: Sequence[PointBounds], *, everything: bool = False) -> Iterat
     yield verdict(results)
 
 
-def _finding(title: str, finding: BoundsFinding, grids: tuple[tuple[int, ...], ...]) -> Iterator[str]:
+def _finding(title: str, finding: BoundsFinding, launched: CapturedSizes | None) -> Iterator[str]:
     overflow = finding.overflow
     place, witness = _place(finding.origin), overflow.witness
     if witness is None:
@@ -428,7 +464,7 @@ def _finding(title: str, finding: BoundsFinding, grids: tuple[tuple[int, ...], .
         f"    the element at byte {witness.nearest:,} of its tensor is taken from byte {witness.wrong:,}"
         f" ({', '.join(finding.reached) or 'line of the access not known'})"
     )
-    if far := _distance(witness, grids):
+    if far := _distance(witness, launched):
         yield f"    {far}"
     yield f"    remedy: {finding.remedy}"
 
@@ -437,17 +473,16 @@ def _place(origin: SourceLine | None) -> str:
     return f"{Path(origin.file).name}:{origin.number}" if origin else "(line not known)"
 
 
-def _distance(witness: Witness, grids: tuple[tuple[int, ...], ...]) -> str:
+def _distance(witness: Witness, launched: CapturedSizes | None) -> str:
     """Word how far captured launches are from a witness; empty if that is not known."""
-    axis = witness.grown.number
-    if witness.grown.kind is not SymbolKind.PROGRAM or not grids:
-        return ""
-    most = max((grid[axis] for grid in grids if axis < len(grid)), default=0)
+    most = launched.of(witness.grown) if launched else 0
     if not most:
         return ""
-    return (
-        f"the captured launches have at most {most:,} programs there: {witness.size / most:,.0f} times fewer"
-    )
+    is_grid = witness.grown.kind is SymbolKind.PROGRAM
+    have = f"{most:,} programs there" if is_grid else f"{witness.grown.name} = {most:,}"
+    if most >= witness.size:
+        return f"captured launches have up to {have}: they overflow, if the other sizes were these"
+    return f"the captured launches have at most {have}: {witness.size / most:,.0f} times less"
 
 
 def verdict(results: Sequence[PointBounds]) -> str:
@@ -491,14 +526,17 @@ def as_json(results: Sequence[PointBounds]) -> dict[str, Any]:
                 "unknown": result.unknown or None,
                 "accesses": result.accesses,
                 "descriptors": result.descriptors,
-                "findings": [*map(_as_json, result.findings), *map(_end_as_json, result.ends)],
+                "findings": [
+                    *(_as_json(finding, result.launched) for finding in result.findings),
+                    *map(_end_as_json, result.ends),
+                ],
             }
             for result in results
         ],
     }
 
 
-def _as_json(finding: BoundsFinding) -> dict[str, Any]:
+def _as_json(finding: BoundsFinding, launched: CapturedSizes | None) -> dict[str, Any]:
     witness = finding.overflow.witness
     shown = None
     if witness:
@@ -513,6 +551,7 @@ def _as_json(finding: BoundsFinding) -> dict[str, Any]:
     return {
         "code": OVERFLOW,
         "verdict": "does" if witness else "may",
+        "captured": (launched.of(witness.grown) or None) if witness and launched else None,
         "in_block": finding.overflow.is_in_block,
         "file": finding.origin.file if finding.origin else None,
         "line": finding.origin.number if finding.origin else None,

@@ -35,6 +35,7 @@ _OURS = os.path.dirname(__file__)
 _GENERATED: list[str] = []  # folders of generated code, which are deleted after the run
 _BELOW = ("triton", "torch", "")  # packages between a launch and the program; generated code has none
 ALIGNED = 16
+_BEFORE_ARGUMENTS = 6  # of what `JITFunction.run` hands to a kernel after the grid, in Triton 3.0 to 3.9
 _DIVISIBLE, _RANGE = "tt.divisibility", "tt.pointer_range"
 
 
@@ -51,10 +52,26 @@ class KernelLaunches:
         self.count = 0
         self.grids: dict[str, int] = {}
         self.sites: dict[str, int] = {}
+        self.largest: dict[str, int] = {}
+
+    def add(self, arguments: tuple[Any, ...]) -> None:
+        """Keep the largest value of each integer parameter.
+
+        Args:
+            arguments: what Triton launches the kernel with: all arguments, or those that are no constants.
+        """
+        known = self.kernel.constexprs
+        names = [parameter.name for parameter in self.kernel.parameters]
+        if len(arguments) != len(names):
+            names = [name for name in names if name not in known]
+        if len(arguments) == len(names):
+            for name, value in zip(names, arguments):
+                if type(value) is int and name not in known:
+                    self.largest[name] = max(value, self.largest.get(name, value))
 
     def row(self) -> LaunchesRow:
         """Return the counts of this moment."""
-        return LaunchesRow(self.kernel, self.count, self.grids, self.sites, tuple(self.configs))
+        return LaunchesRow(self.kernel, self.count, self.grids, self.sites, tuple(self.configs), self.largest)
 
 
 class Recorder:
@@ -129,7 +146,7 @@ class Recorder:
                 self._flush()
         return key
 
-    def launch(self, key: str, grid: Iterable[Any]) -> None:
+    def launch(self, key: str, grid: Iterable[Any], arguments: tuple[Any, ...] = ()) -> None:
         """Count a launch."""
         trial = getattr(self.tuning, "trial", None)
         if trial is not None:
@@ -143,6 +160,7 @@ class Recorder:
             if configs is not None and not launches.configs:
                 launches.configs = configs()
             launches.count += 1
+            launches.add(arguments)
             launches.grids[text] = launches.grids.get(text, 0) + 1
             launches.sites[place] = launches.sites.get(place, 0) + 1
             self._changed[key] = None
@@ -353,9 +371,10 @@ class RecordedKernel:
     def launch_metadata(self, *_: Any) -> None:
         """Return nothing: no hook runs."""
 
-    def run(self, grid_0: int, grid_1: int, grid_2: int, *_: Any) -> None:
+    def run(self, grid_0: int, grid_1: int, grid_2: int, *rest: Any) -> None:
         """Count a launch."""
-        self._recorder.launch(self._key, (grid_0, grid_1, grid_2))
+        # Before the arguments: the stream, the function, two of metadata, and the hooks before and after.
+        self._recorder.launch(self._key, (grid_0, grid_1, grid_2), rest[_BEFORE_ARGUMENTS:])
 
     def __getitem__(self, grid: tuple[int, ...]) -> Any:
         padded = (*grid, 1, 1)[:3]

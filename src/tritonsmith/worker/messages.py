@@ -723,6 +723,7 @@ class LaunchesRow:
         grids: each grid, such as `4,1,1`, with its number of launches.
         sites: each call site, FILE:LINE, with its number of launches.
         configs: those of its autotuner.
+        largest: the largest value of each parameter that is an integer.
     """
 
     kernel: SpecializedKernel
@@ -730,6 +731,7 @@ class LaunchesRow:
     grids: dict[str, int] = dataclasses.field(default_factory=dict)
     sites: dict[str, int] = dataclasses.field(default_factory=dict)
     configs: tuple[dict[str, Any], ...] = ()
+    largest: dict[str, int] = dataclasses.field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -65,8 +65,8 @@ def test_the_records_of_processes_are_merged(tmp_path: Path) -> None:
     add = kernel("n", signature={"n": "i32"})
     rows = [
         CaptureRow(versions={"python": "3.11"}),
-        CaptureRow(LaunchesRow(add, 1, {"4,1,1": 1}, {"p.py:3": 1})),
-        CaptureRow(LaunchesRow(add, 2, {"4,1,1": 2}, {"p.py:3": 2}, ({"num_warps": 4},))),
+        CaptureRow(LaunchesRow(add, 1, {"4,1,1": 1}, {"p.py:3": 1}, (), {"n": 300})),
+        CaptureRow(LaunchesRow(add, 2, {"4,1,1": 2}, {"p.py:3": 2}, ({"num_warps": 4},), {"n": 512})),
         CaptureRow(texts={"<cell>": "x = 1"}),
         CaptureRow(note="of the first"),
     ]
@@ -79,6 +79,7 @@ def test_the_records_of_processes_are_merged(tmp_path: Path) -> None:
     assert (launches.kernel, launches.count) == (add, 3)
     assert (launches.grids, launches.sites) == ({"4,1,1": 3}, {"p.py:3": 3})
     assert launches.configs == ({"num_warps": 4},)
+    assert launches.largest == {"n": 512}
     assert recording.texts == {"<cell>": "x = 1"}
     assert (recording.processes, recording.versions) == (2, {"python": "3.11"})
     assert list(recording.notes) == [

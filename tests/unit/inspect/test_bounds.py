@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests.unit.check.test_bounds import text_of
+from tritonsmith.compiler.kernels.kernel_list import ListedKernel
 from tritonsmith.compiler.manifest import Point
 from tritonsmith.core.errors import EXIT_UNDECIDED, UsageError
 from tritonsmith.inspect import bounds
-from tritonsmith.inspect.bounds import PointBounds
+from tritonsmith.inspect.bounds import CapturedSizes, PointBounds
 from tritonsmith.inspect.lint import run as lint_run
 from tritonsmith.inspect.lint.run import LintResult
 
@@ -30,7 +31,7 @@ def _point() -> Point:
 
 
 def _answer(
-    folder: Path, name: str = "liger_1335", grids: tuple[tuple[int, ...], ...] = (), **sizes: int
+    folder: Path, name: str = "liger_1335", launched: CapturedSizes | None = None, **sizes: int
 ) -> PointBounds:
     """What is found in a kernel whose product is in line 4, and whose program id is in line 2."""
     (folder / "kernel.py").write_text(_KERNEL)
@@ -40,7 +41,7 @@ def _answer(
         number = next((number for word, number in places.items() if f'"{word}"' in line), 0)
         lines.append(f"{line} loc(#loc{number})" if number else line)
     locations = [f'#loc{number} = loc("{folder}/kernel.py":{number}:5)' for number in (2, 3, 4)]
-    return bounds.of_point("kernel", _point(), "\n".join((*locations, *lines)), sizes, grids)
+    return bounds.of_point("kernel", _point(), "\n".join((*locations, *lines)), sizes, launched)
 
 
 def test_a_finding_has_its_line_its_words_and_a_remedy(tmp_path: Path) -> None:
@@ -53,11 +54,37 @@ def test_a_finding_has_its_line_its_words_and_a_remedy(tmp_path: Path) -> None:
 
 
 def test_the_report_says_from_which_size_and_with_which_launch(tmp_path: Path) -> None:
-    text = "\n".join(bounds.lines([_answer(tmp_path, grids=((64, 1, 1), (512, 1, 1)), stride=32768)]))
+    launched = CapturedSizes(((64, 1, 1), (512, 1, 1)))
+    text = "\n".join(bounds.lines([_answer(tmp_path, launched=launched, stride=32768)]))
     assert "kernel.py:4: overflows from 65,537 programs along axis 0 on: stride * tl.program_id(0)" in text
     assert "program (65536, 0, 0) with stride = 32,768" in text
-    assert "at most 512 programs there: 128 times fewer" in text
+    assert "at most 512 programs there: 128 times less" in text
     assert text.endswith("1 offset of 32 bits shown to overflow in 1 compile")
+
+
+def test_the_sizes_of_captured_launches_are_the_usual_ones(tmp_path: Path) -> None:
+    def entry(kernel: str, grid: int, **largest: int) -> ListedKernel:
+        return ListedKernel("", "kernel.py", kernel, "", grids=((grid, 1, 1),), largest=largest)
+
+    entries = [entry("kernel", 1024, stride=8192), entry("other", 1 << 30), entry("kernel", 64, stride=512)]
+    launched = bounds.captured(entries)["kernel"]
+    answer = _answer(tmp_path, launched=launched)
+    (finding,) = answer.findings
+    assert finding.overflow.witness is not None
+    assert finding.overflow.witness.arguments["stride"] == 8192
+    text = "\n".join(bounds.lines([answer]))
+    assert "overflows from 262,145 programs along axis 0 on" in text
+    assert "the captured launches have at most 1,024 programs there: 256 times less" in text
+    assert bounds.as_json([answer])["compiles"][0]["findings"][0]["captured"] == 1024
+
+
+def test_a_captured_size_beyond_the_threshold_is_named(tmp_path: Path) -> None:
+    launched = CapturedSizes(((1 << 20, 1, 1),), {"stride": 4096})
+    text = "\n".join(bounds.lines([_answer(tmp_path, launched=launched)]))
+    assert "captured launches have up to 1,048,576 programs there: they overflow" in text
+    seqlen = CapturedSizes((), {"seqlen": 8192})
+    text = "\n".join(bounds.lines([_answer(tmp_path, "mamba_987", seqlen)]))
+    assert "the captured launches have at most seqlen = 8,192: 64 times less" in text
 
 
 def test_only_what_is_shown_fails(tmp_path: Path) -> None:

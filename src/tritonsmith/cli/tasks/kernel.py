@@ -387,7 +387,7 @@ def bounds_(
     from tritonsmith.inspect import bounds
 
     sizes = bounds.parse_sizes(size)
-    grids: dict[str, tuple[tuple[int, ...], ...]] = {}
+    launched: dict[str, bounds.CapturedSizes] = {}
     if folder := folder_of(kernel):
         what.refuse()
         manifests = [manifest.read(folder)]
@@ -401,11 +401,11 @@ def bounds_(
                 output.compile_of(prepared)
             return
         if listed := kernels_file.named(kernel):
-            grids = {entry.kernel: entry.grids for entry in kernels_file.read(listed[0])[0]}
+            launched = bounds.captured(kernels_file.read(listed[0])[0])
         results = run.execute_all(requests, where, out, silent=json)
         _print_notes(results)
         manifests = [result.manifest for result in results]
-    answers = bounds.of_manifests(manifests, where.python, where.space, sizes, grids, quiet=json)
+    answers = bounds.of_manifests(manifests, where.python, where.space, sizes, launched, quiet=json)
     if json:
         output.json(bounds.as_json(answers))
     else:

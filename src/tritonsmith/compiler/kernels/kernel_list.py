@@ -54,6 +54,7 @@ _KEYS: Mapping[str, type] = {
     "where": list,
     "module": str,
     "configs": list,
+    "largest": dict,
 }
 _KINDS = {int: "a number", str: "a text", dict: "a table", list: "a list"}
 _PLURALS: Mapping[type, str] = {str: "texts", dict: "tables", list: "lists"}
@@ -82,6 +83,7 @@ class ListedKernel:
         module: the import name of the file.
         configs: the configs of its autotuner after pruning: values of parameters and options of the backend
             together. `signature` and `options` have those of the first.
+        largest: the largest integer that each parameter had in the captured launches.
     """
 
     where: str
@@ -99,6 +101,7 @@ class ListedKernel:
     launched_from: tuple[str, ...] = ()
     module: str = ""
     configs: tuple[Mapping[str, Any], ...] = ()
+    largest: Mapping[str, int] = field(default_factory=dict)
 
     def fits(self, version: str) -> bool:
         """Report whether the kernel is for this Triton; an unknown version (empty) fits every kernel."""
@@ -253,6 +256,7 @@ def _entry(row: Any, number: int, common: dict[str, Any], path: Path) -> ListedK
         launched_from=_all(str, "where", row, where),
         module=row.get("module", ""),
         configs=tuple(_options(config, "configs", where) for config in _all(dict, "configs", row, where)),
+        largest=_numbers(row.get("largest", {}), where),
     )
 
 
@@ -271,6 +275,13 @@ def _grid(sizes: list[Any], where: str) -> tuple[int, ...]:
         if type(size) is not int:
             raise ConfigError(f"grid must list numbers, not {size!r}", where=where)
     return tuple(sizes)
+
+
+def _numbers(table: dict[str, Any], where: str) -> dict[str, int]:
+    for name, value in table.items():
+        if type(value) is not int:
+            raise ConfigError(f"largest: {name} must be a number, not {value!r}", where=where)
+    return table
 
 
 def _all(kind: type, key: str, row: Mapping[str, Any], where: str) -> tuple[Any, ...]:
@@ -330,6 +341,7 @@ def row(kernel: ListedKernel) -> dict[str, Any]:
         "configs": kernel.configs,
         "count": kernel.count,
         "grid": [list(grid) for grid in kernel.grids],
+        "largest": dict(kernel.largest),
         "where": list(kernel.launched_from),
         "sha256": kernel.sha256,
     }

@@ -54,12 +54,14 @@ def test_what_a_capture_adds(tmp_path: Path) -> None:
         sha256 = "ab"
         count = 3
         grid = [[64, 1, 1], [32, 1, 1]]
+        largest = {n = 4096}
         where = ["script.py:33"]
         module = "pkg.add"
         configs = [{ BLOCK = 64, num_warps = 4 }, { BLOCK = 128, num_warps = 8 }]
     """)  # fmt: skip
     (entry,) = kernel_list.read(path)
     assert (entry.sha256, entry.count, entry.grids) == ("ab", 3, ((64, 1, 1), (32, 1, 1)))
+    assert entry.largest == {"n": 4096}
     assert (entry.launched_from, entry.module) == (("script.py:33",), "pkg.add")
     assert entry.configs[1] == {"BLOCK": 128, "num_warps": 8}
 
@@ -96,6 +98,7 @@ def test_arguments_by_name(tmp_path: Path) -> None:
         ('[[kernel]]\nfile = "k.py"\narguments = { N = 64 }', "N must be a text, not 64"),
         ('[[kernel]]\nfile = 3\nsignature = ""', "file must be a text, not 3"),
         ('[[kernel]]\nfile = "k.py"\nsignature = ""\ngrid = [1]', "grid must list lists, not 1"),
+        ('[[kernel]]\nfile = "k.py"\nsignature = ""\nlargest = {n = "4"}', "n must be a number, not '4'"),
         ('[[kernel]]\nfile = "k.py"\nsignature = ""\nconfigs = [4]', "configs must list tables, not 4"),
         ("[[kernel", "not valid TOML"),
     ],
