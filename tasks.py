@@ -2,7 +2,7 @@
 
 from invoke.program import Program
 
-from tritonsmith.cli.start import interruptible
+from tritonsmith.cli.interrupt import interruptible
 
 with interruptible():
     from tritonsmith.cli.program import SmithProgram

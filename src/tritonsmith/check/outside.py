@@ -422,6 +422,9 @@ def _tile(address: Polynomial, program: OffsetSymbol) -> int:
             continue
         for other, times in address.terms.items():
             lane = next((atom for atom in other if atom.kind is SymbolKind.LANE), None)
+            # Lanes that are a constant apart are rows of a constant length: so many of them are one tensor's.
+            if times != 1 and not rest:
+                continue
             if lane and _without(other, (lane,)) == rest and scaled == times * (lane.high + 1) and lane.high:
                 return lane.high + 1
     return 0

@@ -14,7 +14,7 @@ import os
 import stat
 import tomllib
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
@@ -27,6 +27,9 @@ _CHUNK = 1 << 16  # bytes
 T = TypeVar("T")
 DEPTH = 64  # of tables in each other: what goes deeper ends in a RecursionError somewhere
 
+# The name of a folder of a clearing in the cache begins with this; the next clearing empties it.
+TRASH = ".tritonsmith-trash-"
+
 
 class UnreadableError(ValueError):
     """A text does not have the expected format.
@@ -36,6 +39,32 @@ class UnreadableError(ValueError):
     """
 
     hints: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class SeenEntry:
+    """An entry of a cache, as it was when it was inspected.
+
+    Attributes:
+        name: `ENTRY`, or `ENTRY/NAME` for something in an entry.
+        changed: its modification time, in nanoseconds.
+    """
+
+    name: str
+    changed: int
+
+
+@dataclass(frozen=True)
+class CacheIndex:
+    """The file by which readers find the other files of an entry.
+
+    Attributes:
+        prefix: of its name.
+        empty: content of one that names no file. It is replaced, not removed: readers may open it by now.
+    """
+
+    prefix: str
+    empty: str
 
 
 def opened(path: Path) -> BinaryIO:

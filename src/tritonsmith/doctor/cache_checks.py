@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from tritonsmith.core import configs
-from tritonsmith.core.cache_entries import SeenEntry
 from tritonsmith.core.command_line import command
 from tritonsmith.core.plan.steps.cache_entries import RemoveEntries
 from tritonsmith.core.text import byte_size, entry_count, short_age
+from tritonsmith.core.untrusted import SeenEntry
 from tritonsmith.doctor import cache_clear
 from tritonsmith.doctor.check import (
     DoctorContext,

@@ -14,12 +14,12 @@ from typing import Literal
 import psutil
 
 from tritonsmith.core import configs, process
-from tritonsmith.core.cache_entries import SeenEntry
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, UsageError, did_you_mean
 from tritonsmith.core.plan import Plan
 from tritonsmith.core.plan.steps.cache_entries import RemoveEntries, check_root
 from tritonsmith.core.text import version_key
+from tritonsmith.core.untrusted import SeenEntry
 from tritonsmith.facts import installed_tritons, python_env, triton_cache
 from tritonsmith.facts.installed_tritons import InstalledTriton, TritonProcess
 from tritonsmith.facts.triton_cache import CacheEntry, Content, Era, Root, RootKind

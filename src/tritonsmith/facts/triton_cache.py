@@ -19,8 +19,8 @@ from typing import Any, Literal
 from packaging.version import InvalidVersion, Version
 
 from tritonsmith.core import configs, untrusted
-from tritonsmith.core.cache_entries import TRASH, CacheIndex
 from tritonsmith.core.envs.workspace import Workspace
+from tritonsmith.core.untrusted import TRASH, CacheIndex
 
 _NO_SPELLING = (re.compile(r"(?!)"), "")  # matches no name
 RootKind = Literal["jit", "dump", "override", "env", "inductor", "named"]

@@ -18,9 +18,9 @@ from tests.unit.doctor.caches import made
 from tests.unit.doctor.conftest import only
 from tests.unit.facts.test_installed_tritons import install
 from tritonsmith.core import configs
-from tritonsmith.core.cache_entries import TRASH
 from tritonsmith.core.plan.runner import Runner
 from tritonsmith.core.ui.progress import PhaseProgress
+from tritonsmith.core.untrusted import TRASH
 from tritonsmith.doctor import cache_checks as caches
 from tritonsmith.doctor import run
 from tritonsmith.doctor.check import Check, DoctorContext

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.doctor.caches import made
-from tritonsmith.core.cache_entries import TRASH
+from tritonsmith.core.untrusted import TRASH
 from tritonsmith.facts import triton_cache
 from tritonsmith.facts.triton_cache import CacheEntry, Root
 

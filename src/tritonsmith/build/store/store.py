@@ -24,13 +24,13 @@ from tritonsmith.build.store import describe_tree, entry
 from tritonsmith.build.store import entry as entries
 from tritonsmith.build.store.entry import LlvmNeeds, StoreEntry, StoreManifest, StoreMatch
 from tritonsmith.core import configs, untrusted
-from tritonsmith.core.cache_entries import SeenEntry
 from tritonsmith.core.command_line import command
 from tritonsmith.core.envs.workspace import EnvDir, Workspace
 from tritonsmith.core.errors import FactError, OwnershipError, SmithError, UsageError, did_you_mean
 from tritonsmith.core.plan import Remove, Step, Write, digest, files
 from tritonsmith.core.plan.steps import store_entry
 from tritonsmith.core.plan.steps.store_entry import Expect
+from tritonsmith.core.untrusted import SeenEntry
 from tritonsmith.facts import build_folder, llvm_tree, machine
 
 PHASE = "store"

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.unit.doctor.caches import made
-from tritonsmith.core.cache_entries import TRASH
 from tritonsmith.core.errors import UsageError
 from tritonsmith.core.plan.steps.cache_entries import RemoveEntries
+from tritonsmith.core.untrusted import TRASH
 from tritonsmith.doctor import cache_clear, cache_list
 from tritonsmith.doctor.cache_clear import Filters, Living, PreparedClear
 from tritonsmith.facts.installed_tritons import TritonProcess

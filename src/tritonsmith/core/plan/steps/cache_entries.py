@@ -18,10 +18,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith.core.cache_entries import TRASH, CacheIndex, SeenEntry
 from tritonsmith.core.errors import OwnershipError
 from tritonsmith.core.plan import locks
 from tritonsmith.core.plan.steps.base import Step, StepTools
+from tritonsmith.core.untrusted import TRASH, CacheIndex, SeenEntry
 
 # Through descriptors and never through a link: other programs, of other users too, write
 # to these folders meanwhile.

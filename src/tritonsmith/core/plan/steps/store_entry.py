@@ -22,10 +22,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tritonsmith.core import untrusted
-from tritonsmith.core.cache_entries import SeenEntry
 from tritonsmith.core.errors import LockedError, OwnershipError, StepError
 from tritonsmith.core.plan import files, locks
 from tritonsmith.core.plan.steps.base import Step, StepTools
+from tritonsmith.core.untrusted import SeenEntry
 
 TRASH = ".trash-"
 INCOMING = ".import-"

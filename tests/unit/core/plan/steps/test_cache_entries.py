@@ -18,11 +18,11 @@ import pytest
 
 from tests.support import as_plain_user
 from tests.unit.core.plan.conftest import Recorder, tools
-from tritonsmith.core.cache_entries import TRASH, CacheIndex, SeenEntry
 from tritonsmith.core.errors import LockedError, OwnershipError, StepError
 from tritonsmith.core.plan import Plan
 from tritonsmith.core.plan.runner import Runner
 from tritonsmith.core.plan.steps.cache_entries import RemoveEntries
+from tritonsmith.core.untrusted import TRASH, CacheIndex, SeenEntry
 
 INDEX = CacheIndex("__grp__", "{}")
 FILES = {"k.ttir", "k.json", "__grp__k.json"}
@@ -233,7 +233,7 @@ import sys
 from pathlib import Path
 from tritonsmith.core.plan import Plan
 from tritonsmith.core.plan.runner import Runner
-from tritonsmith.core.cache_entries import CacheIndex, SeenEntry
+from tritonsmith.core.untrusted import CacheIndex, SeenEntry
 from tritonsmith.core.plan.steps.cache_entries import RemoveEntries
 from tritonsmith.core.ui.progress import PhaseProgress
 root = Path(sys.argv[1])

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tritonsmith.core.cache_entries import SeenEntry
 from tritonsmith.core.errors import OwnershipError, StepError
 from tritonsmith.core.plan import Plan, Step, locks
 from tritonsmith.core.plan.runner import Runner
 from tritonsmith.core.plan.steps.store_entry import Discard, Expect, RemoveLeftovers, leftovers, tombstone
+from tritonsmith.core.untrusted import SeenEntry
 
 
 @pytest.fixture
