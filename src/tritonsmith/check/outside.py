@@ -145,18 +145,18 @@ def outside(search: BoundsSearch) -> tuple[OutsideAccess, ...]:
     bounds = [bound for access in accesses for bound in _dimensions(access)]
     pairs = [pair for access in accesses for pair in _pairs(access, bounds)]
     lacking = frozenset(pair.access.operation for pair in pairs)
-    found: dict[Operation, OutsideAccess] = {}
+    beyond: dict[Operation, OutsideAccess] = {}
     launches: dict[OffsetSymbol | None, _SmallLaunch] = {}
     for pair in sorted(pairs, key=lambda pair: (not pair.same, pair.wrong_size is not None)):
         operation = pair.access.operation
         # Of two masks that differ in their sizes, either may be the wrong one: they are one finding.
-        if operation in found or (pair.wrong_size and pair.bound.access.operation in found):
+        if operation in beyond or (pair.wrong_size and pair.bound.access.operation in beyond):
             continue
         if pair.wrong_size not in launches:
             launches[pair.wrong_size] = _SmallLaunch(search, bounds, pair.wrong_size)
             launches[pair.wrong_size].run(pair.access)
         if witness := launches[pair.wrong_size].witness(pair, lacking):
-            found[operation] = OutsideAccess(
+            beyond[operation] = OutsideAccess(
                 operation,
                 pair.bound.access.operation,
                 pair.bound.size,
@@ -166,7 +166,7 @@ def outside(search: BoundsSearch) -> tuple[OutsideAccess, ...]:
                 witness,
             )
     order = [access.operation for access in accesses]
-    return tuple(sorted(found.values(), key=lambda row: order.index(row.operation)))
+    return tuple(sorted(beyond.values(), key=lambda row: order.index(row.operation)))
 
 
 def _dimensions(access: Access) -> Iterator[_Dimension]:
@@ -395,7 +395,7 @@ def unlimited(search: BoundsSearch) -> tuple[UnlimitedProgram, ...]:
     Args:
         search: what has read the kernel.
     """
-    found: dict[OffsetSymbol, tuple[int, dict[Operation, None]]] = {}
+    tiled: dict[OffsetSymbol, tuple[int, dict[Operation, None]]] = {}
     read = search.arithmetic
     for access in read.accesses:
         if name_of(access.operation) not in _WRITES or access.address.base < 0:
@@ -403,8 +403,8 @@ def unlimited(search: BoundsSearch) -> tuple[UnlimitedProgram, ...]:
         for program in search.axes.values():
             tile = 0 if program in read.limited else _tile(access.address.exact, program)
             if tile:
-                found.setdefault(program, (tile, {}))[1][access.operation] = None
-    return tuple(UnlimitedProgram(atom, tile, tuple(rows)) for atom, (tile, rows) in found.items())
+                tiled.setdefault(program, (tile, {}))[1][access.operation] = None
+    return tuple(UnlimitedProgram(atom, tile, tuple(rows)) for atom, (tile, rows) in tiled.items())
 
 
 def _tile(address: Polynomial, program: OffsetSymbol) -> int:

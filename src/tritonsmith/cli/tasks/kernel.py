@@ -342,8 +342,8 @@ def lint_(
         _print_notes(results)
         manifests = [result.manifest for result in results]
     result = lint_run.lint(manifests)
-    if asked := [code for code in codes if code in lint_run.OF_BOUNDS]:
-        result = _with_bounds(result, asked, manifests, where or by.toolchain(), quiet=json)
+    if of_bounds := [code for code in codes if code in lint_run.OF_BOUNDS]:
+        result = _with_bounds(result, of_bounds, manifests, where or by.toolchain(), quiet=json)
     _print_findings(result, codes, json=json)
 
 

@@ -110,12 +110,12 @@ def with_bounds(
         codes: the rules that are asked for.
     """
     findings, unchecked = list(result.findings), list(result.unchecked)
-    asked = [code for code in OF_BOUNDS if code in codes]
+    codes = [code for code in OF_BOUNDS if code in codes]
     for answer in answers:
         if answer.unknown:
-            unchecked += [Unchecked(answer.kernel, answer.point, code, answer.unknown) for code in asked]
+            unchecked += [Unchecked(answer.kernel, answer.point, code, answer.unknown) for code in codes]
         for code, what, evidence in _of_bounds(answer):
-            if code in asked:
+            if code in codes:
                 finding = LintFinding(known_rules()[code], what, evidence)
                 findings.append(finding.of(answer.kernel, answer.point, answer.target))
     return replace(result, findings=tuple(findings), unchecked=tuple(unchecked))
