@@ -335,7 +335,7 @@ MODES = {
     ),
     "kernel.bounds": Command(
         "kernel:bounds_",
-        "Find offsets that overflow 32 bits, from which sizes on, and accesses outside of a tensor.",
+        "Find offsets that overflow 32 bits, and accesses outside of a tensor.",
         "kernel.lint --bounds norm.py:rms_norm --signature '*fp16:16,i32:16,i32,BLOCK=1024'",
     ),
     "kernel.resources": Command(

@@ -380,7 +380,7 @@ def bounds_(
     json: bool = JSON,
     dry_run: bool = DRY_RUN,
 ) -> None:
-    """Find offsets that overflow 32 bits, from which sizes on, and accesses outside of a tensor."""
+    """Find offsets that overflow 32 bits, and accesses outside of a tensor."""
     from tritonsmith.check import when_wrong
 
     when_wrong.require_packages(command("kernel.lint", "--bounds"))
