@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tritonsmith.check.bounds import KernelBounds, Overflow, bounds
+from tritonsmith.check.bounds import KernelBounds, Overflow, _tightest, bounds
 from tritonsmith.check.module import name_of
 from tritonsmith.check.offsets import LARGEST, Fact, OffsetSymbol, Polynomial, SymbolKind, apply, most, normal
 from tritonsmith.check.outside import outside, unlimited
@@ -215,3 +215,9 @@ def test_a_program_id_that_nothing_limits_is_one_of_tiles() -> None:
     # A mask limits the first one; a row's id takes steps of a stride, not of a block.
     for kernel in ("unmasked", "unmasked_input", "guarded", "unlimited_row", "persistent", "liger_1335"):
         assert unlimited(bounds_of(kernel).search) == ()
+
+
+def test_of_the_masks_of_an_unrolled_loop_the_tightest_is_kept() -> None:
+    start, n, m = (Polynomial.of(_symbol(name)) for name in ("start", "n", "m"))
+    turns = [Fact(start + Polynomial.of(turn), n) for turn in (0, 3, 2)]
+    assert _tightest([*turns, Fact(start, m)]) == (turns[1], Fact(start, m))

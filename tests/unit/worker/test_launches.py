@@ -7,7 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from tritonsmith.worker.launches import RecordedKernel, Recorder
+from tritonsmith.worker.launches import KernelLaunches, RecordedKernel, Recorder
+from tritonsmith.worker.messages import RecordedParameter, SpecializedKernel
 
 
 @pytest.fixture(name="compiles")
@@ -34,3 +35,17 @@ def test_what_a_compile_makes_is_compiled_once(kernel: RecordedKernel, compiles:
     assert kernel.asm["ptx"] == "ret;"
     assert kernel.asm == {"ptx": "ret;"}
     assert compiles == ["now"]
+
+
+def test_the_largest_integer_of_each_parameter_is_kept() -> None:
+    parameters = tuple(RecordedParameter(name, name == "BLOCK") for name in ("x", "n", "BLOCK", "flag"))
+    kernel = SpecializedKernel(
+        "k.py", 1, "k", "k", "k", parameters, ("cuda", 90, 32), {}, constexprs={"BLOCK": 64}
+    )
+    launches = KernelLaunches(kernel)
+    launches.add((object(), 300, 64, True))
+    # Triton 3.0 hands over no constants; a launch whose arguments are not known says nothing.
+    launches.add((object(), 512, False))
+    launches.add((object(), 400, 64, True))
+    launches.add(())
+    assert launches.row().largest == {"n": 512}
