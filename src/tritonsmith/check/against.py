@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from tritonsmith.check.answer import CONTENTS, plain_json, value_text
@@ -94,7 +96,8 @@ class ComparedVersions:
 def at_commit(text: str, space: Workspace) -> tuple[str, str]:
     """Return a kernel of `FILE.py@COMMIT[:KERNEL]` as one of a file in the workspace, and a label.
 
-    The file is written with the Python files of its package at that commit. Other texts stay as they are.
+    The file is written with the Python files of its package at that commit, and with what these import from
+    the folder beside it. Other texts stay as they are.
 
     Raises:
         UsageError: the file is in no repository, or the commit does not have it.
@@ -111,19 +114,42 @@ def at_commit(text: str, space: Workspace) -> tuple[str, str]:
         if not commit:
             raise UsageError(f"no commit, tag or branch {name!r}", where=root)
         main = file.relative_to(root).as_posix()
-        listed = repository.git.ls_tree("-r", "--name-only", "-z", commit, _package(root, file))
+        package = PurePosixPath(_package(root, file))
+        listed = repository.git.ls_tree("-r", "--name-only", "-z", commit, f"{package.parent}/")
         names = [path for path in listed.split("\0") if path.endswith(".py")]
         if main not in names:
             raise UsageError(f"{commit[:12]} has no file {main}", where=root)
-        if len(names) > _MOST_FILES:
-            raise UsageError(f"the package of this file has more than {_MOST_FILES} files", where=file)
-        texts = {path: git_history.text_at(repository, commit, path) for path in names}
+        texts: dict[str, str] = {}
+        missing = _of_module(package, names)
+        while missing:
+            if len(texts) + len(missing) > _MOST_FILES:
+                raise UsageError(f"this file needs more than {_MOST_FILES} others", where=file)
+            more = {path: git_history.text_at(repository, commit, path) or "" for path in missing}
+            texts |= more
+            imported = {name for text in more.values() for name in _imported(text)}
+            beside = (_of_module(package.parent / name, names) for name in sorted(imported))
+            missing = [path for paths in beside for path in paths if path not in texts]
     folder = space.root / "kernels" / "commits" / commit[:16]
     space.claim()
     for path, content in texts.items():
         files.make_folder((folder / path).parent)
-        files.write(folder / path, content or "")
+        files.write(folder / path, content)
     return f"{folder / main}{kernel and f':{kernel}'}", f"@{name}"
+
+
+def _of_module(path: PurePosixPath, names: Sequence[str]) -> list[str]:
+    """Return the files of a module or a package, of those that a commit has."""
+    return [name for name in names if name in (f"{path}", f"{path}.py") or name.startswith(f"{path}/")]
+
+
+def _imported(text: str) -> Iterator[str]:
+    """Yield the first part of each module that a file imports by its full name."""
+    with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Import):
+                yield from (alias.name.partition(".")[0] for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                yield node.module.partition(".")[0]
 
 
 def _package(root: Path, file: Path) -> str:
@@ -138,15 +164,32 @@ def assignments(texts: Sequence[str], flag: str) -> tuple[tuple[str, str], ...]:
     """Split `NAME=TEXT`, repeated.
 
     Raises:
-        UsageError: one has no name or no text.
+        UsageError: one has no name or no text, or two have the same name.
     """
-    pairs = []
+    pairs: dict[str, str] = {}
     for text in texts:
         name, equals, rest = (part.strip() for part in text.partition("="))
         if not (equals and rest and name.isidentifier()):
             raise UsageError(f"{flag} cannot be {text!r}", hints=[f"{flag} x_ptr=X"])
-        pairs.append((name, rest))
-    return tuple(pairs)
+        if name in pairs:
+            raise UsageError(f"{flag} has {name} twice: {name}={pairs[name]} and {name}={rest}")
+        pairs[name] = rest
+    return tuple(pairs.items())
+
+
+def renames_of(texts: Sequence[str]) -> dict[str, str]:
+    """Return the names in B of parameters, to those in A, as `--rename A=B` says.
+
+    Raises:
+        UsageError: one has no name, or a parameter has two.
+    """
+    renames: dict[str, str] = {}
+    for first, second in assignments(texts, "--rename"):
+        if second in renames:
+            what = f"--rename gives {second} of B two names: {renames[second]} and {first}"
+            raise UsageError(what, hints=["--rename A=B, once for each parameter of B"])
+        renames[second] = first
+    return renames
 
 
 def compare(first: Version, second: Version, options: PairOptions) -> ComparedVersions:
@@ -248,6 +291,10 @@ def _renamed(version: KernelVersion, renames: Mapping[str, str]) -> KernelVersio
     if unknown := [name for name in renames if name not in known]:
         hints = [f"its parameters: {', '.join(sorted(known))}"]
         raise UsageError(f"--rename: {version.label} has no parameter {unknown[0]}", hints=hints)
+    taken = [new for old, new in renames.items() if new in known and new not in renames and new != old]
+    if taken:
+        what = f"--rename: {version.label} has a parameter {taken[0]} of its own"
+        raise UsageError(what, hints=[f"another name for it: --rename other={taken[0]}"])
     return replace(
         version,
         names=tuple(renames.get(name, name) for name in version.names),

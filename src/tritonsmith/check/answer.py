@@ -15,6 +15,7 @@ import numpy as np
 
 from tritonsmith.atlas import tablegen
 from tritonsmith.atlas.source_files import SourceFiles
+from tritonsmith.check.blame import line_of
 from tritonsmith.check.evaluate import known_operations
 from tritonsmith.check.memory import (
     Array,
@@ -207,7 +208,7 @@ class CheckResult:
         elements: number of elements that the runs of the reference wrote.
         runs: number of inputs (seed, program, contents) under which the kernel was run.
         left_out: number of inputs under which it does not end, or makes an assumption that does not hold.
-        racing: number of elements that one operation wrote more than once, with different values.
+        racing: the place that depends on which thread or program comes last; empty if there is none.
         gaps: parts of the first text that these inputs do not exercise.
         interpreted: the runs of the interpreter; None if they were not requested.
     """
@@ -219,7 +220,7 @@ class CheckResult:
     elements: int
     runs: int
     left_out: int
-    racing: int
+    racing: str
     gaps: tuple[str, ...]
     interpreted: InterpretedRuns | None = None
 
@@ -235,12 +236,14 @@ class CheckResult:
         # reference.
         sure = [number for number, row in enumerate(self.passes) if row.sure]
         ends = (*self.passes[: sure[0]], *self.passes[sure[-1] + 1 :]) if sure else self.passes
-        return tuple(row for row in ends if row.status == "unknown" or row.waits)
+        rows = tuple(row for row in ends if row.status == "unknown" or row.waits)
+        # What a race leaves proves nothing about any text.
+        return (*rows, *(row for row in self.passes if self.racing and row.status == "reference"))
 
     @property
     def reasons(self) -> list[str]:
         """The reasons why those texts are open, sorted and without duplicates."""
-        return sorted({row.why or row.waits for row in self.open})
+        return sorted({row.why or row.waits or self.racing for row in self.open})
 
 
 @dataclass(frozen=True)
@@ -291,6 +294,29 @@ def first_read(memory: RecordingMemory, at: np.ndarray[Any, Any]) -> Difference:
     return Difference(argument, offset, None, None, int(at.size), int(memory.read.size), address)
 
 
+def race_text(
+    memory: GlobalMemory, names: Sequence[str] = (), text: str = "", places: Array | None = None
+) -> str:
+    """Say what depends on which thread, or which program, comes last.
+
+    Args:
+        memory: a run with such a place.
+        names: the names of the arguments.
+        text: the text that ran, with its locations.
+        places: the addresses to choose from; all if None.
+    """
+    address, operation, programs = memory.races.first(memory.races.places if places is None else places)
+    argument, distance = where(address)
+    name = "memory"
+    if argument is not None:
+        name = names[argument] if argument < len(names) else f"argument {argument}"
+    line = line_of(text, operation) if text and operation else ""
+    read = "what is read of " if memory.races.spread else ""
+    who = "program" if programs else "thread"
+    place = f"{name}[{distance // memory.written.width(address)}]"
+    return f"{read}{place} depends on which {who} comes last" + (f" ({line})" if line else "")
+
+
 def compare_memory(
     before: GlobalMemory,
     after: GlobalMemory,
@@ -299,6 +325,7 @@ def compare_memory(
     *,
     narrow: bool = False,
     whole: bool | None = None,
+    without: Array | None = None,
 ) -> tuple[float, Difference | None]:
     """Return the largest relative difference within the tolerance, and the first element beyond it.
 
@@ -309,6 +336,7 @@ def compare_memory(
         slack: factor on the tolerance of fp32 and fp64.
         narrow: sums that cancel may have been accumulated in their own type, even fp16.
         whole: integers have to be equal; None: only if `least` and `slack` have their defaults.
+        without: addresses that are not compared.
     """
     first, second = before.written, after.written
     # Nearly every run writes the same bits to the same places, and to merge the addresses of two runs takes
@@ -317,6 +345,8 @@ def compare_memory(
         return 0.0, None
     exact = whole if whole is not None else not least and slack == 1
     addresses = np.union1d(first.at, second.at)
+    if without is not None and without.size:
+        addresses = np.setdiff1d(addresses, without, assume_unique=True)
     wrong = ~(np.isin(addresses, first.at) & np.isin(addresses, second.at))
     both = addresses[~wrong]
     mine, yours = first.index(both), second.index(both)
@@ -476,8 +506,6 @@ def answer_lines(answer: CheckResult) -> Iterator[str]:
         yield f"  not tried by these inputs: {'; '.join(answer.gaps[:_GAPS])}{more}"
     if any(row.status == "lowered" for row in answer.passes):
         yield "  what follows in LLVM's dialect was not run: --through-llvm runs it"
-    if answer.racing:
-        yield f"  {answer.racing} elements were written twice by one operation; the last one counts"
 
 
 def _interpreted(kernel: str, runs: InterpretedRuns) -> Iterator[str]:
@@ -531,6 +559,8 @@ def verdict(answer: CheckResult) -> str:
         return f"{answer.kernel}: {one_of}{names} {_CHANGES[culprit.change]}"
     # The reference is one of those that were checked, and no pass.
     sentence = f"{answer.kernel}: none of {answer.checked - 1} passes changes the result"
+    if answer.racing:
+        return f"{answer.kernel}: undecided: {answer.racing}"
     if not answer.open:
         return sentence
     first = answer.open[0].number < next(row.number for row in answer.passes if row.status == "reference")

@@ -251,6 +251,8 @@ def changed_result(before: str, after: str) -> tuple[str, str]:
         return "", f"the IR cannot be run: {error}"
     except SmithError as error:
         return "", f"the IR cannot be run: {error.why or error.what}"
+    if compared.changed is None and (why := runs.racing(before)):
+        return "", why
     if compared.changed is None:
         return "", "the passes do not change the result"
     change = str(compared.changed.change)
@@ -447,6 +449,7 @@ class PassCheck:
         self._end = count_until(dumps, until)
         self._through_llvm = through_llvm
         self._gaps: tuple[str, ...] = ()
+        self._racing = ""
         self._culprit: Culprit | None = None
         self._before = self._key = self._waits = ""
         self._last = CheckedPass(0, "", "unknown")  # of the text that is the key
@@ -522,7 +525,9 @@ class PassCheck:
             assert isinstance(kernel, TritonKernel)  # noqa: S101 - the line above
             row = say("reference", waits=runs.refer(kernel).waits)
             mixed = ("which dots of fp32 are of tf32, as some of them are",) if kernel.mixed else ()
-            self._gaps = (*mixed, *runs.reached.gaps(kernel.functions, raw))
+            repeated = ("integers in memory that repeat",) if runs.ordered else ()
+            self._gaps = (*mixed, *repeated, *runs.reached.gaps(kernel.functions, raw))
+            self._racing = runs.racing(raw)
             return row
         comparison = runs.compare(kernel)
         if comparison.changed:
@@ -563,7 +568,7 @@ class PassCheck:
             sum(memory.written.at.size for memory in runs.memories.values()),
             len(runs.memories),
             runs.left_out,
-            sum(memory.racing for memory in runs.memories.values()),
+            self._racing,
             self._gaps,
         )
 

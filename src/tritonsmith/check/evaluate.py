@@ -206,7 +206,7 @@ class EvaluatedProgram(TensorProgram):
             return structured(self, operation, *values)
         if (function := OPERATIONS.get(name)) is None:
             raise UnsupportedIrError(name)
-        self.name = name
+        self.name, self.memory.operation = name, operation
         # Control flow above only passes a result on; what computes with it waits for it first.
         if not name.endswith(_WARP_GROUP_DOTS):
             self.flight.use(values)

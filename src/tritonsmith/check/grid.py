@@ -11,9 +11,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from xdsl.ir import Operation
 
 from tritonsmith.check.blame import LargestValue, ReachedCode
 from tritonsmith.check.evaluate import AccessError, EvaluatedProgram
@@ -22,9 +23,11 @@ from tritonsmith.check.in_flight import InFlight, Order
 from tritonsmith.check.memory import Array, RecordingMemory
 from tritonsmith.check.module import UnsupportedIrError, integer, name_of
 from tritonsmith.check.program import EndlessError
-from tritonsmith.check.runs import TritonKernel
 from tritonsmith.core import configs
 from tritonsmith.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from tritonsmith.check.runs import TritonKernel
 
 Grid: TypeAlias = tuple[int, int, int]
 
@@ -32,7 +35,7 @@ _AXES = 3
 _IDS, _COUNTS = "tt.get_program_id", "tt.get_num_programs"
 _OPERATION = 500  # elements that take as long as an operation
 _LONGER = 10
-_EMPTY = 3  # programs in a row that write nothing: no further one does
+EMPTY = 3  # programs in a row that write nothing: no further one does
 # Ids beyond every grid that can be run; primes, so that no period hides them. Times a block of 8192 elements,
 # the last one still fits 32 bits.
 _FAR = (1009, 200_003)
@@ -116,23 +119,23 @@ class GridMemory(RecordingMemory):
     """The memory of all programs of a launch, which notes where one program depends on another.
 
     Attributes:
-        running: returns the name of the operation that accesses memory.
         crossed: whether the order of the programs may matter: one reads what another writes, or two write
             different values to one address.
         adds: whether an atomic operation of floats met an element that another program had changed.
-        races: whether a program read, by no atomic operation, what another one writes.
+        unguarded: whether a program read, by no atomic operation, what another one writes.
     """
 
-    running: Callable[[], str] = lambda: ""
     crossed: bool = False
     adds: bool = False
-    races: bool = False
+    unguarded: bool = False
     _written_before: Array = field(default_factory=lambda: np.empty(0, np.int64))
     _read_before: Array = field(default_factory=lambda: np.empty(0, np.int64))
     _read_plainly_before: Array = field(default_factory=lambda: np.empty(0, np.int64))
     _reading: list[Array] = field(default_factory=list)
     _reading_plainly: list[Array] = field(default_factory=list)
     _writing: list[Array] = field(default_factory=list)
+    # What a program overwrote without having read it: the addresses and the elements of the others.
+    _overwritten: list[tuple[Array, Array, Operation | None]] = field(default_factory=list)
 
     def load(self, at: Array, dtype: np.dtype[Any]) -> Array:
         """Return the elements at byte addresses, and note that this program read them."""
@@ -148,33 +151,49 @@ class GridMemory(RecordingMemory):
         """Write elements, and note where another program had written another value."""
         flat = np.ascontiguousarray(at).reshape(-1)
         again = np.isin(flat, self._written_before)
-        if again.any() and not self.crossed:
+        if again.any():
             # Programs that share an axis often write the same to one place, as the statistics of a row.
             raw = np.ascontiguousarray(np.broadcast_to(values, np.shape(at))).reshape(-1)[again]
-            old = super().load(flat[again], values.dtype)
-            self.crossed = bool((old.view(np.uint8) != raw.view(np.uint8)).any())
+            old = self.peek(flat[again], values.dtype)
+            self.crossed |= bool((old.view(np.uint8) != raw.view(np.uint8)).any())
+            self._overwrite(flat[again], old)
         self._writing.append(flat)
         super().store(at, values)
 
+    def _overwrite(self, at: Array, old: Array) -> None:
+        """Keep what this program overwrites, unless it has read it, or written there before."""
+        # Who reads a place first may add to it, or hold a lock: the order of programs shows what comes of it.
+        if not self._is_atomic:
+            known = np.concatenate((*self._reading, *self._writing, np.empty(0, np.int64)))
+            blind = ~np.isin(at, known)
+            if blind.any():
+                self._overwritten.append((at[blind], old[blind], self.operation))
+
     @property
     def _is_atomic(self) -> bool:
-        return "atomic" in self.running()
+        # A descriptor's reduction is atomic as well.
+        name = name_of(self.operation) if self.operation else ""
+        return "atomic" in name or "_reduce" in name
 
     def next_program(self) -> None:
         """End a program: what it read and wrote belongs to another one from now on."""
+        for at, old, operation in self._overwritten:
+            raw = self.peek(at, old.dtype)
+            differ = (raw.view(np.uint8) != old.view(np.uint8)).reshape(at.size, -1).any(axis=1)
+            self.races.add(np.unique(at[differ]), operation, programs=True)
         reads, plain, writes = (
             np.unique(np.concatenate([*parts, np.empty(0, np.int64)]))
             for parts in (self._reading, self._reading_plainly, self._writing)
         )
         if np.isin(reads, self._written_before).any() or np.isin(writes, self._read_before).any():
             self.crossed = True
-        self.races |= bool(
+        self.unguarded |= bool(
             np.isin(plain, self._written_before).any() or np.isin(writes, self._read_plainly_before).any()
         )
         self._written_before = np.union1d(self._written_before, writes)
         self._read_before = np.union1d(self._read_before, reads)
         self._read_plainly_before = np.union1d(self._read_plainly_before, plain)
-        self._reading, self._reading_plainly, self._writing = [], [], []
+        self._reading, self._reading_plainly, self._writing, self._overwritten = [], [], [], []
 
     @property
     def is_empty(self) -> bool:
@@ -262,7 +281,7 @@ class GridRunner:
         if len(programs) > most:
             raise UnsupportedIrError(f"a grid of more than {most} programs")
         memory = self.memory()
-        memory.undefined = undefined
+        memory.undefined, memory.backwards = undefined, backwards
         for program in reversed(programs) if backwards else programs:
             self._run(program, grid.size, memory, self.reached, recorder)
             memory.next_program()
@@ -316,7 +335,7 @@ class GridRunner:
         if any(self._writes(axis, far, others) for far in _FAR):
             raise UnsupportedIrError(_MANY)
         last, place = 0, 0
-        while place <= last + _EMPTY:
+        while place <= last + EMPTY:
             if self._writes(axis, place, others):
                 last = place
             place += 1
@@ -356,7 +375,6 @@ class GridRunner:
             lines=self.kernel.lines,
         )
         run.recorder = recorder
-        memory.running = lambda: run.name
         run.launch(self.kernel.main, tuple(self.values))
         self.steps += run.steps
         self.spent += run.elements + _OPERATION * run.steps

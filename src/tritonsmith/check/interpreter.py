@@ -71,6 +71,8 @@ class TritonInterpreter:
             return InterpretedRuns("unknown", ": ".join(filter(None, (error.what, error.why))))
 
     def _compare(self, reference: ReferenceRuns) -> InterpretedRuns:
+        if why := reference.racing(""):
+            return InterpretedRuns("unknown", why)
         images = {
             inputs: ByteMemory.of(memory, ())
             for inputs, memory in reference.memories.items()

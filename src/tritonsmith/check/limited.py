@@ -91,7 +91,7 @@ class LimitedChecks:
         last = begun[len(rows)] if len(begun) > len(rows) else rows[-1]
         open_end = CheckedPass(last.number, last.name, "unknown", why, others=last.others)
         rows = [*rows, open_end] if len(begun) > len(rows) else [*rows[:-1], open_end]
-        return CheckResult(request.name, request.target, tuple(rows), None, 0, 0, 0, 0, ())
+        return CheckResult(request.name, request.target, tuple(rows), None, 0, 0, 0, "", ())
 
     def changed(self, before: str, after: str) -> tuple[str, str]:
         """Return the change of result from one text to the next, or empty, and a line for the log."""

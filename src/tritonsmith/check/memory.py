@@ -20,6 +20,8 @@ _OWN = 1 << 39  # addresses below are scratch memory of the program's own: no re
 _SMALL = 8  # integers in memory lie below this, as indices and counts do
 _LONG = 160  # the same of every third seed: a loop that counts up to one has several turns
 _LONG_SEED = 2
+# From one integer to the next if they ascend, by seed: memory of the first sizes, less than a block, has 3.
+_STEPS = (130, 3, 37)
 _STRETCH = 14  # bits: about every second stretch of such memory has more NaN among edge cases
 _NANS = 12  # one of so many there
 _NEAR_ONE = np.uint64(125)  # of those of one byte, many are this or one of the next five: 127 is the scale 1
@@ -119,6 +121,11 @@ class Written:
         """Return the name of each element's dtype."""
         return np.asarray([str(dtype) for dtype in self.dtypes])[self.kinds[index]]
 
+    def width(self, address: int) -> int:
+        """Return the number of bytes of an element; 1 if it was not written."""
+        positions = np.flatnonzero(self.at == address)
+        return self.dtypes[int(self.kinds[positions[0]])].itemsize if positions.size else 1
+
     def value(self, address: int) -> float | None:
         """Return one element; None if it was not written."""
         positions = np.flatnonzero(self.at == address)
@@ -160,6 +167,46 @@ class _Elements:
 
 
 @dataclass
+class Races:
+    """The places where nothing says which of several values stays.
+
+    Attributes:
+        places: their addresses, sorted.
+        spread: whether such a value was read: then any result may depend on it.
+    """
+
+    # A later store to such a place does not settle it: nothing orders it after another thread's first one.
+    places: Array = field(default_factory=lambda: np.empty(0, np.int64))
+    spread: bool = False
+    # The first place of each operation, and whether it is programs that write different values there.
+    _first: dict[tuple[Operation | None, bool], int] = field(default_factory=dict)
+
+    @property
+    def any(self) -> bool:
+        """Report whether there are such places."""
+        return self.places.size > 0
+
+    def add(self, at: Array, operation: Operation | None, *, programs: bool = False) -> None:
+        """Add places to which lanes of an operation, or it and another program, write different values."""
+        if at.size:
+            self.places = np.union1d(self.places, at)
+            self._first.setdefault((operation, programs), int(at[0]))
+
+    def read(self, at: Array) -> None:
+        """Note that these places are read."""
+        if self.any and not self.spread:
+            self.spread = bool(np.isin(at, self.places).any())
+
+    def first(self, at: Array) -> tuple[int, Operation | None, bool]:
+        """Return one of these places, the operation that wrote it, and whether programs differ there."""
+        for (operation, programs), address in self._first.items():
+            if np.isin(address, at).any():
+                return address, operation, programs
+        (operation, programs), address = next(iter(self._first.items()))
+        return int(at[0]) if at.size else address, operation, programs
+
+
+@dataclass
 class GlobalMemory:
     """The global memory of one run.
 
@@ -167,7 +214,11 @@ class GlobalMemory:
         seed: the seed of its contents.
         contents: the kind of its contents before anything is written.
         flags: the numbers of regions, 1 for the first argument, whose bytes are 0 or 1.
-        racing: the number of elements that one operation wrote twice, with different values.
+        races: what depends on which lane or program writes last.
+        operation: the operation that runs; None before one does.
+        backwards: whether an atomic operation takes its lanes in reverse.
+        contended: whether lanes of an atomic operation met in one place.
+        ordered: whether integers of more than a byte ascend with their addresses, as distinct indices do.
         scale: the factor on numbers that are all above or all below 0.
         undefined: the value of masked elements of a load without another value.
     """
@@ -175,7 +226,11 @@ class GlobalMemory:
     seed: int
     contents: Contents = Contents.PLAIN
     flags: tuple[int, ...] = ()
-    racing: int = 0
+    races: Races = field(default_factory=Races)
+    operation: Operation | None = None
+    backwards: bool = False
+    contended: bool = False
+    ordered: bool = False
     scale: int = 1
     undefined: int = 0
     _old: _Elements = field(default_factory=_Elements)
@@ -185,6 +240,11 @@ class GlobalMemory:
     def load(self, at: Array, dtype: np.dtype[Any]) -> Array:
         """Return the elements at byte addresses."""
         flat = _outside(at)
+        self.races.read(flat)
+        return self.peek(flat, dtype).reshape(at.shape)
+
+    def peek(self, flat: Array, dtype: np.dtype[Any]) -> Array:
+        """Return a row of elements, as no operation of the program."""
         values = self._fresh(flat, dtype)
         for part in (self._old, self._new):  # newer elements are written over older ones
             there, place = part.find(flat)
@@ -195,21 +255,16 @@ class GlobalMemory:
                     raise UnsupportedIrError("memory is read in another width than it was written in")
                 bits = part.bits[place].astype(_BITS[dtype.itemsize])
                 values[there] = bits.view(np.uint8 if dtype == np.bool_ else dtype)
-        return values.reshape(at.shape)
+        return values
 
     def store(self, at: Array, values: Array) -> None:
         """Write elements; of several to one address the last one stays."""
         flat, dtype = _outside(at), values.dtype
         if not flat.size:
             return
-        raw = np.ascontiguousarray(values).reshape(-1)
-        bits = raw.view(_BITS[dtype.itemsize]).astype(np.uint64)
-        # A stable sort keeps the order of lanes, so that the last one to write an address is the last here.
-        order = np.argsort(flat, kind="stable")
-        flat, bits = flat[order], bits[order]
-        last = np.append(flat[1:] != flat[:-1], True)
-        self.racing += int(np.count_nonzero((flat[1:] == flat[:-1]) & (bits[1:] != bits[:-1])))
+        flat, bits, last, twice = _by_address(flat, values)
         flat, bits = flat[last], bits[last]
+        self.races.add(twice, self.operation)
         if dtype not in self._dtypes:
             self._dtypes.append(dtype)
         kinds = np.full(flat.size, self._dtypes.index(dtype))
@@ -217,6 +272,12 @@ class GlobalMemory:
         # Merging copies all elements, so recent ones are kept apart until they are an eighth of the others.
         if self._new.at.size > max(_RECENT, self._old.at.size >> 3):
             self._merge()
+
+    def exchanged(self, at: Array, values: Array) -> None:
+        """Note that lanes of an atomic operation wrote these values one after another, in no fixed order."""
+        if self.contended and at.size:
+            *_, twice = _by_address(at.reshape(-1), values)
+            self.races.add(twice, self.operation)
 
     def _merge(self) -> None:
         self._old, self._new = self._old.under(self._new), _Elements()
@@ -277,6 +338,9 @@ class GlobalMemory:
             return small.astype(np.uint8).view(dtype)
         if self.contents is Contents.INTEGERS:
             return _wide(mixed, dtype)
+        if self.ordered and self.contents not in WHOLE:
+            number = ((flat + _HALF) % (1 << _REGION) - _HALF) // dtype.itemsize
+            return ((number + 1) * _STEPS[self.seed % len(_STEPS)]).astype(dtype)
         long = mixed % np.uint64(_LONG)
         if self.contents in WHOLE:
             scale = min(self.scale, np.iinfo(dtype).max // (2 * _LONG))
@@ -380,6 +444,23 @@ class RecordingMemory(GlobalMemory):
             for dtype, parts in self.reads.items()
             if any(np.isin(address, at).item() for at in parts)
         )
+
+
+def _by_address(flat: Array, values: Array) -> tuple[Array, Array, Array, Array]:
+    """Sort elements by address.
+
+    Returns:
+        The addresses, the elements' bits, a mask of the last lane of each address, and the addresses to which
+        lanes write different values.
+    """
+    raw = np.ascontiguousarray(values).reshape(-1)
+    bits = raw.view(_BITS[values.dtype.itemsize]).astype(np.uint64)
+    # A stable sort keeps the order of lanes, so that the last one to write an address is the last here.
+    order = np.argsort(flat, kind="stable")
+    flat, bits = flat[order], bits[order]
+    last = np.append(flat[1:] != flat[:-1], True)
+    twice = np.unique(flat[1:][(flat[1:] == flat[:-1]) & (bits[1:] != bits[:-1])])
+    return flat, bits, last, twice
 
 
 def _outside(at: Array) -> Array:

@@ -10,12 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from tritonsmith.check.answer import Difference, ReadRange, compare_memory, distances, largest_beside
+from tritonsmith.check.answer import (
+    Difference,
+    ReadRange,
+    compare_memory,
+    distances,
+    largest_beside,
+    race_text,
+)
 from tritonsmith.check.blame import LargestValue
 from tritonsmith.check.evaluate import AccessError
 from tritonsmith.check.gpu import AssumedError
-from tritonsmith.check.grid import GridMemory, GridRunner, LaunchGrid
-from tritonsmith.check.memory import WHOLE, Contents, Written, base, regions
+from tritonsmith.check.grid import EMPTY, GridMemory, GridRunner, LaunchGrid
+from tritonsmith.check.memory import WHOLE, Array, Contents, Written, base, regions
 from tritonsmith.check.module import (
     UnsupportedIrError,
     ValueKind,
@@ -46,6 +53,8 @@ _ABOUT_FLOATS = (Contents.ABOVE, Contents.BELOW, Contents.PRECISE, Contents.LARG
 _NOT_ENDING = (EndlessError, AssumedError)
 # Where the order of operations is open in the IR: a GPU's follows from layouts.
 _OPEN = ("tt.reduce", "tt.scan", "tt.dot", "tt.dot_scaled", "tt.atomic_rmw", "tt.descriptor_reduce")
+_SHORT = 2  # sizes that show a race: less than a block, and several blocks
+_PROBED = f"the grid was taken to end where {EMPTY} programs in a row write nothing (--grid)"
 _SPENT = "the budget is spent"
 _NAMED = 3  # operations that a reason names
 
@@ -53,13 +62,23 @@ _NAMED = 3  # operations that a reason names
 def compare_versions(request: PairRequest) -> PairResult:
     """Compare two versions of a kernel in this process."""
     try:
-        return _PairComparison(request).answer()
+        return _compared(request)
     except (UndecidedPairError, UnsupportedIrError) as error:
         return PairResult("unknown", str(error))
     except FactError as error:
         return PairResult("unknown", error.line)
     except (RecursionError, MemoryError) as error:
         return PairResult("unknown", str(error) or type(error).__name__)
+
+
+def _compared(request: PairRequest) -> PairResult:
+    comparison = _PairComparison(request)
+    answer = comparison.answer()
+    if answer.status != "unknown" or not comparison.repeats:
+        return answer
+    # Indices in memory that repeat may be the reason, which those of a launch do not.
+    ordered = _PairComparison(request, ordered=True).answer()
+    return answer if ordered.status == "unknown" else ordered
 
 
 @dataclass(frozen=True)
@@ -88,9 +107,6 @@ class _Launches:
         return known or (first.is_likely and second.is_likely and first.size == second.size)
 
 
-_NAMED = 3  # operations that a reason names
-
-
 @dataclass(frozen=True)
 class _Chosen:
     """The part of a memory that `compare_memory` takes."""
@@ -99,9 +115,17 @@ class _Chosen:
 
 
 class _PairComparison:
-    """The comparison of two versions."""
+    """The comparison of two versions.
 
-    def __init__(self, request: PairRequest) -> None:
+    Args:
+        request: the two, and how they are compared.
+        ordered: integers in memory ascend.
+
+    Attributes:
+        repeats: whether under some inputs the order of threads or programs decides, and integers are read.
+    """
+
+    def __init__(self, request: PairRequest, *, ordered: bool = False) -> None:
         self._request, self._arguments = request, PairArguments(request)
         self._sides, self._names = self._arguments.sides, self._arguments.names
         self._notes = self._arguments.notes
@@ -111,6 +135,9 @@ class _PairComparison:
         self._runners: tuple[list[GridRunner], list[GridRunner]] = ([], [])
         self._plain: dict[PairInputs, GridMemory | None] = {}
         self._tried: set[tuple[Any, ...]] = set()
+        self._ordered, self.repeats = ordered, False
+        if ordered:
+            self._notes["integers in memory ascend: where they repeat, the order of writes decides"] = None
 
     def answer(self) -> PairResult:
         """Run both under all inputs, until they differ."""
@@ -130,6 +157,8 @@ class _PairComparison:
                 self._look_at_whole_blocks(outcome, unsure)
                 return self._finished("differs", witness=outcome)
             unsure += [outcome] if outcome else []
+            if unsure and self.repeats and not self._ordered:
+                break  # further inputs of this kind leave as much open
         if why := (unsure[0] if unsure else self._lacks()):
             return self._finished("unknown", why)
         why = "" if self._tally.largest else self._doubt()
@@ -154,9 +183,26 @@ class _PairComparison:
         # The same text with the same options is the same binary, whatever its order of sums is.
         same = (first.compiler, first.options) == (second.compiler, second.options)
         doubt = "" if same else self._doubt()
+        if not same and (race := self._race_of_same_text()):
+            return PairResult("unknown", race, notes=tuple(self._notes))
         text = "both have the same IR, and nothing had to be run"
         why = "; ".join(filter(None, (text, doubt)))
         return PairResult("close" if doubt else "equal", why, notes=tuple(self._notes))
+
+    def _race_of_same_text(self) -> str:
+        """Return what depends on which thread comes last, which other options or another compiler decide."""
+        side, races = self._sides[0], ""
+        for inputs in (PairInputs(0, seed, usual=True) for seed in range(_SHORT)):
+            table = self._arguments.table(inputs)
+            runner = self._runner(side, inputs, table)
+            try:
+                memory = runner.run(self._arguments.grid(side, table) or runner.infer(side.version.captured))
+            except (*_NOT_ENDING, UnfitError, AccessError, UnsupportedIrError) as error:
+                self._notes[f"whether its threads write to one place was not tried: {error}"] = None
+                continue
+            self.repeats |= memory.reads_integers and memory.races.any
+            races = races or self._race(side, memory)
+        return races
 
     def _finished(self, status: str, why: str = "", witness: PairWitness | None = None) -> PairResult:
         for side, runners in zip(self._sides, self._runners, strict=True):
@@ -218,6 +264,8 @@ class _PairComparison:
             for side, runner in zip(self._sides, (first, second), strict=True)
         )
         launches = _Launches(inputs, table, (first, second), (first_grid, second_grid))
+        if any(grid.probed for grid in launches.grids):
+            self._notes[_PROBED] = None
         recorder = LargestValue() if inputs.contents in _INEXACT else None
         try:
             before = first.run(first_grid, recorder=recorder)
@@ -237,12 +285,12 @@ class _PairComparison:
     def _judged(self, launches: _Launches, before: GridMemory, after: GridMemory) -> PairWitness | str:
         """Compare what both have written."""
         inputs = launches.inputs
-        difference = self._difference(before, after)
+        spread = any(memory.races.spread for memory in (before, after))
+        difference = None if spread else self._difference(before, after)
         if difference:
-            if why := self._excuse(launches, before, after):
-                self._left_out[why] += 1
-                return why
-            return self._witness(launches, "value", difference)
+            return self._judged_by_value(launches, before, after, difference)
+        if (race := self._judged_by_race(inputs, before, after)) is not None:
+            return race
         if (outcome := self._judged_by_order(launches, before, after)) is not None:
             return outcome
         if outside := ReadRange.of([before]).outside(after):
@@ -254,28 +302,66 @@ class _PairComparison:
             self._tally.count(*written, launches.grids, self._numbers(launches.table), before)
         return ""
 
+    def _judged_by_value(
+        self, launches: _Launches, before: GridMemory, after: GridMemory, difference: Difference
+    ) -> PairWitness | str:
+        """Return the answer where elements differ."""
+        if why := self._excuse(launches, before, after):
+            self._left_out[why] += 1
+            return why
+        if _is_ordered(before) and (why := self._why_by_order(before, self._backwards(launches, 0))):
+            return self._leave_out(launches.inputs, why)
+        return self._witness(launches, "value", difference)
+
+    def _judged_by_race(self, inputs: PairInputs, *memories: GridMemory) -> str | None:
+        """Return why the answer is open where threads store different values to one place; None if not."""
+        first, second = (self._race(side, memory) for side, memory in zip(self._sides, memories, strict=True))
+        self.repeats |= bool(first or second) and any(memory.reads_integers for memory in memories)
+        if first:
+            return self._leave_out(inputs, first)
+        if second:
+            self._left_out[second] += 1
+            return second
+        return None
+
+    def _race(self, side: ParsedVersion, memory: GridMemory) -> str:
+        """Return what of the compared outputs depends on which thread comes last; empty if nothing does."""
+        places = memory.races.places
+        places = places[self._is_compared(places)]
+        if not (memory.races.spread or places.size):
+            return ""
+        place, _, rest = race_text(memory, self._names, side.version.text, places).partition(" depends")
+        return f"{place} of {side.version.label} depends{rest}"
+
     def _judged_by_order(
         self, launches: _Launches, before: GridMemory, after: GridMemory
     ) -> PairWitness | str | None:
         """Return the answer where two equal memories depend on the order of programs; None if they do not."""
-        if not (before.crossed or before.adds or after.crossed or after.adds):
+        if not (_is_ordered(before) or _is_ordered(after)):
             return None
-        own, reverse = (
-            runner.run(grid, backwards=True)
-            for runner, grid in zip(launches.runners, launches.grids, strict=True)
-        )
-        if self._difference(before, own):
-            label = self._sides[0].version.label
-            return self._leave_out(
-                launches.inputs, f"the result of {label} depends on the order of its programs"
-            )
+        own, reverse = (self._backwards(launches, side) for side in range(len(self._sides)))
+        if why := self._why_by_order(before, own):
+            return self._leave_out(launches.inputs, why)
         if difference := self._difference(before, reverse):
             return self._witness(launches, "order", difference)
-        if after.races and not before.races:
+        if race := self._race(self._sides[1], reverse):
+            return race
+        if after.unguarded and not before.unguarded:
             # One after the other, a load and a store add as well as an atomic operation, in any order.
             label = self._sides[1].version.label
             return f"a program of {label} reads, without atomics, what another one writes"
         return None
+
+    def _backwards(self, launches: _Launches, side: int) -> GridMemory:
+        return launches.runners[side].run(launches.grids[side], backwards=True)
+
+    def _why_by_order(self, before: GridMemory, own: GridMemory) -> str:
+        """Return why the result of the first version depends on an order; empty if it does not."""
+        if not (self._difference(before, own) or self._race(self._sides[0], own)):
+            return ""
+        self.repeats |= before.reads_integers
+        who = "programs" if before.crossed or before.adds else "threads"
+        return f"the result of {self._sides[0].version.label} depends on the order of its {who}"
 
     def _runner(self, side: ParsedVersion, inputs: PairInputs, table: Mapping[str, Any]) -> GridRunner:
         flagged, seed = self._arguments.flags(), inputs.seed + 1
@@ -283,7 +369,7 @@ class _PairComparison:
         runner = GridRunner(
             side.kernel,
             self._arguments.in_order(side, table),
-            lambda: GridMemory(seed, inputs.contents, flagged, scale=scale),
+            lambda: GridMemory(seed, inputs.contents, flagged, ordered=self._ordered, scale=scale),
             # If both have dots of tf32, they are computed exactly, and differ by no rounding.
             rounds=not all(each.kernel.tf32 for each in self._sides),
         )
@@ -320,15 +406,22 @@ class _PairComparison:
     def _difference(self, before: GridMemory, after: GridMemory) -> Difference | None:
         # `compare_memory` reads nothing of a memory but what was written.
         first, second = (self._chosen(memory) for memory in (before, after))
-        return compare_memory(first, second, before.least, before.slack)[1]
+        raced = np.union1d(before.races.places, after.races.places)
+        return compare_memory(first, second, before.least, before.slack, without=raced)[1]
 
     def _chosen(self, memory: GridMemory) -> Any:
         """Return a memory of the outputs that are compared."""
         written = memory.written
-        if outputs := self._request.outputs:
-            kept = np.isin(regions(written.at), [self._names.index(name) + 1 for name in outputs])
+        if self._request.outputs:
+            kept = self._is_compared(written.at)
             written = Written(written.at[kept], written.bits[kept], written.kinds[kept], written.dtypes)
         return _Chosen(written)
+
+    def _is_compared(self, at: Array) -> Array:
+        """Return a mask of the addresses in the outputs that are compared."""
+        if not self._request.outputs:
+            return np.ones(at.shape, np.bool_)
+        return np.isin(regions(at), [self._names.index(name) + 1 for name in self._request.outputs])
 
     def _excuse(self, launches: _Launches, before: GridMemory, after: GridMemory) -> str:
         """Return why a difference need not be one; empty if it is one."""
@@ -430,6 +523,11 @@ class _PairComparison:
             launches.inputs.contents,
             (launches.grids[0].size, launches.grids[1].size),
         )
+
+
+def _is_ordered(memory: GridMemory) -> bool:
+    """Report whether the order of programs, or of an atomic operation's lanes, may matter."""
+    return memory.crossed or memory.adds or memory.contended
 
 
 class _Tally:

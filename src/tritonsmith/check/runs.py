@@ -6,17 +6,25 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from xdsl.ir import Block, Operation
 
 from tritonsmith.check import asynchronous
-from tritonsmith.check.answer import Difference, ReadRange, ResultChange, compare_memory, first_read
+from tritonsmith.check.answer import (
+    Difference,
+    ReadRange,
+    ResultChange,
+    compare_memory,
+    first_read,
+    race_text,
+)
 from tritonsmith.check.blame import LargestValue, ReachedCode, ValueRecorder
 from tritonsmith.check.boundaries import BoundaryFinder, Program, find_grid
 from tritonsmith.check.evaluate import MOST, AccessError, EvaluatedProgram
 from tritonsmith.check.gpu import AssumedError
+from tritonsmith.check.grid import GridMemory
 from tritonsmith.check.in_flight import BarrierError, FreedError, InFlight, Order
 from tritonsmith.check.inputs import Argument, arguments, fitting, flags, long_sizes, short_sizes, with_sizes
 from tritonsmith.check.llvm.machine import LoweredKernel
@@ -144,6 +152,9 @@ def parsed(raw: str) -> TritonKernel | None:
     )
 
 
+MemoryT = TypeVar("MemoryT", bound=RecordingMemory)
+
+
 @dataclass(frozen=True)
 class CheckInputs:
     """The inputs of a run.
@@ -227,6 +238,7 @@ class ReferenceRuns:
         given: the kernel's arguments as the reference takes them, by seed and sizes.
         kernel: the reference; None before it ran.
         reached: the code of the reference that ran.
+        ordered: whether integers in memory ascend.
     """
 
     def __init__(
@@ -244,9 +256,10 @@ class ReferenceRuns:
         self._more, self._spent = more, 0
         self._steps: dict[CheckInputs, int] = {}
         self._ranges: dict[tuple[int, tuple[tuple[int, int], ...]], ReadRange] = {}
-        self._grids: dict[CheckInputs, tuple[list[Program], RecordingMemory | None]] = {}
+        self._grids: dict[CheckInputs, tuple[list[Program], GridMemory | None]] = {}
         self._moved = False
         self.reached = ReachedCode()
+        self.ordered = False
         # The reason why the waits of the reference itself do not hold, or cannot be checked.
         self._untimed = ""
 
@@ -263,21 +276,10 @@ class ReferenceRuns:
             UndecidedError: it ends under no inputs.
         """
         self.kernel = kernel
-        try:
-            for inputs in self._usual:
-                if inputs.contents in (*WHOLE, Contents.ABOVE, Contents.BELOW):
-                    self._refer_contents(kernel, inputs)
-                    continue
-                with suppress(EndlessError, AssumedError):
-                    self.memories[inputs] = self._referred(kernel, inputs)
-        except UnsupportedIrError:
-            # It may have run under other inputs, which must not make it the reference.
-            self.forget()
-            raise
-        except AccessError as error:
-            self.forget()
-            why = f"the kernel itself accesses shared memory outside of its allocation ({error})"
-            raise UnsupportedIrError(why) from error
+        self._refer_usual(kernel)
+        if self._raced():
+            # Indices in memory that repeat may be the reason, which those of a launch do not.
+            self._refer_ordered(kernel)
         self._refer_more(kernel)
         # No other text can be tried: it is the same program, and would not end either.
         if not self.memories:
@@ -294,6 +296,56 @@ class ReferenceRuns:
         except UnsupportedIrError as error:
             self._untimed = str(error)
         return RunComparison(waits=self._untimed)
+
+    def _refer_usual(self, kernel: TritonKernel) -> None:
+        """Run the first text with the usual inputs.
+
+        Raises:
+            UnsupportedIrError: it cannot be run.
+        """
+        try:
+            for inputs in self._usual:
+                if inputs.contents in (*WHOLE, Contents.ABOVE, Contents.BELOW):
+                    self._refer_contents(kernel, inputs)
+                    continue
+                with suppress(EndlessError, AssumedError):
+                    self.memories[inputs] = self._referred(kernel, inputs)
+        except UnsupportedIrError:
+            # It may have run under other inputs, which must not make it the reference.
+            self.forget()
+            raise
+        except AccessError as error:
+            self.forget()
+            why = f"the kernel itself accesses shared memory outside of its allocation ({error})"
+            raise UnsupportedIrError(why) from error
+
+    def _refer_ordered(self, kernel: TritonKernel) -> None:
+        """Run it with integers in memory that ascend, and keep these runs if no threads race in them."""
+        repeated = self.memories.copy(), self.given.copy(), self._steps.copy(), self.reached
+        self.forget()
+        self.ordered = True
+        with suppress(UnsupportedIrError):
+            self._refer_usual(kernel)
+        if self._raced() or not any(memory.written.at.size for memory in self.memories.values()):
+            self.forget()
+            self.ordered = False
+            self.memories, self.given, self._steps, self.reached = repeated
+
+    def _raced(self) -> tuple[CheckInputs, RecordingMemory] | None:
+        """Return the first run in which different values were stored to one place."""
+        return next(((inputs, memory) for inputs, memory in self.memories.items() if memory.races.any), None)
+
+    def racing(self, text: str) -> str:
+        """Return what depends on which thread comes last; empty if nothing does.
+
+        Args:
+            text: the first text with its locations.
+        """
+        if (raced := self._raced()) is None or self.kernel is None:
+            return ""
+        inputs, memory = raced
+        names = [argument.name for argument in self.given[inputs.arguments]]
+        return race_text(memory, names, text)
 
     def _referred(self, kernel: TritonKernel, inputs: CheckInputs, most: int = MOST) -> RecordingMemory:
         recorder = LargestValue() if inputs.contents in _INEXACT else None
@@ -330,7 +382,7 @@ class ReferenceRuns:
         reached, self.reached = self.reached, ReachedCode()
         with suppress(EndlessError, AssumedError, UnsupportedIrError, AccessError):
             memory = self._referred(kernel, inputs, most)
-            if fits(memory):
+            if fits(memory) and not memory.races.any:
                 self.memories[inputs] = memory
                 reached.add(self.reached)
         self.reached = reached
@@ -415,7 +467,7 @@ class ReferenceRuns:
             if isinstance(error, EndlessError) and isinstance(kernel, LoweredKernel):
                 raise UnsupportedIrError(str(error)) from error
             return 0.0, _ended(error, ChangedRun(_CHANGES[order], inputs, order, slow, None))
-        apart, difference = compare_memory(memory, mine, memory.least, memory.slack)
+        apart, difference = _comparison(memory, mine)
         if difference and (shared := self._shared(kernel, inputs, mine, order, slow)) is not None:
             apart = shared
         elif difference:
@@ -423,6 +475,8 @@ class ReferenceRuns:
             return apart, changed(_CHANGES[order], difference=difference)
         elif isinstance(mine, RecordingMemory) and (outside := self._outside(inputs, mine)):
             return apart, changed(ResultChange.OUTSIDE, difference=outside)
+        elif mine.races.any and not memory.races.any:
+            raise UnsupportedIrError(race_text(mine))
         if not assumed and mine.assumptions <= memory.assumptions:
             return apart, changed(ResultChange.ASSUMED, difference=None)
         # A pipelined loop has turns that are predicated off, and `predicateOp` leaves their assumptions as
@@ -472,13 +526,24 @@ class ReferenceRuns:
         after = self._all(kernel, inputs, programs, order, slow)
         if after is None:
             return None
-        apart, difference = compare_memory(whole, after, before.least, before.slack)
+        raced = np.union1d(whole.races.places, after.races.places)
+        apart, difference = compare_memory(whole, after, before.least, before.slack, without=raced)
+        if difference and (whole.crossed or whole.adds) and self._depends(inputs, programs, whole):
+            raise UnsupportedIrError("the result of the whole grid depends on the order of its programs")
         if difference or after.beyond([whole]).size:
             return None
+        if whole.races.any or after.races.any:
+            raise UnsupportedIrError(race_text(whole if whole.races.any else after))
         self._moved = True
         return apart
 
-    def _grid(self, inputs: CheckInputs) -> tuple[list[Program], RecordingMemory | None]:
+    def _depends(self, inputs: CheckInputs, programs: Sequence[Program], whole: GridMemory) -> bool:
+        """Report whether the first text leaves something else if its programs run in reverse."""
+        assert self.kernel is not None  # noqa: S101 - it has run
+        reverse = self._all(self.kernel, inputs, programs[::-1])
+        return reverse is None or compare_memory(whole, reverse, whole.least, whole.slack)[1] is not None
+
+    def _grid(self, inputs: CheckInputs) -> tuple[list[Program], GridMemory | None]:
         """Return all programs of a launch, and the memory that the reference leaves; None if unknown."""
         if inputs not in self._grids:
             table, first = configs.load("passes-check")["inputs"], self.kernel
@@ -502,14 +567,15 @@ class ReferenceRuns:
         programs: Sequence[Program],
         order: Order = Order.AT_ONCE,
         slow: int | None = None,
-    ) -> RecordingMemory | None:
+    ) -> GridMemory | None:
         """Run programs one after another on one memory; None if one cannot be run, or all take too long."""
         table = configs.load("passes-check")["inputs"]
-        memory, left = self._memory(kernel, inputs), table["grid-most"]
+        memory, left = self._memory(kernel, inputs, GridMemory), table["grid-most"]
         try:
             for program in programs:
                 run = self._launched(kernel, replace(inputs, program=program), memory, order, slow, most=left)
                 left -= run.elements
+                memory.next_program()
         except (EndlessError, FreedError, AccessError, AssumedError, UnsupportedIrError):
             return None
         return memory
@@ -568,7 +634,7 @@ class ReferenceRuns:
             values = tuple(argument.value for argument in self.given[inputs.arguments])
             reference, grid, limit = self.memories[inputs], tuple(table["grid"]), table["llvm-steps"]
             return kernel.run(values, reference, inputs.program, grid, limit, recorder, rounds=self._rounds)
-        memory = self._memory(kernel, inputs)
+        memory = self._memory(kernel, inputs, RecordingMemory)
         first = inputs not in self._steps
         run = self._launched(
             kernel,
@@ -588,12 +654,13 @@ class ReferenceRuns:
         memory.assumptions = len(run.assumptions)
         return memory
 
-    def _memory(self, kernel: TritonKernel, inputs: CheckInputs) -> RecordingMemory:
+    def _memory(self, kernel: TritonKernel, inputs: CheckInputs, kind: type[MemoryT]) -> MemoryT:
         """Return the memory that a run begins with."""
         # Numbers that are only compared and moved may be large, which tells them from any default; sums may
         # not.
         scale = _SCALE if self.kernel is None or self.kernel.compares else 1
-        return RecordingMemory(inputs.seed + 1, inputs.contents, flags(kernel.function), scale=scale)
+        flagged = flags(kernel.function)
+        return kind(inputs.seed + 1, inputs.contents, flagged, ordered=self.ordered, scale=scale)
 
     def _launched(
         self,
@@ -659,6 +726,20 @@ def _schedules(
         yield order, None
         if order is Order.READS_LATE and isinstance(kernel, TritonKernel):
             yield from ((order, part) for part in range(kernel.parts))
+
+
+def _comparison(before: RecordingMemory, after: GlobalMemory) -> tuple[float, Difference | None]:
+    """Compare what two runs wrote, but for places of which several threads decide.
+
+    Raises:
+        UnsupportedIrError: what they decided was read, and the results differ.
+    """
+    # Another text may leave another value of those that the threads store.
+    raced = before.races.places
+    apart, difference = compare_memory(before, after, before.least, before.slack, without=raced)
+    if difference and before.races.spread:
+        raise UnsupportedIrError(race_text(before))
+    return apart, difference
 
 
 def _ended(error: EndlessError | FreedError | AccessError | RaceError, run: ChangedRun) -> ChangedRun:

@@ -361,16 +361,19 @@ def atomic_rmw(
     run: TensorProgram, operation: Operation, pointer: Array, value: Array, mask: Array | None
 ) -> Array:
     """Update memory one lane after another, and return the old values."""
-    update = _UPDATES[RMWOp(integer(operation, "atomic_rmw_op"))]
+    kind = RMWOp(integer(operation, "atomic_rmw_op"))
+    update = _UPDATES[kind]
     shape = np.shape(pointer)
     at, values = pointer.reshape(-1), np.broadcast_to(value, shape).reshape(-1)
     active = np.broadcast_to(True if mask is None else mask, shape).reshape(-1)
     old = np.zeros(at.shape, value.dtype)
-    for group in _lanes(at, np.flatnonzero(active)):
+    for group in _lanes(run, at, np.flatnonzero(active)):
         before = run.memory.load(at[group], value.dtype)
         old[group] = before
         with np.errstate(all="ignore"):
             run.memory.store(at[group], update(before, values[group]).astype(before.dtype))
+    if kind is RMWOp.XCHG:
+        run.memory.exchanged(at[active], values[active])
     return old.reshape(shape)
 
 
@@ -402,7 +405,7 @@ def _atomic_cas(
         np.broadcast_to(operand, shape).reshape(-1) for operand in (pointer, compared, value)
     )
     old = np.zeros(at.shape, dtype)
-    for group in _lanes(at, np.arange(at.size)):
+    for group in _lanes(run, at, np.arange(at.size)):
         old[group] = run.memory.load(at[group], dtype)
         swapped = group[(_bits(old[group]) == _bits(expected[group])).all(axis=1)]
         if swapped.size:
@@ -410,12 +413,13 @@ def _atomic_cas(
     return (old.reshape(shape),)
 
 
-def _lanes(at: Array, chosen: Array) -> list[Array]:
+def _lanes(run: TensorProgram, at: Array, chosen: Array) -> list[Array]:
     """Return groups of lanes that can act at once: all, or single lanes where two have one address."""
     # Which of two lanes with one address comes first is undefined, so the order of lanes is as good as any.
     if np.unique(at[chosen]).size == chosen.size:
         return [chosen] if chosen.size else []
-    return [np.asarray([lane]) for lane in chosen]
+    run.memory.contended = True
+    return [np.asarray([lane]) for lane in (chosen[::-1] if run.memory.backwards else chosen)]
 
 
 def _bits(value: Array) -> Array:

@@ -414,8 +414,26 @@ class PairArguments:
         for name, text in self._set:
             if name not in table:
                 raise UndecidedPairError(f"--set {name}: neither version has such a parameter at run time")
-            table[name] = evaluated(text, self._environment(table, *self.sides), "--set", whole=False)[0]
+            table[name] = self._set_value(name, text, table)
         return table
+
+    def _set_value(self, name: str, text: str, table: Mapping[str, Any]) -> Any:
+        """Return the value that `--set` gives a parameter.
+
+        Raises:
+            UsageError: it is no number, or no integer where the parameter is one.
+        """
+        value, *more = evaluated(text, self._environment(table, *self.sides), "--set", whole=False)
+        if more:
+            raise UsageError(f"--set {name} cannot be {text!r}", why="a parameter has one value")
+        kind = self.kind(name)
+        if kind.is_integer or kind.kind is ValueKind.POINTER:
+            if isinstance(value, float) and not value.is_integer():
+                what = "an integer" if kind.is_integer else "a pointer"
+                hints = [f"--set {name}=n // 2"] if kind.is_integer else []
+                raise UsageError(f"--set {name}={text} gives {value}, and {name} is {what}", hints=hints)
+            value = int(value)
+        return value
 
     def _chosen(self, inputs: PairInputs) -> dict[str, Any]:
         """Return the arguments that one version chooses, and those that only the other has."""

@@ -925,3 +925,344 @@
     "tt.return"() : () -> ()
   }) {noinline = false} : () -> ()
 }) {generic} : () -> ()
+
+// kernel: halves
+"builtin.module"() ({
+  "tt.func"() <{arg_attrs = [{tt.divisibility = 16 : i32}, {tt.divisibility = 16 : i32}, {}], function_type = (!tt.ptr<f32>, !tt.ptr<f32>, i32) -> (), sym_name = "halves", sym_visibility = "public"}> ({
+  ^bb0(%X: !tt.ptr<f32>, %OUT: !tt.ptr<f32>, %n: i32):
+    %0 = "arith.constant"() <{value = dense<2> : tensor<64xi32>}> : () -> tensor<64xi32>
+    %x = "arith.constant"() <{value = dense<0.000000e+00> : tensor<64xf32>}> : () -> tensor<64xf32>
+    %at = "arith.constant"() <{value = 64 : i32}> : () -> i32
+    %at_0 = "tt.get_program_id"() <{axis = 0 : i32}> : () -> i32
+    %at_1 = "arith.muli"(%at_0, %at) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32
+    %at_2 = "tt.make_range"() <{end = 64 : i32, start = 0 : i32}> : () -> tensor<64xi32>
+    %at_3 = "tt.splat"(%at_1) : (i32) -> tensor<64xi32>
+    %at_4 = "arith.addi"(%at_3, %at_2) <{overflowFlags = #arith.overflow<none>}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi32>
+    %x_5 = "tt.splat"(%n) : (i32) -> tensor<64xi32>
+    %x_6 = "arith.cmpi"(%at_4, %x_5) <{predicate = 2 : i64}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi1>
+    %x_7 = "tt.splat"(%X) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
+    %x_8 = "tt.addptr"(%x_7, %at_4) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
+    %x_9 = "tt.load"(%x_8, %x_6, %x) <{isVolatile = false, operandSegmentSizes = array<i32: 1, 1, 1>}> : (tensor<64x!tt.ptr<f32>>, tensor<64xi1>, tensor<64xf32>) -> tensor<64xf32>
+    %1 = "arith.divsi"(%at_4, %0) : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi32>
+    %2 = "tt.splat"(%OUT) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
+    %3 = "tt.addptr"(%2, %1) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
+    "tt.store"(%3, %x_9, %x_6) : (tensor<64x!tt.ptr<f32>>, tensor<64xf32>, tensor<64xi1>) -> ()
+    "tt.return"() : () -> ()
+  }) {noinline = false} : () -> ()
+}) {generic} : () -> ()
+
+// kernel: halves_of_the_last
+"builtin.module"() ({
+  "tt.func"() <{arg_attrs = [{tt.divisibility = 16 : i32}, {tt.divisibility = 16 : i32}, {}], function_type = (!tt.ptr<f32>, !tt.ptr<f32>, i32) -> (), sym_name = "halves_of_the_last", sym_visibility = "public"}> ({
+  ^bb0(%X: !tt.ptr<f32>, %OUT: !tt.ptr<f32>, %n: i32):
+    %0 = "arith.constant"() <{value = dense<1> : tensor<64xi32>}> : () -> tensor<64xi32>
+    %1 = "arith.constant"() <{value = 1 : i32}> : () -> i32
+    %2 = "arith.constant"() <{value = dense<2> : tensor<64xi32>}> : () -> tensor<64xi32>
+    %x = "arith.constant"() <{value = dense<0.000000e+00> : tensor<64xf32>}> : () -> tensor<64xf32>
+    %at = "arith.constant"() <{value = 64 : i32}> : () -> i32
+    %at_0 = "tt.get_program_id"() <{axis = 0 : i32}> : () -> i32
+    %at_1 = "arith.muli"(%at_0, %at) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32
+    %at_2 = "tt.make_range"() <{end = 64 : i32, start = 0 : i32}> : () -> tensor<64xi32>
+    %at_3 = "tt.splat"(%at_1) : (i32) -> tensor<64xi32>
+    %at_4 = "arith.addi"(%at_3, %at_2) <{overflowFlags = #arith.overflow<none>}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi32>
+    %x_5 = "tt.splat"(%n) : (i32) -> tensor<64xi32>
+    %x_6 = "arith.cmpi"(%at_4, %x_5) <{predicate = 2 : i64}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi1>
+    %x_7 = "tt.splat"(%X) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
+    %x_8 = "tt.addptr"(%x_7, %at_4) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
+    %x_9 = "tt.load"(%x_8, %x_6, %x) <{isVolatile = false, operandSegmentSizes = array<i32: 1, 1, 1>}> : (tensor<64x!tt.ptr<f32>>, tensor<64xi1>, tensor<64xf32>) -> tensor<64xf32>
+    %3 = "arith.remsi"(%at_4, %2) : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi32>
+    %4 = "arith.cmpi"(%3, %0) <{predicate = 0 : i64}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi1>
+    %5 = "arith.subi"(%n, %1) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32
+    %6 = "tt.splat"(%5) : (i32) -> tensor<64xi32>
+    %7 = "arith.cmpi"(%at_4, %6) <{predicate = 0 : i64}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi1>
+    %8 = "arith.ori"(%4, %7) : (tensor<64xi1>, tensor<64xi1>) -> tensor<64xi1>
+    %9 = "arith.andi"(%x_6, %8) : (tensor<64xi1>, tensor<64xi1>) -> tensor<64xi1>
+    %10 = "arith.divsi"(%at_4, %2) : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi32>
+    %11 = "tt.splat"(%OUT) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
+    %12 = "tt.addptr"(%11, %10) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
+    "tt.store"(%12, %x_9, %9) : (tensor<64x!tt.ptr<f32>>, tensor<64xf32>, tensor<64xi1>) -> ()
+    "tt.return"() : () -> ()
+  }) {noinline = false} : () -> ()
+}) {generic} : () -> ()
+
+// kernel: halves_doubled
+"builtin.module"() ({
+  "tt.func"() <{arg_attrs = [{tt.divisibility = 16 : i32}, {tt.divisibility = 16 : i32}, {}], function_type = (!tt.ptr<f32>, !tt.ptr<f32>, i32) -> (), sym_name = "halves_doubled", sym_visibility = "public"}> ({
+  ^bb0(%X: !tt.ptr<f32>, %OUT: !tt.ptr<f32>, %n: i32):
+    %0 = "arith.constant"() <{value = dense<2.000000e+00> : tensor<64xf32>}> : () -> tensor<64xf32>
+    %1 = "arith.constant"() <{value = dense<2> : tensor<64xi32>}> : () -> tensor<64xi32>
+    %x = "arith.constant"() <{value = dense<0.000000e+00> : tensor<64xf32>}> : () -> tensor<64xf32>
+    %at = "arith.constant"() <{value = 64 : i32}> : () -> i32
+    %at_0 = "tt.get_program_id"() <{axis = 0 : i32}> : () -> i32
+    %at_1 = "arith.muli"(%at_0, %at) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32
+    %at_2 = "tt.make_range"() <{end = 64 : i32, start = 0 : i32}> : () -> tensor<64xi32>
+    %at_3 = "tt.splat"(%at_1) : (i32) -> tensor<64xi32>
+    %at_4 = "arith.addi"(%at_3, %at_2) <{overflowFlags = #arith.overflow<none>}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi32>
+    %x_5 = "tt.splat"(%n) : (i32) -> tensor<64xi32>
+    %x_6 = "arith.cmpi"(%at_4, %x_5) <{predicate = 2 : i64}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi1>
+    %x_7 = "tt.splat"(%X) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
+    %x_8 = "tt.addptr"(%x_7, %at_4) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
+    %x_9 = "tt.load"(%x_8, %x_6, %x) <{isVolatile = false, operandSegmentSizes = array<i32: 1, 1, 1>}> : (tensor<64x!tt.ptr<f32>>, tensor<64xi1>, tensor<64xf32>) -> tensor<64xf32>
+    %2 = "arith.divsi"(%at_4, %1) : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi32>
+    %3 = "tt.splat"(%OUT) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
+    %4 = "tt.addptr"(%3, %2) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
+    %5 = "arith.mulf"(%x_9, %0) <{fastmath = #arith.fastmath<none>}> : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+    "tt.store"(%4, %5, %x_6) : (tensor<64x!tt.ptr<f32>>, tensor<64xf32>, tensor<64xi1>) -> ()
+    "tt.return"() : () -> ()
+  }) {noinline = false} : () -> ()
+}) {generic} : () -> ()
+
+// kernel: pairs
+"builtin.module"() ({
+  "tt.func"() <{arg_attrs = [{tt.divisibility = 16 : i32}, {tt.divisibility = 16 : i32}, {}], function_type = (!tt.ptr<f32>, !tt.ptr<f32>, i32) -> (), sym_name = "pairs", sym_visibility = "public"}> ({
+  ^bb0(%X: !tt.ptr<f32>, %OUT: !tt.ptr<f32>, %n: i32):
+    %x = "arith.constant"() <{value = dense<0.000000e+00> : tensor<64xf32>}> : () -> tensor<64xf32>
+    %0 = "arith.constant"() <{value = dense<2> : tensor<64xi32>}> : () -> tensor<64xi32>
+    %at = "arith.constant"() <{value = 64 : i32}> : () -> i32
+    %at_0 = "tt.get_program_id"() <{axis = 0 : i32}> : () -> i32
+    %at_1 = "arith.muli"(%at_0, %at) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32
+    %at_2 = "tt.make_range"() <{end = 64 : i32, start = 0 : i32}> : () -> tensor<64xi32>
+    %at_3 = "tt.splat"(%at_1) : (i32) -> tensor<64xi32>
+    %at_4 = "arith.addi"(%at_3, %at_2) <{overflowFlags = #arith.overflow<none>}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi32>
+    %x_5 = "tt.splat"(%n) : (i32) -> tensor<64xi32>
+    %x_6 = "arith.cmpi"(%at_4, %x_5) <{predicate = 2 : i64}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi1>
+    %x_7 = "arith.divsi"(%at_4, %0) : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi32>
+    %x_8 = "tt.splat"(%X) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
+    %x_9 = "tt.addptr"(%x_8, %x_7) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
+    %x_10 = "tt.load"(%x_9, %x_6, %x) <{isVolatile = false, operandSegmentSizes = array<i32: 1, 1, 1>}> : (tensor<64x!tt.ptr<f32>>, tensor<64xi1>, tensor<64xf32>) -> tensor<64xf32>
+    %1 = "tt.splat"(%OUT) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
+    %2 = "tt.addptr"(%1, %x_7) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
+    "tt.store"(%2, %x_10, %x_6) : (tensor<64x!tt.ptr<f32>>, tensor<64xf32>, tensor<64xi1>) -> ()
+    "tt.return"() : () -> ()
+  }) {noinline = false} : () -> ()
+}) {generic} : () -> ()
+
+// kernel: alternating
+"builtin.module"() ({
+  "tt.func"() <{arg_attrs = [{tt.divisibility = 16 : i32}, {tt.divisibility = 16 : i32}, {}], function_type = (!tt.ptr<f32>, !tt.ptr<f32>, i32) -> (), sym_name = "alternating", sym_visibility = "public"}> ({
+  ^bb0(%X: !tt.ptr<f32>, %OUT: !tt.ptr<f32>, %n: i32):
+    %x = "arith.constant"() <{value = dense<0.000000e+00> : tensor<64xf32>}> : () -> tensor<64xf32>
+    %x_0 = "arith.constant"() <{value = 64 : i32}> : () -> i32
+    %x_1 = "arith.constant"() <{value = 2 : i32}> : () -> i32
+    %at = "tt.make_range"() <{end = 64 : i32, start = 0 : i32}> : () -> tensor<64xi32>
+    %x_2 = "tt.splat"(%n) : (i32) -> tensor<64xi32>
+    %x_3 = "arith.cmpi"(%at, %x_2) <{predicate = 2 : i64}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi1>
+    %x_4 = "tt.get_program_id"() <{axis = 0 : i32}> : () -> i32
+    %x_5 = "arith.remsi"(%x_4, %x_1) : (i32, i32) -> i32
+    %x_6 = "arith.muli"(%x_5, %x_0) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32
+    %x_7 = "tt.addptr"(%X, %x_6) : (!tt.ptr<f32>, i32) -> !tt.ptr<f32>
+    %x_8 = "tt.splat"(%x_7) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
+    %x_9 = "tt.addptr"(%x_8, %at) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
+    %x_10 = "tt.load"(%x_9, %x_3, %x) <{isVolatile = false, operandSegmentSizes = array<i32: 1, 1, 1>}> : (tensor<64x!tt.ptr<f32>>, tensor<64xi1>, tensor<64xf32>) -> tensor<64xf32>
+    %0 = "tt.splat"(%OUT) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
+    %1 = "tt.addptr"(%0, %at) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
+    "tt.store"(%1, %x_10, %x_3) : (tensor<64x!tt.ptr<f32>>, tensor<64xf32>, tensor<64xi1>) -> ()
+    "tt.return"() : () -> ()
+  }) {noinline = false} : () -> ()
+}) {generic} : () -> ()
+
+// kernel: alternating_by_a_multiple
+"builtin.module"() ({
+  "tt.func"() <{arg_attrs = [{tt.divisibility = 16 : i32}, {tt.divisibility = 16 : i32}, {}], function_type = (!tt.ptr<f32>, !tt.ptr<f32>, i32) -> (), sym_name = "alternating_by_a_multiple", sym_visibility = "public"}> ({
+  ^bb0(%X: !tt.ptr<f32>, %OUT: !tt.ptr<f32>, %n: i32):
+    %0 = "arith.constant"() <{value = dense<5.000000e-01> : tensor<64xf32>}> : () -> tensor<64xf32>
+    %1 = "arith.constant"() <{value = dense<2.000000e+00> : tensor<64xf32>}> : () -> tensor<64xf32>
+    %x = "arith.constant"() <{value = dense<0.000000e+00> : tensor<64xf32>}> : () -> tensor<64xf32>
+    %x_0 = "arith.constant"() <{value = 64 : i32}> : () -> i32
+    %x_1 = "arith.constant"() <{value = 2 : i32}> : () -> i32
+    %at = "tt.make_range"() <{end = 64 : i32, start = 0 : i32}> : () -> tensor<64xi32>
+    %x_2 = "tt.splat"(%n) : (i32) -> tensor<64xi32>
+    %x_3 = "arith.cmpi"(%at, %x_2) <{predicate = 2 : i64}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi1>
+    %x_4 = "tt.get_program_id"() <{axis = 0 : i32}> : () -> i32
+    %x_5 = "arith.remsi"(%x_4, %x_1) : (i32, i32) -> i32
+    %x_6 = "arith.muli"(%x_5, %x_0) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32
+    %x_7 = "tt.addptr"(%X, %x_6) : (!tt.ptr<f32>, i32) -> !tt.ptr<f32>
+    %x_8 = "tt.splat"(%x_7) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
+    %x_9 = "tt.addptr"(%x_8, %at) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
+    %x_10 = "tt.load"(%x_9, %x_3, %x) <{isVolatile = false, operandSegmentSizes = array<i32: 1, 1, 1>}> : (tensor<64x!tt.ptr<f32>>, tensor<64xi1>, tensor<64xf32>) -> tensor<64xf32>
+    %2 = "tt.splat"(%OUT) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
+    %3 = "tt.addptr"(%2, %at) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
+    %4 = "arith.mulf"(%x_10, %1) <{fastmath = #arith.fastmath<none>}> : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+    %5 = "arith.mulf"(%4, %0) <{fastmath = #arith.fastmath<none>}> : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+    "tt.store"(%3, %5, %x_3) : (tensor<64x!tt.ptr<f32>>, tensor<64xf32>, tensor<64xi1>) -> ()
+    "tt.return"() : () -> ()
+  }) {noinline = false} : () -> ()
+}) {generic} : () -> ()
+
+// kernel: scatter
+"builtin.module"() ({
+  "tt.func"() <{arg_attrs = [{tt.divisibility = 16 : i32}, {tt.divisibility = 16 : i32}, {tt.divisibility = 16 : i32}, {}], function_type = (!tt.ptr<f32>, !tt.ptr<i32>, !tt.ptr<f32>, i32) -> (), sym_name = "scatter", sym_visibility = "public"}> ({
+  ^bb0(%X: !tt.ptr<f32>, %INDEX: !tt.ptr<i32>, %OUT: !tt.ptr<f32>, %n: i32):
+    %0 = "arith.constant"() <{value = dense<0.000000e+00> : tensor<64xf32>}> : () -> tensor<64xf32>
+    %to = "arith.constant"() <{value = dense<0> : tensor<64xi32>}> : () -> tensor<64xi32>
+    %at = "arith.constant"() <{value = 64 : i32}> : () -> i32
+    %at_0 = "tt.get_program_id"() <{axis = 0 : i32}> : () -> i32
+    %at_1 = "arith.muli"(%at_0, %at) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32
+    %at_2 = "tt.make_range"() <{end = 64 : i32, start = 0 : i32}> : () -> tensor<64xi32>
+    %at_3 = "tt.splat"(%at_1) : (i32) -> tensor<64xi32>
+    %at_4 = "arith.addi"(%at_3, %at_2) <{overflowFlags = #arith.overflow<none>}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi32>
+    %to_5 = "tt.splat"(%n) : (i32) -> tensor<64xi32>
+    %to_6 = "arith.cmpi"(%at_4, %to_5) <{predicate = 2 : i64}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi1>
+    %to_7 = "tt.splat"(%INDEX) : (!tt.ptr<i32>) -> tensor<64x!tt.ptr<i32>>
+    %to_8 = "tt.addptr"(%to_7, %at_4) : (tensor<64x!tt.ptr<i32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<i32>>
+    %to_9 = "tt.load"(%to_8, %to_6, %to) <{isVolatile = false, operandSegmentSizes = array<i32: 1, 1, 1>}> : (tensor<64x!tt.ptr<i32>>, tensor<64xi1>, tensor<64xi32>) -> tensor<64xi32>
+    %1 = "tt.splat"(%OUT) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
+    %2 = "tt.addptr"(%1, %to_9) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
+    %3 = "tt.splat"(%X) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
+    %4 = "tt.addptr"(%3, %at_4) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
+    %5 = "tt.load"(%4, %to_6, %0) <{isVolatile = false, operandSegmentSizes = array<i32: 1, 1, 1>}> : (tensor<64x!tt.ptr<f32>>, tensor<64xi1>, tensor<64xf32>) -> tensor<64xf32>
+    "tt.store"(%2, %5, %to_6) : (tensor<64x!tt.ptr<f32>>, tensor<64xf32>, tensor<64xi1>) -> ()
+    "tt.return"() : () -> ()
+  }) {noinline = false} : () -> ()
+}) {generic} : () -> ()
+
+// kernel: scatter_by_a_multiple
+"builtin.module"() ({
+  "tt.func"() <{arg_attrs = [{tt.divisibility = 16 : i32}, {tt.divisibility = 16 : i32}, {tt.divisibility = 16 : i32}, {}], function_type = (!tt.ptr<f32>, !tt.ptr<i32>, !tt.ptr<f32>, i32) -> (), sym_name = "scatter_by_a_multiple", sym_visibility = "public"}> ({
+  ^bb0(%X: !tt.ptr<f32>, %INDEX: !tt.ptr<i32>, %OUT: !tt.ptr<f32>, %n: i32):
+    %0 = "arith.constant"() <{value = dense<5.000000e-01> : tensor<64xf32>}> : () -> tensor<64xf32>
+    %1 = "arith.constant"() <{value = dense<2.000000e+00> : tensor<64xf32>}> : () -> tensor<64xf32>
+    %2 = "arith.constant"() <{value = dense<0> : tensor<64xi32>}> : () -> tensor<64xi32>
+    %x = "arith.constant"() <{value = dense<0.000000e+00> : tensor<64xf32>}> : () -> tensor<64xf32>
+    %at = "arith.constant"() <{value = 64 : i32}> : () -> i32
+    %at_0 = "tt.get_program_id"() <{axis = 0 : i32}> : () -> i32
+    %at_1 = "arith.muli"(%at_0, %at) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32
+    %at_2 = "tt.make_range"() <{end = 64 : i32, start = 0 : i32}> : () -> tensor<64xi32>
+    %at_3 = "tt.splat"(%at_1) : (i32) -> tensor<64xi32>
+    %at_4 = "arith.addi"(%at_3, %at_2) <{overflowFlags = #arith.overflow<none>}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi32>
+    %x_5 = "tt.splat"(%n) : (i32) -> tensor<64xi32>
+    %x_6 = "arith.cmpi"(%at_4, %x_5) <{predicate = 2 : i64}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi1>
+    %x_7 = "tt.splat"(%X) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
+    %x_8 = "tt.addptr"(%x_7, %at_4) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
+    %x_9 = "tt.load"(%x_8, %x_6, %x) <{isVolatile = false, operandSegmentSizes = array<i32: 1, 1, 1>}> : (tensor<64x!tt.ptr<f32>>, tensor<64xi1>, tensor<64xf32>) -> tensor<64xf32>
+    %3 = "tt.splat"(%INDEX) : (!tt.ptr<i32>) -> tensor<64x!tt.ptr<i32>>
+    %4 = "tt.addptr"(%3, %at_4) : (tensor<64x!tt.ptr<i32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<i32>>
+    %5 = "tt.load"(%4, %x_6, %2) <{isVolatile = false, operandSegmentSizes = array<i32: 1, 1, 1>}> : (tensor<64x!tt.ptr<i32>>, tensor<64xi1>, tensor<64xi32>) -> tensor<64xi32>
+    %6 = "tt.splat"(%OUT) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
+    %7 = "tt.addptr"(%6, %5) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
+    %8 = "arith.mulf"(%x_9, %1) <{fastmath = #arith.fastmath<none>}> : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+    %9 = "arith.mulf"(%8, %0) <{fastmath = #arith.fastmath<none>}> : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+    "tt.store"(%7, %9, %x_6) : (tensor<64x!tt.ptr<f32>>, tensor<64xf32>, tensor<64xi1>) -> ()
+    "tt.return"() : () -> ()
+  }) {noinline = false} : () -> ()
+}) {generic} : () -> ()
+
+// kernel: scatter_of_one_less
+"builtin.module"() ({
+  "tt.func"() <{arg_attrs = [{tt.divisibility = 16 : i32}, {tt.divisibility = 16 : i32}, {tt.divisibility = 16 : i32}, {}], function_type = (!tt.ptr<f32>, !tt.ptr<i32>, !tt.ptr<f32>, i32) -> (), sym_name = "scatter_of_one_less", sym_visibility = "public"}> ({
+  ^bb0(%X: !tt.ptr<f32>, %INDEX: !tt.ptr<i32>, %OUT: !tt.ptr<f32>, %n: i32):
+    %0 = "arith.constant"() <{value = dense<0> : tensor<64xi32>}> : () -> tensor<64xi32>
+    %x = "arith.constant"() <{value = dense<0.000000e+00> : tensor<64xf32>}> : () -> tensor<64xf32>
+    %1 = "arith.constant"() <{value = 1 : i32}> : () -> i32
+    %at = "arith.constant"() <{value = 64 : i32}> : () -> i32
+    %at_0 = "tt.get_program_id"() <{axis = 0 : i32}> : () -> i32
+    %at_1 = "arith.muli"(%at_0, %at) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32
+    %at_2 = "tt.make_range"() <{end = 64 : i32, start = 0 : i32}> : () -> tensor<64xi32>
+    %at_3 = "tt.splat"(%at_1) : (i32) -> tensor<64xi32>
+    %at_4 = "arith.addi"(%at_3, %at_2) <{overflowFlags = #arith.overflow<none>}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi32>
+    %x_5 = "arith.subi"(%n, %1) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32
+    %x_6 = "tt.splat"(%x_5) : (i32) -> tensor<64xi32>
+    %x_7 = "arith.cmpi"(%at_4, %x_6) <{predicate = 2 : i64}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi1>
+    %x_8 = "tt.splat"(%X) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
+    %x_9 = "tt.addptr"(%x_8, %at_4) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
+    %x_10 = "tt.load"(%x_9, %x_7, %x) <{isVolatile = false, operandSegmentSizes = array<i32: 1, 1, 1>}> : (tensor<64x!tt.ptr<f32>>, tensor<64xi1>, tensor<64xf32>) -> tensor<64xf32>
+    %2 = "tt.splat"(%n) : (i32) -> tensor<64xi32>
+    %3 = "arith.cmpi"(%at_4, %2) <{predicate = 2 : i64}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi1>
+    %4 = "tt.splat"(%INDEX) : (!tt.ptr<i32>) -> tensor<64x!tt.ptr<i32>>
+    %5 = "tt.addptr"(%4, %at_4) : (tensor<64x!tt.ptr<i32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<i32>>
+    %6 = "tt.load"(%5, %3, %0) <{isVolatile = false, operandSegmentSizes = array<i32: 1, 1, 1>}> : (tensor<64x!tt.ptr<i32>>, tensor<64xi1>, tensor<64xi32>) -> tensor<64xi32>
+    %7 = "tt.splat"(%OUT) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
+    %8 = "tt.addptr"(%7, %6) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
+    "tt.store"(%8, %x_10, %x_7) : (tensor<64x!tt.ptr<f32>>, tensor<64xf32>, tensor<64xi1>) -> ()
+    "tt.return"() : () -> ()
+  }) {noinline = false} : () -> ()
+}) {generic} : () -> ()
+
+// kernel: exchange
+"builtin.module"() ({
+  "tt.func"() <{arg_attrs = [{tt.divisibility = 16 : i32}, {tt.divisibility = 16 : i32}, {}], function_type = (!tt.ptr<f32>, !tt.ptr<f32>, i32) -> (), sym_name = "exchange", sym_visibility = "public"}> ({
+  ^bb0(%X: !tt.ptr<f32>, %OUT: !tt.ptr<f32>, %n: i32):
+    %0 = "arith.constant"() <{value = dense<0.000000e+00> : tensor<64xf32>}> : () -> tensor<64xf32>
+    %1 = "arith.constant"() <{value = dense<2> : tensor<64xi32>}> : () -> tensor<64xi32>
+    %at = "arith.constant"() <{value = 64 : i32}> : () -> i32
+    %at_0 = "tt.get_program_id"() <{axis = 0 : i32}> : () -> i32
+    %at_1 = "arith.muli"(%at_0, %at) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32
+    %at_2 = "tt.make_range"() <{end = 64 : i32, start = 0 : i32}> : () -> tensor<64xi32>
+    %at_3 = "tt.splat"(%at_1) : (i32) -> tensor<64xi32>
+    %at_4 = "arith.addi"(%at_3, %at_2) <{overflowFlags = #arith.overflow<none>}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi32>
+    %2 = "tt.splat"(%n) : (i32) -> tensor<64xi32>
+    %3 = "arith.cmpi"(%at_4, %2) <{predicate = 2 : i64}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi1>
+    %4 = "arith.divsi"(%at_4, %1) : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi32>
+    %5 = "tt.splat"(%OUT) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
+    %6 = "tt.addptr"(%5, %4) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
+    %7 = "tt.splat"(%X) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
+    %8 = "tt.addptr"(%7, %at_4) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
+    %9 = "tt.load"(%8, %3, %0) <{isVolatile = false, operandSegmentSizes = array<i32: 1, 1, 1>}> : (tensor<64x!tt.ptr<f32>>, tensor<64xi1>, tensor<64xf32>) -> tensor<64xf32>
+    %10 = "tt.atomic_rmw"(%6, %9, %3) <{atomic_rmw_op = 10 : i32, scope = 1 : i32, sem = 4 : i32}> : (tensor<64x!tt.ptr<f32>>, tensor<64xf32>, tensor<64xi1>) -> tensor<64xf32>
+    "tt.return"() : () -> ()
+  }) {noinline = false} : () -> ()
+}) {generic} : () -> ()
+
+// kernel: exchange_by_a_multiple
+"builtin.module"() ({
+  "tt.func"() <{arg_attrs = [{tt.divisibility = 16 : i32}, {tt.divisibility = 16 : i32}, {}], function_type = (!tt.ptr<f32>, !tt.ptr<f32>, i32) -> (), sym_name = "exchange_by_a_multiple", sym_visibility = "public"}> ({
+  ^bb0(%X: !tt.ptr<f32>, %OUT: !tt.ptr<f32>, %n: i32):
+    %0 = "arith.constant"() <{value = dense<5.000000e-01> : tensor<64xf32>}> : () -> tensor<64xf32>
+    %1 = "arith.constant"() <{value = dense<2.000000e+00> : tensor<64xf32>}> : () -> tensor<64xf32>
+    %2 = "arith.constant"() <{value = dense<0.000000e+00> : tensor<64xf32>}> : () -> tensor<64xf32>
+    %3 = "arith.constant"() <{value = dense<2> : tensor<64xi32>}> : () -> tensor<64xi32>
+    %at = "arith.constant"() <{value = 64 : i32}> : () -> i32
+    %at_0 = "tt.get_program_id"() <{axis = 0 : i32}> : () -> i32
+    %at_1 = "arith.muli"(%at_0, %at) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32
+    %at_2 = "tt.make_range"() <{end = 64 : i32, start = 0 : i32}> : () -> tensor<64xi32>
+    %at_3 = "tt.splat"(%at_1) : (i32) -> tensor<64xi32>
+    %at_4 = "arith.addi"(%at_3, %at_2) <{overflowFlags = #arith.overflow<none>}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi32>
+    %4 = "tt.splat"(%n) : (i32) -> tensor<64xi32>
+    %5 = "arith.cmpi"(%at_4, %4) <{predicate = 2 : i64}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi1>
+    %6 = "arith.divsi"(%at_4, %3) : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi32>
+    %7 = "tt.splat"(%OUT) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
+    %8 = "tt.addptr"(%7, %6) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
+    %9 = "tt.splat"(%X) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
+    %10 = "tt.addptr"(%9, %at_4) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
+    %11 = "tt.load"(%10, %5, %2) <{isVolatile = false, operandSegmentSizes = array<i32: 1, 1, 1>}> : (tensor<64x!tt.ptr<f32>>, tensor<64xi1>, tensor<64xf32>) -> tensor<64xf32>
+    %12 = "arith.mulf"(%11, %1) <{fastmath = #arith.fastmath<none>}> : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+    %13 = "arith.mulf"(%12, %0) <{fastmath = #arith.fastmath<none>}> : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+    %14 = "tt.atomic_rmw"(%8, %13, %5) <{atomic_rmw_op = 10 : i32, scope = 1 : i32, sem = 4 : i32}> : (tensor<64x!tt.ptr<f32>>, tensor<64xf32>, tensor<64xi1>) -> tensor<64xf32>
+    "tt.return"() : () -> ()
+  }) {noinline = false} : () -> ()
+}) {generic} : () -> ()
+
+// kernel: pairs_read_too_early
+"builtin.module"() ({
+  "tt.func"() <{arg_attrs = [{tt.divisibility = 16 : i32}, {tt.divisibility = 16 : i32}, {}], function_type = (!tt.ptr<f32>, !tt.ptr<f32>, i32) -> (), sym_name = "pairs_read_too_early", sym_visibility = "public"}> ({
+  ^bb0(%X: !tt.ptr<f32>, %OUT: !tt.ptr<f32>, %n: i32):
+    %0 = "arith.constant"() <{value = dense<1.000000e+03> : tensor<64xf32>}> : () -> tensor<64xf32>
+    %1 = "arith.constant"() <{value = dense<2> : tensor<64xi32>}> : () -> tensor<64xi32>
+    %2 = "arith.constant"() <{value = dense<0.000000e+00> : tensor<64xf32>}> : () -> tensor<64xf32>
+    %3 = "arith.constant"() <{value = 64 : i32}> : () -> i32
+    %at = "tt.get_program_id"() <{axis = 0 : i32}> : () -> i32
+    %at_0 = "arith.muli"(%at, %3) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32
+    %at_1 = "tt.make_range"() <{end = 64 : i32, start = 0 : i32}> : () -> tensor<64xi32>
+    %at_2 = "tt.splat"(%at_0) : (i32) -> tensor<64xi32>
+    %at_3 = "arith.addi"(%at_2, %at_1) <{overflowFlags = #arith.overflow<none>}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi32>
+    %4 = "tt.splat"(%n) : (i32) -> tensor<64xi32>
+    %5 = "arith.cmpi"(%at_3, %4) <{predicate = 2 : i64}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi1>
+    %6 = "tt.addptr"(%X, %n) : (!tt.ptr<f32>, i32) -> !tt.ptr<f32>
+    %7 = "tt.addptr"(%6, %at_0) : (!tt.ptr<f32>, i32) -> !tt.ptr<f32>
+    %8 = "tt.splat"(%7) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
+    %9 = "tt.splat"(%X) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
+    %10 = "tt.addptr"(%9, %at_3) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
+    %11 = "tt.load"(%10, %5, %2) <{isVolatile = false, operandSegmentSizes = array<i32: 1, 1, 1>}> : (tensor<64x!tt.ptr<f32>>, tensor<64xi1>, tensor<64xf32>) -> tensor<64xf32>
+    "tt.store"(%8, %11, %5) : (tensor<64x!tt.ptr<f32>>, tensor<64xf32>, tensor<64xi1>) -> ()
+    %early = "tt.load"(%8, %5, %2) <{isVolatile = false, operandSegmentSizes = array<i32: 1, 1, 1>}> : (tensor<64x!tt.ptr<f32>>, tensor<64xi1>, tensor<64xf32>) -> tensor<64xf32>
+    %x = "arith.divsi"(%at_3, %1) : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi32>
+    %x_4 = "tt.addptr"(%9, %x) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
+    %x_5 = "tt.load"(%x_4, %5, %2) <{isVolatile = false, operandSegmentSizes = array<i32: 1, 1, 1>}> : (tensor<64x!tt.ptr<f32>>, tensor<64xi1>, tensor<64xf32>) -> tensor<64xf32>
+    %12 = "tt.splat"(%OUT) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
+    %13 = "tt.addptr"(%12, %x) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>
+    %14 = "arith.cmpf"(%early, %0) <{fastmath = #arith.fastmath<none>, predicate = 2 : i64}> : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xi1>
+    %15 = "arith.select"(%14, %early, %x_5) : (tensor<64xi1>, tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+    "tt.store"(%13, %15, %5) : (tensor<64x!tt.ptr<f32>>, tensor<64xf32>, tensor<64xi1>) -> ()
+    "tt.return"() : () -> ()
+  }) {noinline = false} : () -> ()
+}) {generic} : () -> ()

@@ -235,6 +235,91 @@ def causal_off_the_diagonal(X, OUT, n, BLOCK: tl.constexpr):
         at = rows[:, None] * n + cols[None, :]
         more = tl.program_id(0)
         tl.store(OUT + at, tl.load(X + at, mask=mask) * 2 + more, mask=mask)
+
+
+@triton.jit
+def halves(X, OUT, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(X + at, mask=at < n, other=0.0)
+    tl.store(OUT + at // 2, x, mask=at < n)
+
+
+@triton.jit
+def halves_of_the_last(X, OUT, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(X + at, mask=at < n, other=0.0)
+    tl.store(OUT + at // 2, x, mask=(at < n) & ((at % 2 == 1) | (at == n - 1)))
+
+
+@triton.jit
+def halves_doubled(X, OUT, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(X + at, mask=at < n, other=0.0)
+    tl.store(OUT + at // 2, x * 2, mask=at < n)
+
+
+@triton.jit
+def pairs(X, OUT, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(X + at // 2, mask=at < n, other=0.0)
+    tl.store(OUT + at // 2, x, mask=at < n)
+
+
+@triton.jit
+def pairs_read_too_early(X, OUT, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    here = tl.program_id(0) * BLOCK + tl.zeros((BLOCK,), tl.int32)
+    tl.store(X + n + here, tl.load(X + at, mask=at < n, other=0.0), mask=at < n)
+    early = tl.load(X + n + here, mask=at < n, other=0.0)
+    x = tl.load(X + at // 2, mask=at < n, other=0.0)
+    tl.store(OUT + at // 2, tl.where(early > 1000, early, x), mask=at < n)
+
+
+@triton.jit
+def alternating(X, OUT, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    x = tl.load(X + tl.program_id(0) % 2 * BLOCK + at, mask=at < n, other=0.0)
+    tl.store(OUT + at, x, mask=at < n)
+
+
+@triton.jit
+def alternating_by_a_multiple(X, OUT, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    x = tl.load(X + tl.program_id(0) % 2 * BLOCK + at, mask=at < n, other=0.0)
+    tl.store(OUT + at, x * 2 * 0.5, mask=at < n)
+
+
+@triton.jit
+def scatter(X, INDEX, OUT, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    to = tl.load(INDEX + at, mask=at < n, other=0)
+    tl.store(OUT + to, tl.load(X + at, mask=at < n, other=0.0), mask=at < n)
+
+
+@triton.jit
+def scatter_by_a_multiple(X, INDEX, OUT, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(X + at, mask=at < n, other=0.0)
+    tl.store(OUT + tl.load(INDEX + at, mask=at < n, other=0), x * 2 * 0.5, mask=at < n)
+
+
+@triton.jit
+def scatter_of_one_less(X, INDEX, OUT, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(X + at, mask=at < n - 1, other=0.0)
+    tl.store(OUT + tl.load(INDEX + at, mask=at < n, other=0), x, mask=at < n - 1)
+
+
+@triton.jit
+def exchange(X, OUT, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.atomic_xchg(OUT + at // 2, tl.load(X + at, mask=at < n, other=0.0), mask=at < n)
+
+
+@triton.jit
+def exchange_by_a_multiple(X, OUT, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.atomic_xchg(OUT + at // 2, tl.load(X + at, mask=at < n, other=0.0) * 2 * 0.5, mask=at < n)
 """
 SIGNATURES = {
     "subtract": "X=*fp32:16,Y=*fp32:16,OUT=*fp32:16,n=i32,BLOCK=64",
@@ -242,8 +327,13 @@ SIGNATURES = {
     "largest": "X=*fp32:16,OUT=*fp32:16,m=i32,n=i32,stride_m=i32:16,stride_n=i32,SIZE=16",
     "total": "X=*fp32:16,OUT=*fp32:16,n=i32,BLOCK=64",
     "causal": "X=*fp32:16,OUT=*fp32:16,n=i32,BLOCK=16",
+    "halves": "X=*fp32:16,OUT=*fp32:16,n=i32,BLOCK=64",
+    "pairs": "X=*fp32:16,OUT=*fp32:16,n=i32,BLOCK=64",
+    "alternating": "X=*fp32:16,OUT=*fp32:16,n=i32,BLOCK=64",
+    "exchange": "X=*fp32:16,OUT=*fp32:16,n=i32,BLOCK=64",
+    "scatter": "X=*fp32:16,INDEX=*i32:16,OUT=*fp32:16,n=i32,BLOCK=64",
 }
-GRIDS = {"subtract": "cdiv(n, BLOCK)", "norm": "3", "largest": "cdiv(m, SIZE)", "total": "", "causal": ""}
+GRIDS = {"subtract": "cdiv(n, BLOCK)", "norm": "3", "largest": "cdiv(m, SIZE)", "alternating": "3"}
 # By the kernel that they are to be the same as.
 RIGHT = {
     "subtract": ("subtract_in_a_loop", "subtract_negated"),
@@ -280,5 +370,5 @@ def version(name: str, grid: str | None = None) -> KernelVersion:
     entries = dict(entry.split("=") for entry in SIGNATURES[family(name)].split(","))
     names = tuple(parameter for parameter, kind in entries.items() if not kind.isdigit())
     constants = {parameter: int(kind) for parameter, kind in entries.items() if kind.isdigit()}
-    grid = GRIDS[family(name)] if grid is None else grid
+    grid = GRIDS.get(family(name), "") if grid is None else grid
     return KernelVersion(name, module.partition("\n")[2], names, {}, constants, grid)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.check.refactored import version
 from tests.unit.check.texts import ADD, LOOP, LOWERED, checked, indexed
 from tritonsmith.check.answer import answer_lines, as_json, verdict
 from tritonsmith.check.check import before_llvm, count_until, inputs_of
@@ -457,3 +458,34 @@ def test_blocks_of_a_tensor() -> None:
     ):
         assert BLOCKS.count(old) == 1
         assert checked(POINTERS, BLOCKS.replace(old, new)).culprit, old
+
+
+def test_a_place_that_threads_write_leaves_the_answer_open() -> None:
+    halves = version("halves").text
+    answer = checked(halves, f"{halves}\n")
+    assert verdict(answer) == "k: undecided: OUT[0] depends on which thread comes last"
+    assert answer.open
+    assert answer.reasons == ["OUT[0] depends on which thread comes last"]
+    assert as_json(answer)["outcome"] == "undecided"
+    wrong = checked(halves, halves.replace("dense<2> : tensor<64xi32>", "dense<3> : tensor<64xi32>"))
+    assert wrong.culprit
+    once = checked(version("pairs").text, version("pairs").text + "\n")
+    assert (once.open, once.racing) == ((), "")
+
+
+def test_another_thread_that_comes_last_is_no_fault_of_a_pass() -> None:
+    halves, integers = version("halves").text, "tensor<64xi32>"
+    line = next(line for line in halves.splitlines() if "tt.make_range" in line)
+    reverse = f"""{line.replace("%at_2", "%up")}
+    %most = "arith.constant"() <{{value = dense<63> : {integers}}}> : () -> {integers}
+    %at_2 = "arith.subi"(%most, %up) : ({integers}, {integers}) -> {integers}"""
+    answer = checked(halves, halves.replace(line, reverse))
+    assert answer.culprit is None
+    assert answer.reasons == ["OUT[0] depends on which thread comes last"]
+
+
+def test_indices_in_memory_that_repeat_are_replaced() -> None:
+    answer = checked(version("scatter").text, version("scatter_by_a_multiple").text)
+    assert (answer.open, answer.culprit, answer.racing) == ((), None, "")
+    assert "integers in memory that repeat" in answer.gaps
+    assert checked(version("scatter").text, version("scatter_of_one_less").text).culprit

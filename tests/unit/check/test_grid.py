@@ -48,6 +48,27 @@ def test_programs_that_change_places_leave_the_same() -> None:
     assert answer.open == ()
 
 
+# Every program writes its number to one place as well.
+_STORE = '    "tt.store"(%op'
+_ONE_PLACE = f"""\
+    %behind = "arith.constant"() <{{value = 100000 : i32}}> : () -> i32
+    %one = "tt.addptr"(%out, %behind) : (!tt.ptr<f32>, i32) -> !tt.ptr<f32>
+    %number = "arith.sitofp"(%start) : (i32) -> f32
+    %works = "arith.cmpi"(%start, %n) <{{predicate = 2 : i64}}> : (i32, i32) -> i1
+    "tt.store"(%one, %number, %works) : (!tt.ptr<f32>, f32, i1) -> ()
+{_STORE}"""
+
+
+def test_a_place_that_all_programs_write_leaves_it_open() -> None:
+    """Only the last one decides about it, and which that is nothing says: not by the order of this check."""
+    first, second = (text.replace(_STORE, _ONE_PLACE) for text in (ADD, REVERSED))
+    answer = checked(first, second)
+    assert answer.culprit is None
+    assert [row.why for row in answer.open] == ["argument 2[100000] depends on which program comes last"]
+    lost = second.replace('"arith.addf"(%product, %a)', '"arith.addf"(%product, %product)')
+    assert checked(first, lost).culprit
+
+
 def test_work_that_no_program_does_is_found() -> None:
     """Program 1 does that of program 0, whose own nobody does."""
     most = '    %kept = "arith.maxsi"(%other, %once) : (i32, i32) -> i32\n'

@@ -11,7 +11,15 @@ import pytest
 
 from tests.unit.check.refactored import PLANTED, RIGHT, family, version
 from tests.unit.repositories import Made
-from tritonsmith.check.against import ComparedVersions, answer_lines, as_json, at_commit, failure
+from tritonsmith.check.against import (
+    ComparedVersions,
+    answer_lines,
+    as_json,
+    assignments,
+    at_commit,
+    failure,
+    renames_of,
+)
 from tritonsmith.check.answer import compare_memory
 from tritonsmith.check.grid import evaluated
 from tritonsmith.check.limited import LimitedChecks
@@ -267,6 +275,52 @@ def test_a_kernel_of_a_commit_has_the_files_of_its_package(tmp_path: Path) -> No
         at_commit(f"{repository.path}/pack/k.py@gone:k", space)
 
 
+def test_a_file_of_a_commit_has_what_it_imports_from_the_folder_beside_it(tmp_path: Path) -> None:
+    repository = Made(tmp_path / "clone")
+    first = {
+        "x/k.py": "import os\nimport helpers, tools.deep\n",
+        "x/helpers.py": "from other import B\n",
+        "x/other.py": "B = 1\n",
+        "x/tools/__init__.py": "",
+        "x/tools/deep.py": "",
+        "x/stranger.py": "",
+        "helpers.py": "",
+    }
+    repository.commit("one", first)
+    repository.commit("two", {"x/other.py": "B = 2\n"})
+    kernel, _ = at_commit(f"{repository.path}/x/k.py@HEAD~1:k", Workspace(tmp_path / "home"))
+    folder = Path(kernel.removesuffix(":k")).parent
+    assert (folder / "other.py").read_text() == "B = 1\n"
+    names = sorted(path.relative_to(folder.parent).as_posix() for path in folder.parent.rglob("*.py"))
+    assert names == ["x/helpers.py", "x/k.py", "x/other.py", "x/tools/__init__.py", "x/tools/deep.py"]
+
+
+def test_a_fraction_is_no_value_of_an_integer() -> None:
+    first, second = version("norm"), version("norm_by_rsqrt")
+    for text, why in (("2.5", "gives 2.5, and n is an integer"), ("n / 2 + 0.25", "is an integer")):
+        with pytest.raises(UsageError, match=why):
+            compared(first, second, values=(("n", text),))
+    with pytest.raises(UsageError, match="--set n cannot be '2, 3'"):
+        compared(first, second, values=(("n", "2, 3"),))
+    assert compared(first, second, values=(("n", "70.0"), ("eps", "0.5"))).status == "close"
+
+
+def test_a_name_is_given_once() -> None:
+    assert renames_of(("x=X", "y=Y")) == {"X": "x", "Y": "y"}
+    with pytest.raises(UsageError, match="--rename has x twice: x=X and x=Y"):
+        renames_of(("x=X", "x=Y"))
+    with pytest.raises(UsageError, match="--rename gives X of B two names: x and y"):
+        renames_of(("x=X", "y=X"))
+    with pytest.raises(UsageError, match="--set has n twice"):
+        assignments(("n=1", "n=2"), "--set")
+
+
+def test_where_a_search_for_programs_ends_is_noted() -> None:
+    note = "the grid was taken to end where 3 programs in a row write nothing (--grid)"
+    assert note in compared(version("subtract", ""), version("subtract_negated", "")).notes
+    assert note not in compared(version("subtract"), version("subtract_negated")).notes
+
+
 def test_the_smallest_numbers_of_fp16_are_equally_far_apart() -> None:
     small = np.array([-3.6e-7], np.float16), np.array([-3e-7], np.float16)
     memories = []
@@ -277,3 +331,65 @@ def test_the_smallest_numbers_of_fp16_are_equally_far_apart() -> None:
     apart, difference = compare_memory(memories[0], memories[1])
     assert difference is None
     assert 0 < apart < 1e-3
+
+
+_LAST = "depends on which thread comes last"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "why"),
+    [
+        ("halves", "halves_of_the_last", f"OUT[0] of halves {_LAST}"),
+        ("halves_of_the_last", "halves", f"OUT[0] of halves {_LAST}"),
+        ("pairs", "pairs_read_too_early", f"what is read of X[9] of pairs_read_too_early {_LAST}"),
+        ("exchange", "exchange_by_a_multiple", f"OUT[0] of exchange {_LAST}"),
+        # The first and the last program agree, so that the reverse order leaves the same.
+        (
+            "alternating",
+            "alternating_by_a_multiple",
+            "OUT[0] of alternating depends on which program comes last",
+        ),
+    ],
+)
+def test_different_values_in_one_place_leave_it_open(first: str, second: str, why: str) -> None:
+    answer = compared(version(first), version(second))
+    assert (answer.status, answer.why) == ("unknown", why), answer
+
+
+def test_equal_values_in_one_place_are_no_race() -> None:
+    line = '    "tt.return"() : () -> ()\n'
+    first = version("pairs")
+    other = first.text.replace(
+        line, f'    %unused = "tt.get_num_programs"() <{{axis = 0 : i32}}> : () -> i32\n{line}'
+    )
+    answer = compared(first, replace(first, label="other", text=other))
+    assert (answer.status, answer.inputs > 8) == ("equal", True), answer
+
+
+def test_a_difference_beside_a_race_is_found() -> None:
+    answer = compared(version("halves"), version("halves_doubled"))
+    assert answer.status == "differs", answer
+    assert answer.witness
+    assert answer.witness.element
+    assert answer.witness.element.offset == 4  # of nine elements the last one has a place of its own
+
+
+def test_the_same_text_of_other_options_may_have_another_thread_last() -> None:
+    halves, pairs = version("halves"), version("pairs")
+    answer = compared(halves, replace(halves, options="num_warps=8"))
+    assert (answer.status, answer.why) == ("unknown", f"OUT[0] of halves {_LAST}"), answer
+    assert compared(pairs, replace(pairs, options="num_warps=8")).status == "equal"
+    assert compared(halves, halves).status == "equal"  # one binary
+
+
+def test_indices_of_a_scatter_do_not_repeat() -> None:
+    same = compared(version("scatter"), version("scatter_by_a_multiple"))
+    assert same.status == "equal", same
+    assert "integers in memory ascend: where they repeat, the order of writes decides" in same.notes
+    wrong = compared(version("scatter"), version("scatter_of_one_less"))
+    assert wrong.status == "differs", wrong
+
+
+def test_a_race_among_arguments_that_are_not_compared_is_none() -> None:
+    first, second = version("halves"), version("halves_of_the_last")
+    assert compared(first, second, outputs=("X",)).why == "nothing is written to X under these inputs"

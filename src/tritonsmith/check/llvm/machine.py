@@ -168,7 +168,7 @@ class LoweredKernel:
         ):
             raise UnsupportedIrError("parameters that are not those of Triton's IR")
         # Which thread writes last is undefined on a GPU, so either value is right.
-        if reference.racing:
+        if reference.races.any:
             raise UnsupportedIrError("elements that one operation of the reference writes twice")
         memory = ByteMemory.of(reference, self._pointees())
         warp, warps = integer(self.module, "ttg.threads-per-warp"), integer(self.module, "ttg.num-warps")

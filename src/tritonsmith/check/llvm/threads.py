@@ -28,7 +28,13 @@ class ByteMemory:
 
     def __init__(self, reference: GlobalMemory, pointees: tuple[np.dtype[Any] | None, ...]) -> None:
         self._reference, self._pointees = reference, pointees
-        self._contents = GlobalMemory(reference.seed, reference.contents, reference.flags)
+        self._contents = GlobalMemory(
+            reference.seed,
+            reference.contents,
+            reference.flags,
+            ordered=reference.ordered,
+            scale=reference.scale,
+        )
         self._pages, self._slots = np.empty(0, np.int64), np.empty(0, np.int64)
         self._data, self._state = np.zeros(1 << _PAGE, np.uint8), np.zeros(1 << _PAGE, np.uint8)
         if isinstance(reference, RecordingMemory):

@@ -463,7 +463,7 @@ def check(
         raise UsageError("--signature-b, --grid-b and --rename are for --against")
     options = versions.PairOptions(
         stage=stage,
-        renames={b: a for a, b in versions.assignments(rename, "--rename")},
+        renames=versions.renames_of(rename),
         values=versions.assignments(set_, "--set"),
         outputs=tuple(outputs),
         finite=finite,

@@ -129,4 +129,4 @@ def test_elements_that_race_are_not_compared() -> None:
     racing = ADD.replace('"tt.addptr"(%os, %at)', '"tt.addptr"(%os, %starts)')
     answer = checked(racing, LOWERED, through_llvm=True)
     assert answer.racing
-    assert [one.why for one in answer.open] == ["elements that one operation of the reference writes twice"]
+    assert answer.reasons == ["elements that one operation of the reference writes twice", answer.racing]
