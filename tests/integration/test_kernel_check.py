@@ -36,6 +36,20 @@ def test_a_bug_is_a_verdict(smith: Smith) -> None:
     assert told["compared"][0]["witness"]["element"]["before"] is None
 
 
+def test_a_race_is_undecided_and_has_its_line(smith: Smith) -> None:
+    line = 1 + KERNELS.splitlines().index("    tl.store(OUT + at // 2, x, mask=at < n)")
+    kernel = ("kernels.py:halves", "--signature", SIGNATURES["halves"])
+    done = smith("kernel.check", *kernel, "--against", "kernels.py:halves_of_the_last", code=5)
+    assert "OUT[0] of halves depends on which thread comes last" in done.out
+    assert f"kernels.py:{line})" in done.out
+    checked = smith("passes.check", *kernel, "--target", "sm_90", "--seeds", "1", "--json", code=5)
+    told = json.loads(checked.out)
+    assert told["outcome"] == "undecided"
+    assert told["reasons"] == [told["racing"]]
+    assert told["racing"].startswith("OUT[0] depends on which thread comes last (")
+    assert told["racing"].endswith(f"kernels.py:{line})")
+
+
 def test_what_cannot_be_compared_is_undecided(smith: Smith) -> None:
     flags = ("--signature-b", SIGNATURES["norm"])
     done = smith(

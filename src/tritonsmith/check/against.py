@@ -31,6 +31,7 @@ from tritonsmith.facts import git_history
 
 _AT_COMMIT = re.compile(r"(.+\.py)@([^:]+)(?::(.+))?")
 _MOST_FILES = 2000
+_FIRST = "ttir"
 _SHOWN = 4  # sizes, and notes, on the screen
 
 
@@ -58,7 +59,7 @@ class PairOptions:
     """The options of a comparison.
 
     Attributes:
-        stage: the stage whose IR runs.
+        stage: the stage whose IR runs; empty for `ttgir` where two Tritons compile, or else `ttir`.
         renames: names of the second version's parameters, to those of the first.
         values: expressions for parameters.
         outputs: the arguments to compare; all if empty.
@@ -68,7 +69,7 @@ class PairOptions:
         silent: show no progress.
     """
 
-    stage: str = "ttir"
+    stage: str = ""
     renames: Mapping[str, str] = field(default_factory=dict)
     values: tuple[tuple[str, str], ...] = ()
     outputs: tuple[str, ...] = ()
@@ -198,6 +199,10 @@ def compare(first: Version, second: Version, options: PairOptions) -> ComparedVe
     Raises:
         SmithError: a kernel, a flag or a Triton is wrong, or one of them does not compile.
     """
+    if not options.stage:
+        # The passes are what tells two Tritons apart: up to `ttir`, most kernels have the same IR.
+        same = first.where.python == second.where.python
+        options = replace(options, stage=_FIRST if same else "ttgir")
     (a,), (b,) = (_compiled(version, options) for version in (first, second))
     if a.label == b.label:
         a, b = replace(a, label=f"A ({a.label})"), replace(b, label=f"B ({b.label})")
@@ -213,7 +218,7 @@ def compare_configs(version: Version, options: PairOptions) -> list[ComparedVers
         SmithError: as `compare`.
         UsageError: there is only one config.
     """
-    first, *others = _compiled(version, options)
+    first, *others = _compiled(version, replace(options, stage=options.stage or _FIRST))
     if not others:
         raise UsageError("the kernel has one config, and nothing to compare it with")
     with LimitedChecks(timeout=options.timeout) as checks:
@@ -259,6 +264,7 @@ def _version(compiled: Manifest, point: Point, text: str, version: Version) -> K
     fixed = {name for name, hint in point.hints.items() if hint == 1}
     names = tuple(name for name, kind in point.signature.items() if kind != CONSTEXPR and name not in fixed)
     constants = {**point.constexprs, **dict.fromkeys(fixed, 1)}
+    where = version.where
     return KernelVersion(
         _config(compiled, point) or version.label,
         text,
@@ -271,7 +277,8 @@ def _version(compiled: Manifest, point: Point, text: str, version: Version) -> K
         },
         version.grid,
         version.captured,
-        f"{compiled.triton} {compiled.origin} {point.target}",
+        # Two installations of one release may differ, as a patched one does.
+        " ".join(map(str, (compiled.triton, compiled.origin, point.target, where.python, where.variables))),
         str(sorted(point.options.items())),
     )
 

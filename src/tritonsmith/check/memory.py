@@ -20,8 +20,9 @@ _OWN = 1 << 39  # addresses below are scratch memory of the program's own: no re
 _SMALL = 8  # integers in memory lie below this, as indices and counts do
 _LONG = 160  # the same of every third seed: a loop that counts up to one has several turns
 _LONG_SEED = 2
-# From one integer to the next if they ascend, by seed: memory of the first sizes, less than a block, has 3.
-_STEPS = (130, 3, 37)
+# From one integer to the next if they ascend, by seed. Some are lengths of rows or sequences: more than most
+# blocks, or these would overlap.
+_STEPS = (260, 131, 196)
 _STRETCH = 14  # bits: about every second stretch of such memory has more NaN among edge cases
 _NANS = 12  # one of so many there
 _NEAR_ONE = np.uint64(125)  # of those of one byte, many are this or one of the next five: 127 is the scale 1

@@ -439,7 +439,7 @@ def check(
     set_: tuple[str, ...] = flag("value of a parameter: stride=n (repeatable)", (), value="NAME=VALUE"),
     outputs: CommaLists = flag("compare only these arguments (repeatable)", ()),
     finite: bool = flag("put no infinities and NaN into memory", default=False),
-    stage: str = flag("stage whose IR runs: ttir, ttgir", "ttir"),
+    stage: str = flag("stage whose IR runs", "", unset="ttir; ttgir for two Tritons"),
     seeds: int | None = flag("number of random sizes", None, unset="3", least=1),
     timeout: int | None = flag("time limit of one comparison in seconds", None, unset="300", least=1),
     triton: str = TRITON,
@@ -457,7 +457,7 @@ def check(
     if bool(against) == bool(what.sweep):
         hints = ["--against FILE:KERNEL, --against 3.6.0, --against BLOCK=128", "--sweep autotune"]
         raise UsageError("give the other version with --against, or configs with --sweep", hints=hints)
-    if stage not in ("ttir", "ttgir"):
+    if stage not in ("", "ttir", "ttgir"):
         raise UsageError(f"--stage cannot be {stage!r}", hints=["--stage ttir", "--stage ttgir"])
     if what.sweep and (signature_b or grid_b or rename):
         raise UsageError("--signature-b, --grid-b and --rename are for --against")
