@@ -10,14 +10,15 @@ import ast
 import functools
 import hashlib
 import json
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from pathlib import Path, PurePosixPath
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from tritonsmith.compiler import source
 from tritonsmith.core import configs, untrusted
@@ -70,7 +71,7 @@ class KernelSources:
     main: str
     sums: tuple[tuple[str, str], ...]
 
-    @property
+    @functools.cached_property
     def key(self) -> str:
         """A digest of the whole content."""
         return digest(self.main, self.sums)
@@ -93,33 +94,102 @@ class TreeReader:
 
     def __init__(self, imports: ImportReader | None = None) -> None:
         self.of = functools.cache(self._of)
-        self._sum = functools.cache(sum_of)
-        # By path, as the texts of a large package are long keys.
-        self.words = functools.cache(functools.partial(imports or _imports_by_text, self._sum))
-        self.files = functools.cache(_files)
+        read = imports or _imports_by_text
+        # Paths are texts below: of a list of packages, to join and to hash `Path`s would take most of all.
+        self._sum_of_path = functools.cache(sum_of)
+        self._sum = functools.cache(lambda root, name: self._sum_of_path(Path(root, name)))
+        self._words = functools.cache(
+            lambda root, name, kernel: read(self._sum_of_path, Path(root, name), kernel)
+        )
+        self.is_file = functools.cache(os.path.isfile)
+        self.is_dir = functools.cache(os.path.isdir)
+        self.edges = functools.cache(self._edges)
+        self._files = functools.cache(self._files_of)
 
     def _of(self, file: Path, kernel: str, module: str = "") -> KernelSources:
         """Return the files that a kernel needs: see `of`."""
-        root = _root(file, module)
-        main = file.relative_to(root).as_posix()
+        place = self._root(file, module)
+        root, main = str(place), file.relative_to(place).as_posix()
         # Python imports these before the kernel's file, whatever it imports itself.
-        around = [name for name in map(str, PurePosixPath(main).parents) if name != "."]
-        names = {f"{folder}/{_INIT}" for folder in around if (root / folder / _INIT).is_file()}
+        around = (f"{folder}/{_INIT}" for folder in _parents(main))
+        names = {name for name in around if self.is_file(f"{root}/{name}")}
         walk = _Walk(root, main, kernel, self)
         own = set(walk.reached())
         if len(own) > _MOST:
-            raise SmithError(f"{file.name} imports more than {_MOST} files of its package", where=root)
+            raise SmithError(f"{file.name} imports more than {_MOST} files of its package", where=place)
         names |= own
         for package in sorted(walk.beside):
             # Most of them are installed elsewhere, and another walk through the tree reaches nothing new.
-            if not ((root / package).is_dir() or (root / f"{package}.py").is_file()):
+            if not (self.is_dir(f"{root}/{package}") or self.is_file(f"{root}/{package}.py")):
                 continue
             other = _Walk(root, main, kernel, self, package)
             new = (name for name in other.reached() if name not in names)
             # Lazily: a package that is left out anyway is not read to its end.
             more = set(islice(new, _FEW + 1))
             names |= more if len(more) <= _FEW else set()
-        return KernelSources(root, main, tuple((name, self._sum(root / name)) for name in sorted(names)))
+        return KernelSources(place, main, tuple((name, self._sum(root, name)) for name in sorted(names)))
+
+    def _root(self, file: Path, module: str) -> Path:
+        """Return the folder with the outermost package; the file's own folder if it is in no package."""
+        parts = module.split(".") if module else []
+        if parts and file.with_suffix("").parts[-len(parts) :] == tuple(parts):
+            return file.parents[len(parts) - 1]
+        folder = file.parent
+        while self.is_file(f"{folder}/{_INIT}"):
+            folder = folder.parent
+        return folder
+
+    def _edges(self, root: str, name: str, kernel: str, own: str, package: str) -> _Edges:
+        """Return what a file of the tree imports.
+
+        Args:
+            root: the folder of the tree.
+            name: the file, relative to it.
+            kernel: only what this kernel needs counts; empty for the whole file.
+            own: the outermost package of the kernel's file; empty if it is in none.
+            package: one more package that is followed; empty for none.
+        """
+        files: list[tuple[str, bool]] = []
+        beside: list[str] = []
+        # Installed packages lie beside each other by accident.
+        installed = root.rpartition("/")[2] in _INSTALLED
+        here = _parents(name)
+        known = self._words(root, name, kernel) if name.endswith(".py") else ()  # IR has no imports
+        for words, level in known:
+            first = words.partition(".")[0]
+            if level:
+                if level <= len(here) + 1:
+                    files += self._files(root, (*here, "")[level - 1], words)
+            # A file in no package imports its neighbours as modules of their own, as a script does.
+            elif first in (own, package) or not (own or installed):
+                if first == own or first not in _others():
+                    files += self._files(root, "", words)
+            elif first not in _others():
+                beside.append(first)
+        return _Edges(tuple(dict.fromkeys(files)), frozenset(beside))
+
+    def _files_of(self, root: str, base: str, words: str) -> tuple[tuple[str, bool], ...]:
+        """Return the existing files of `a.b.c` below a folder; with True, those of packages on the way."""
+        parts = words.split(".") if words else []
+        files: list[tuple[str, bool]] = []
+        place = base
+        for number, part in enumerate(parts, 1):
+            inner = f"{place}/{part}" if place else part
+            if self.is_file(f"{root}/{inner}/{_INIT}"):
+                files.append((f"{inner}/{_INIT}", True))
+                place = inner
+            elif self.is_file(f"{root}/{inner}.py"):
+                files.append((f"{inner}.py", False))
+                break
+            elif number < len(parts) and self.is_dir(f"{root}/{inner}"):
+                place = inner
+            else:
+                # A name that is no module of its package (or `*`) comes from the package's `__init__.py`.
+                init = f"{place}/{_INIT}" if place else _INIT
+                if self.is_file(f"{root}/{init}"):
+                    files.append((init, False))
+                break
+        return tuple(files)
 
 
 def of(file: Path, kernel: str, module: str = "") -> KernelSources:
@@ -217,15 +287,22 @@ def sum_of(path: Path) -> str:
         raise FactError("cannot read this file", where=path, why=error.strerror) from error
 
 
-def _root(file: Path, module: str) -> Path:
-    """Return the folder that holds the outermost package; the file's own folder if it is in no package."""
-    parts = module.split(".") if module else []
-    if parts and file.with_suffix("").parts[-len(parts) :] == tuple(parts):
-        return file.parents[len(parts) - 1]
-    folder = file.parent
-    while (folder / _INIT).is_file():
-        folder = folder.parent
-    return folder
+class _Edges(NamedTuple):
+    """The imports of one file.
+
+    Attributes:
+        files: names of the tree's files; with True, those of packages on the way to a module.
+        beside: names of packages that are not followed.
+    """
+
+    files: tuple[tuple[str, bool], ...]
+    beside: frozenset[str]
+
+
+def _parents(name: str) -> tuple[str, ...]:
+    """Return the folders around a file, the innermost first, without the one that names are relative to."""
+    parts = name.split("/")
+    return tuple("/".join(parts[:number]) for number in range(len(parts) - 1, 0, -1))
 
 
 class _Walk:
@@ -235,12 +312,12 @@ class _Walk:
         beside: the names of all other imported packages, once `reached` is exhausted.
     """
 
-    def __init__(self, root: Path, main: str, kernel: str, reader: TreeReader, package: str = "") -> None:
+    def __init__(self, root: str, main: str, kernel: str, reader: TreeReader, package: str = "") -> None:
         self.beside: set[str] = set()
         self._root, self._main, self._kernel = root, main, kernel
         self._reader, self._package = reader, package
-        self._own = PurePosixPath(main).parts[0] if "/" in main else ""
-        self._around = {f"{folder}/{_INIT}" for folder in PurePosixPath(main).parents}
+        self._own = main.partition("/")[0] if "/" in main else ""
+        self._around = {f"{folder}/{_INIT}" for folder in _parents(main)}
 
     def reached(self) -> Iterator[str]:
         """Yield the kernel's file and its imports; at worst a few too many."""
@@ -249,54 +326,16 @@ class _Walk:
         while waiting and len(reached) <= _MOST + 1:
             name = waiting.pop()
             yield name
-            for imported, passed in self._imported(name):
+            kernel = self._kernel if name == self._main else ""
+            files, beside = self._reader.edges(self._root, name, kernel, self._own, self._package)
+            self.beside |= beside
+            for imported, passed in files:
                 # A package around the kernel's file is only passed on the way to a module in it.
                 if imported not in reached and not (passed and imported in self._around):
                     reached.add(imported)
                     waiting.append(imported)
         # Over the limit: the rest is yielded unread, so that the caller sees that there are too many.
         yield from waiting
-
-    def _imported(self, name: str) -> Iterator[tuple[str, bool]]:
-        """Yield the files of the tree that one of its files imports: see `_files`."""
-        if not name.endswith(".py"):  # IR has no imports
-            return
-        here = PurePosixPath(name).parent
-        for words, level in self._reader.words(self._root / name, self._kernel if name == self._main else ""):
-            first = words.partition(".")[0]
-            if level:
-                base = (here, *here.parents)[level - 1] if level <= len(here.parts) + 1 else None
-                if base is not None:
-                    yield from self._reader.files(self._root, base, words)
-            # A file in no package imports its neighbours as modules of their own, as a script does.
-            elif first in (self._own, self._package) or not (self._own or self._root.name in _INSTALLED):
-                if first == self._own or first not in _others():
-                    yield from self._reader.files(self._root, PurePosixPath(), words)
-            elif first not in _others():
-                self.beside.add(first)
-
-
-def _files(root: Path, base: PurePosixPath, words: str) -> tuple[tuple[str, bool], ...]:
-    """Return the existing files of `a.b.c` below a folder; with True, those of packages on the way."""
-    parts = words.split(".") if words else []
-    files: list[tuple[str, bool]] = []
-    place = base
-    for number, part in enumerate(parts, 1):
-        folder, module = place / part, place / f"{part}.py"
-        if (root / folder / _INIT).is_file():
-            files.append((f"{folder}/{_INIT}", True))
-            place = folder
-        elif (root / module).is_file():
-            files.append((str(module), False))
-            break
-        elif (root / folder).is_dir() and number < len(parts):
-            place = folder
-        else:
-            # A name that is no module of its package (or `*`) comes from the package's `__init__.py`.
-            if (root / place / _INIT).is_file():
-                files.append((f"{place}/{_INIT}" if place.parts else _INIT, False))
-            break
-    return tuple(files)
 
 
 def _imports_by_text(_: object, path: Path, kernel: str) -> tuple[Import, ...]:

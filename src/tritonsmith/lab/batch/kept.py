@@ -164,6 +164,7 @@ class KeptImports:
         # Another version of this code, or of Python, may read another import.
         code = untrusted.read_bytes(Path(source_tree.__file__))
         self._reader = digest(call.source_text(), code.decode(), sys.version_info[:2])
+        self._base: ResultStore | None = None
 
     def __call__(self, sum_of: Callable[[Path], str], path: Path, kernel: str) -> tuple[Import, ...]:
         """Return what a file imports.
@@ -171,12 +172,16 @@ class KeptImports:
         Raises:
             FactError: it cannot be read.
         """
-        # A file that is not there has a better message below.
-        content = digest(sum_of(path), self._reader) if path.is_file() else ""
-        known = database().imports(content, kernel)
+        try:
+            content = digest(sum_of(path), self._reader)
+        except FactError:
+            return source_tree.imports_of(source.read(path), kernel)  # which has a better message
+        # The database is asked for once: of thousands of files, to look whether it is still there takes half.
+        base = self._base = self._base or database()
+        known = base.imports(content, kernel)
         if known is None:
             known = list(source_tree.imports_of(source.read(path), kernel))
-            database().keep_imports(content, kernel, known)
+            base.keep_imports(content, kernel, known)
         return tuple(known)
 
 
