@@ -12,6 +12,7 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +98,11 @@ class CompileRequest:
         Args:
             more: flags for the output folder and the Triton.
         """
+        rest = command_line.arguments(**more)
+        return f"{self._own_flags} {rest}" if rest else self._own_flags
+
+    @cached_property
+    def _own_flags(self) -> str:
         # Recorded configs are in the kernels file only, so the command names that file and not the kernel's.
         kernel = f"{self.listed}:{self.name}" if self.configs else f"{self.file}:{self.kernel}"
         sweeps = [f"{sweep.name}={','.join(sweep.texts)}" for sweep in self.sweeps]
@@ -108,7 +114,6 @@ class CompileRequest:
             sweep=[*sweeps, *([AUTOTUNE] if self.autotune else ())],
             stage=self.stages,
             **(self.surgery.flags() if self.surgery else {}),
-            **more,
         )
 
 

@@ -105,16 +105,19 @@ def run(
             [BY_HAND] if change.name in journal.skipped else journal.tests(change.name) for change in changes
         ]
         while new := [place for place, known in enumerate(tests) if not _enough(known, journal.confirm)]:
-            left = [*new]
+            left = dict.fromkeys(range(len(new)))  # in order, and thousands are removed
             for result in test([changes[place] for place in new]):
                 # A slow test does not keep the others from the journal: a kill would lose them.
-                number, observation = result if isinstance(result, tuple) else (new.index(left[0]), result)
-                left.remove(place := new[number])
+                number, observation = result if isinstance(result, tuple) else (next(iter(left)), result)
+                if number not in left:
+                    raise ValueError(f"tested twice: {changes[new[number]].name}")
+                del left[number]
+                place = new[number]
                 journal.add(changes[place].name, observation)
                 tell(changes[place].name, observation)
                 tests[place].append(observation)
             if left:
-                raise ValueError(f"not tested: {', '.join(changes[place].name for place in left)}")
+                raise ValueError(f"not tested: {', '.join(changes[new[number]].name for number in left)}")
         advance = partial(search.send, [agreed(known) for known in tests])
 
 

@@ -23,11 +23,9 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import tomlkit
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from tomlkit.items import Table
 
 from tritonsmith.compiler import signature, source, source_tree, targets
 from tritonsmith.compiler.request import CompileRequest
@@ -35,6 +33,9 @@ from tritonsmith.compiler.source import KernelSource
 from tritonsmith.compiler.targets import Target
 from tritonsmith.core import configs, untrusted
 from tritonsmith.core.errors import ConfigError, UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from tomlkit.items import Table
 
 SUFFIX = ".toml"
 # An unknown key is refused, with the key that was meant: a misspelled `option` would compile something else.
@@ -359,6 +360,8 @@ def render_kernels(
         head: a comment for the reader.
         captured: origin of the list, if it was captured from a program.
     """
+    import tomlkit  # noqa: PLC0415 - to read a list does not need it
+
     document = tomlkit.document()
     for line in head.splitlines():
         document.add(tomlkit.comment(line))
@@ -373,6 +376,8 @@ def render_kernels(
 
 
 def _table(content: Mapping[str, Any]) -> Table:
+    import tomlkit  # noqa: PLC0415
+
     # tomlkit alone decides about quotes and line ends: names of kernels and paths may have any character.
     table = tomlkit.table()
     for key, value in content.items():
@@ -383,6 +388,8 @@ def _table(content: Mapping[str, Any]) -> Table:
 
 def _inline(value: Any, *, lines: bool = False) -> Any:
     """Spell tables and lists in one line; with `lines`, a list gets one line per part."""
+    import tomlkit  # noqa: PLC0415
+
     if isinstance(value, Mapping):
         table = tomlkit.inline_table()
         table.update({key: _inline(part) for key, part in value.items()})

@@ -43,7 +43,7 @@ from tritonsmith.core.plan.steps.pack import WriteChecksum, checksum_file
 from tritonsmith.facts import variables
 from tritonsmith.inspect import show as show_stage
 from tritonsmith.lab import metrics
-from tritonsmith.lab.batch.store import CLEAR, REMOVE, ResultStore, is_ours
+from tritonsmith.lab.batch.store import CLEAR, REMOVE, ResultStore, Rows, is_ours
 from tritonsmith.lab.metrics import Measured
 
 RELEASES, COMMITS, OTHERS = "releases", "commits", "rehearsed"
@@ -163,7 +163,7 @@ class KeptImports:
     def __init__(self) -> None:
         # Another version of this code, or of Python, may read another import.
         code = untrusted.read_bytes(Path(source_tree.__file__))
-        self._reader = digest(call.source_text(), code.decode(), sys.version_info[:2])
+        self._reader = digest("lines", call.source_text(), code.decode(), sys.version_info[:2])
         self._base: ResultStore | None = None
 
     def __call__(self, sum_of: Callable[[Path], str], path: Path, kernel: str) -> tuple[Import, ...]:
@@ -173,7 +173,7 @@ class KeptImports:
             FactError: it cannot be read.
         """
         try:
-            content = digest(sum_of(path), self._reader)
+            content = f"{sum_of(path)}-{self._reader}"
         except FactError:
             return source_tree.imports_of(source.read(path), kernel)  # which has a better message
         # The database is asked for once: of thousands of files, to look whether it is still there takes half.
@@ -257,6 +257,11 @@ def command(job: CompileJob, env: str) -> str:
     return f"{_PROGRAM} {job.request.flags(**by, **ptxas, out=job.out.absolute())}"
 
 
+# Manifests by their folders, each with the rows of the database that it was read from and what was asked for.
+_READ: dict[Path, tuple[Rows, tuple[str, CompileRequest, Triton], Manifest | None]] = {}
+_MOST_READ = 100_000
+
+
 class ResultFinder:
     """Finds results that are there, for one step of a run: files and Tritons must not change meanwhile.
 
@@ -294,13 +299,22 @@ class ResultFinder:
         return self._kept(job) if job.keyed else self._in_folder(job, version)
 
     def _kept(self, job: CompileJob) -> Manifest | None:
-        parts = []
         names = [str(target) for target in job.request.targets]
-        for text in database().find(*_place(job.out), names).values():
+        rows = database().find_packed(*_place(job.out), names)
+        asked = (self._env, job.request, job.triton)
+        # A run asks whether all is there before it takes it, and to read a manifest takes the most of both.
+        if (known := _READ.get(job.out)) and known[:2] == (rows, asked):
+            return known[2]
+        parts = []
+        for text in ResultStore.unpacked(rows).values():
             # One that cannot be read, as it came from elsewhere, is made again.
             with suppress(FactError, ValueError):
                 parts.append(manifests.parse(untrusted.json_of(text), job.out))
-        return merged(job, self._env, parts) if parts else None
+        manifest = merged(job, self._env, parts) if parts else None
+        if len(_READ) >= _MOST_READ:
+            _READ.clear()
+        _READ[job.out] = rows, asked, manifest
+        return manifest
 
     def _in_folder(self, job: CompileJob, version: str) -> Manifest | None:
         try:
@@ -418,7 +432,11 @@ def _ahead(part: Manifest) -> Path:
 
 
 def _by_target(manifest: Manifest) -> Iterator[tuple[str, Manifest]]:
-    for target in dict.fromkeys(point.target for point in manifest.points):
+    every = dict.fromkeys(point.target for point in manifest.points)
+    if len(every) == 1:
+        yield next(iter(every)), manifest
+        return
+    for target in every:
         points = tuple(point for point in manifest.points if point.target == target)
         yield target, replace(manifest, points=points)
 

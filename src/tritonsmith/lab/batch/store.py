@@ -14,7 +14,6 @@ target. Texts and contents are compressed by Zstandard. Readers never wait, and 
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -58,6 +57,7 @@ REMOVE = (
 )
 
 T = TypeVar("T")
+Rows = list[tuple[str, bytes | None]]  # targets with texts as they are kept
 
 
 @dataclass(frozen=True)
@@ -94,21 +94,30 @@ class ResultStore:
 
     def find(self, triton: str, key: str, targets: Sequence[str]) -> dict[str, str]:
         """Return the texts of the manifests of a kernel, by target; of results that are kept."""
-        return dict(self._texts("manifest", triton, key, targets))
+        return self.unpacked(self.find_packed(triton, key, targets))
+
+    def find_packed(self, triton: str, key: str, targets: Sequence[str]) -> Rows:
+        """Return what `find` returns, as it is kept: two that are equal are the same result."""
+        return self._rows("manifest", triton, key, targets)
 
     def metrics(self, triton: str, key: str, targets: Sequence[str]) -> dict[str, str]:
         """Return the texts that `keep_metrics` got, by target; of results that are measured."""
-        return dict(self._texts("metrics", triton, key, targets))
+        return self.unpacked(self._rows("metrics", triton, key, targets))
 
-    def _texts(self, column: str, triton: str, key: str, targets: Sequence[str]) -> Iterator[tuple[str, str]]:
+    def _rows(self, column: str, triton: str, key: str, targets: Sequence[str]) -> Rows:
         text = f"SELECT target, {column} FROM result WHERE triton=? AND key=? AND target IN "  # noqa: S608
         text += f"({','.join('?' * len(targets))})"
-        rows = self._do(lambda: self._base.execute(text, (triton, key, *targets)).fetchall())
-        for target, raw in rows or ():
-            # One that is damaged is made again.
+        return self._do(lambda: self._base.execute(text, (triton, key, *targets)).fetchall()) or []
+
+    @staticmethod
+    def unpacked(rows: Rows) -> dict[str, str]:
+        """Return the texts of rows, by target; one that is damaged is left out, and so made again."""
+        texts = {}
+        for target, raw in rows:
             with suppress(zstandard.ZstdError, ValueError):
                 if raw is not None:
-                    yield target, _unpacked(raw).decode()
+                    texts[target] = _unpacked(raw).decode()
+        return texts
 
     def keep(self, triton: str, key: str, target: str, manifest: str, parts: Mapping[str, bytes]) -> None:
         """Keep a result, in place of an earlier one.
@@ -203,11 +212,15 @@ class ResultStore:
         """Return what a source file of that content imports for a kernel; None if that is not known."""
         text = "SELECT words FROM imports WHERE sha256=? AND kernel=?"
         row = self._do(lambda: self._base.execute(text, (digest, kernel)).fetchone())
-        return [(word, level) for word, level in untrusted.json_of(row[0])] if row else None
+        # A line for each, `2 a.b`: JSON would take as long as to read and hash the file.
+        lines = (line.partition(" ") for line in row[0].splitlines()) if row else ()
+        with suppress(ValueError):  # a stranger's: read again
+            return [(words, int(level)) for level, _, words in lines] if row else None
+        return None
 
     def keep_imports(self, digest: str, kernel: str, words: Sequence[tuple[str, int]]) -> None:
         """Keep what a source file of that content imports: dotted names with their levels."""
-        row = (digest, kernel, json.dumps(words))
+        row = (digest, kernel, "".join(f"{level} {name}\n" for name, level in words))
         self._do(lambda: self._base.execute("INSERT OR REPLACE INTO imports VALUES (?,?,?)", row), again=True)
 
     def usage(self) -> list[TritonUsage]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -372,6 +373,7 @@ class WorseThanBaseline:
         self._measure = measure
         self._baselines = baselines
         self._measured: dict[Path, tuple[Manifest, FolderMetrics]] = {}
+        self._paired: tuple[Sequence[object], Sequence[Pair]] = (), ()
 
     def __call__(self, cell: Cell, manifests: Mapping[Path, Manifest]) -> Observation:
         """Report a cell as BAD where it is worse; a cell without a baseline only has to compile."""
@@ -433,9 +435,14 @@ class WorseThanBaseline:
         baselines = [manifests[cell.baseline.out]] if cell.baseline else self._baselines
         if not baselines:
             return ()
-        requested = product.targets_of((cell.baseline, cell.job))
-        # All targets are paired first: which is the counterpart of one may depend on the others.
-        every = matching.pair(baselines, [manifest], requested).pairs
+        # What a cell needs is asked before its answer, and the targets of a kernel follow each other.
+        now = (cell.job, cell.baseline, *baselines, manifest)
+        known, every = self._paired
+        if len(known) != len(now) or not all(map(operator.is_, known, now)):
+            requested = product.targets_of((cell.baseline, cell.job))
+            # All targets are paired first: which is the counterpart of one may depend on the others.
+            every = matching.pair(baselines, [manifest], requested).pairs
+            self._paired = now, every
         return [pair for pair in every if pair.b.point.target == cell.target]
 
     def metrics_of(self, manifest: Manifest) -> FolderMetrics:
