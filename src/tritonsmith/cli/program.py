@@ -51,6 +51,8 @@ class SmithProgram(Program):
         """Parse the options before the tasks; see `invoke.Program`."""
         with _usage_errors():
             super().parse_core(argv)
+        # Invoke turns bytecode off, and so every run would compile every import: before the modules of tasks.
+        sys.dont_write_bytecode = bool(sys.flags.dont_write_bytecode)
 
     def parse_core_args(self) -> None:
         """Parse core options, and print the completion of Bash; see `invoke.Program`."""

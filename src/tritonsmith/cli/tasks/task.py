@@ -65,8 +65,6 @@ def task(
             if tables:
                 _widen(bool(values.get(WIDE.name)))
             _replace_unprintable_characters()
-            # Invoke turns bytecode off, and so every run would compile every import.
-            sys.dont_write_bytecode = bool(sys.flags.dont_write_bytecode)
             try:
                 with stoppable(), _kept_outputs() if reads_outputs else nullcontext():
                     _check_current_folder()
