@@ -15,8 +15,9 @@ import pytest
 
 from tests.integration.dask_cluster import running
 from tests.integration.harness import Smith, interrupt, wait_for
-from tests.support import all_gone
-from tests.unit.lab.compare import compiler
+from tests.support import all_gone, script_of_python
+from tests.unit.compiler.resources import elf_maker
+from tests.unit.lab.compare import compiler, making
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import EXIT_UNDECIDED
 
@@ -214,3 +215,40 @@ def test_where_no_worker_has_the_triton_nothing_is_decided(smith: Smith, tmp_pat
     assert done.error.startswith("error: not sure: no kernel compiles by both Tritons")
     assert "no Python interpreter with Triton" in done.error
     assert done.err.count("cannot compile by torch") == 1
+
+
+def test_workers_disassemble_only_what_differs_and_the_answer_is_the_same(
+    smith: Smith, tmp_path: Path, homes: list[Path]
+) -> None:
+    """Each run of the disassembler notes in whose workspace it ran."""
+    log = tmp_path / "disassembled"
+    code = f"import os; open({str(log)!r}, 'a').write(os.environ.get('TRITONSMITH_HOME', '') + '\\n')"
+    program = script_of_python(tmp_path / "nvdisasm", f"{code}; print({making.SASS!r}, end='')")
+    smith.more["TRITON_NVDISASM_PATH"] = str(program)
+    rows = []
+    for name in ("differs", "equal"):
+        folder = tmp_path / f"of-{name}"
+        folder.mkdir()
+        for number, version in enumerate(SIDES.values()):
+            binary = elf_maker.cubin(registers=40 + (number if name == "differs" else 0), code=b"\1" * 16)
+            (folder / f"{version}.cubin").write_bytes(binary)
+        (folder / "sass").write_text(making.SASS)
+        compiler.kernel(tmp_path, name, f"binary {folder} ")
+        rows.append(f'[[kernel]]\nfile = "{name}.py"\nsignature = "*fp32,64"\ntargets = ["h100"]\n')
+    (tmp_path / "kernels.toml").write_text("".join(rows))
+
+    def answer(*flags: str) -> object:
+        said = farm(smith, *flags, code=0)
+        return said["verdict"], [(row["kernel"], row["from"], row["to"]) for row in said["kernels"]]
+
+    here = answer()
+    alone = log.read_text().splitlines()
+    assert "instructions all" in str(here)
+    log.unlink()
+    smith("clear-cache", "--rehearsed", "--yes")
+    with running(tmp_path, smith.environ, homes) as cluster:
+        there = answer("--scheduler", cluster.address)
+    assert there == here
+    by_workers = log.read_text().splitlines()
+    assert len(by_workers) == len(alone) == 2
+    assert set(by_workers) <= set(map(str, homes))

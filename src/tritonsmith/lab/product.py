@@ -23,7 +23,7 @@ from tritonsmith.core.plan import Plan, Remove, digest
 from tritonsmith.lab import experiment
 from tritonsmith.lab.batch import kept, run
 from tritonsmith.lab.batch.kept import CompileJob, ResultFinder
-from tritonsmith.lab.batch.run import BatchOptions
+from tritonsmith.lab.batch.run import BatchOptions, UnreadResult
 from tritonsmith.lab.experiment import Rules, Search
 from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict
@@ -126,7 +126,11 @@ class CompiledKernels:
             else:
                 yield place, self._observed(table[place], self.manifests)
         # All at once and not as they come: by then, everything is known that they are compared with.
-        parts = {folder: (self.manifests[folder], tuple(sorted(names))) for folder, names in work.items()}
+        by = {job.out: job.triton for cell in table for job in (cell.job, cell.baseline) if job}
+        parts = {
+            folder: UnreadResult(self.manifests[folder], tuple(sorted(names)), by[folder])
+            for folder, names in work.items()
+        }
         for place in self._arrived(later, run.disassembled(parts, self._options)):
             yield place, self._observed(table[place], self.manifests)
         if again:

@@ -28,6 +28,7 @@ from typing import Any
 from tritonsmith.build.store import transfer
 from tritonsmith.compiler import call, interpreter, signature, source, source_tree, targets, tritons
 from tritonsmith.compiler import manifest as manifests
+from tritonsmith.compiler.interpreter import Disassembler
 from tritonsmith.compiler.manifest import Manifest, Point, Stage
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.resources import measure
@@ -43,7 +44,7 @@ from tritonsmith.core.plan.steps.pack import WriteChecksum, checksum_file
 from tritonsmith.facts import variables
 from tritonsmith.inspect import show as show_stage
 from tritonsmith.lab import metrics
-from tritonsmith.lab.batch.store import CLEAR, REMOVE, ResultStore, Rows, is_ours
+from tritonsmith.lab.batch.store import CLEAR, REMOVE, PackedFile, ResultStore, Rows, is_ours
 from tritonsmith.lab.metrics import Measured
 
 RELEASES, COMMITS, OTHERS = "releases", "commits", "rehearsed"
@@ -493,68 +494,47 @@ def _is_unread(point: Point) -> bool:
     return any(name in point.stages and text not in point.stages for name, text in show_stage.BINARY.items())
 
 
-def disassemble(
-    manifest: Manifest, chosen: Collection[str] | None = None, packages: Sequence[Path] = ()
-) -> Manifest:
-    """Disassemble code of a kept result that was compiled without, and keep the texts and their metrics.
+def disassemble(manifest: Manifest) -> Manifest:
+    """Disassemble all code of a kept result: see `disassemble_all`."""
+    return next(disassemble_all([(manifest, None)]))
+
+
+def disassemble_all(
+    rows: Sequence[tuple[Manifest, Collection[str] | None]], packages: Sequence[Path] = ()
+) -> Iterator[Manifest]:
+    """Disassemble code of kept results that were compiled without, and keep the texts and their metrics.
 
     Args:
-        manifest: of the result.
-        chosen: the targets; all of them if None.
+        rows: manifests, each with the targets that are wanted; all of them if None.
         packages: Triton packages whose disassemblers may be used, besides that of the compile.
 
-    Returns:
-        The manifest with the texts, where a disassembler could be found.
+    Yields:
+        Each manifest with the texts, where a disassembler could be found.
 
     Raises:
-        FactError: a file of the result is damaged, or it was removed meanwhile.
+        FactError: a file of a result is damaged, or it was removed meanwhile.
     """
-    points = {point.id: point for point in manifest.points}
-    packages = _packages_of(manifest, packages)
-    for target, part, measured in _unread_parts(manifest):
-        if chosen is not None and target not in chosen:
-            continue
-        if measured is None:
-            # Of what was read into this manifest before somebody else disassembled it.
-            points |= {point.id: point for point in _points_now(part, target)}
-        elif measured.unread:
-            points |= {point.id: point for point in _disassembled_part(part, target, packages).points}
-    return replace(manifest, points=tuple(points.values()))
-
-
-def read_ahead(work: Iterable[tuple[Manifest, Collection[str]]], packages: Sequence[Path] = ()) -> None:
-    """Disassemble the code of many kept results at once, so that `disassemble` finds the texts.
-
-    Args:
-        work: manifests, each with its targets.
-        packages: as of `disassemble`, the one that is preferred first.
-    """
-    tools = interpreter.locate_programs(workspace.default()).disassemblers
-    with files.scratch("code-") as folder:
-        # By the packages that `disassemble` takes the program from.
-        binaries: defaultdict[tuple[Path, ...], list[tuple[str, Path]]] = defaultdict(list)
-        for number, (manifest, chosen) in enumerate(work):
-            for target, part, measured in _unread_parts(manifest):
-                if target not in chosen or not (measured and measured.unread):
-                    continue
-                place = folder / f"{number}" / part.points[0].id
-                _write_contents(_place(part.folder), target, place, files.write)
-                binaries[_packages_of(manifest, packages)] += [
-                    (stage, place / point.stages[stage].path)
-                    for point in filter(_is_unread, part.points)
-                    for stage in show_stage.BINARY
-                    if stage in point.stages
-                ]
-        for own, paths in binaries.items():
-            for tool in tools:
-                of_tool = (path for stage, path in paths if stage == tool.binary and path.is_file())
-                tool.read_ahead(of_tool, own)
-
-
-def _packages_of(manifest: Manifest, packages: Sequence[Path]) -> tuple[Path, ...]:
-    own = manifests.trusted_package(manifest, workspace.default())
-    # Its own first: it is as new as the binary.
-    return (*([own] if own else []), *packages)
+    points = [{point.id: point for point in manifest.points} for manifest, _ in rows]
+    # Those whose program is of the same package are read at once.
+    unread: defaultdict[tuple[Path, ...], list[tuple[int, UnreadCode]]] = defaultdict(list)
+    for number, (manifest, chosen) in enumerate(rows):
+        for target, part, measured in _unread_parts(manifest):
+            if chosen is not None and target not in chosen:
+                continue
+            if measured is None:
+                # Of what was read into this manifest before somebody else disassembled it.
+                points[number] |= {point.id: point for point in _points_now(part, target)}
+            elif measured.unread:
+                own = manifests.trusted_package(manifest, workspace.default())
+                # Its own first: it is as new as the binary.
+                unread[*([own] if own else []), *packages].append((number, _packed_code(part, target)))
+    for tried, codes in unread.items():
+        results = read_code([code for _, code in codes], tried)
+        for (number, _), read in zip(codes, results, strict=True):
+            keep_code(read)
+            points[number] |= {point.id: point for point in read.part.points}
+    for (manifest, _), known in zip(rows, points, strict=True):
+        yield replace(manifest, points=tuple(known.values()))
 
 
 def _points_now(part: Manifest, target: str) -> tuple[Point, ...]:
@@ -568,31 +548,114 @@ def _points_now(part: Manifest, target: str) -> tuple[Point, ...]:
     return part.points
 
 
-def _disassembled_part(part: Manifest, target: str, packages: Sequence[Path]) -> Manifest:
-    place, points, texts = _place(part.folder), [], dict[str, bytes]()
-    tools = interpreter.locate_programs(workspace.default()).disassemblers
-    with files.scratch("code-") as folder:
-        # Not in the folder of the result, which has files only where somebody looks at them.
-        if not _write_contents(place, target, folder, files.write):
-            raise _gone(part.folder)
-        for point in part.points:
-            stages = dict(point.stages)
-            for tool in tools if _is_unread(point) else ():
-                binary = stages.get(tool.binary)
-                text = tool.as_compiled(folder / binary.path, packages) if binary else None
-                if binary and text is not None:
-                    name = f"{binary.path.removesuffix(tool.binary)}{tool.stage}"
-                    stages[tool.stage] = Stage(name, len(text), sha256(text).hexdigest())
-                    texts[name] = text
-                    files.write(folder / name, text)
-            points.append(replace(point, stages=stages))
-        read = replace(part, folder=folder, points=tuple(points))
-        measured = _metrics_text(read, measured_now(read))
+@dataclass(frozen=True)
+class UnreadCode:
+    """What a kept result for one target consists of: all that is needed to disassemble it somewhere.
+
+    Attributes:
+        part: the manifest of that target.
+        target: the target.
+        files: all files of the result.
+    """
+
+    part: Manifest
+    target: str
+    files: tuple[PackedFile, ...]
+
+
+@dataclass(frozen=True)
+class ReadCode:
+    """A result for one target that was disassembled.
+
+    Attributes:
+        part: the manifest of that target, with the texts that a program could make.
+        target: the target.
+        metrics: as the database has them.
+        texts: relative path to the content of each text.
+    """
+
+    part: Manifest
+    target: str
+    metrics: str
+    texts: Mapping[str, bytes]
+
+
+def unread_code(manifest: Manifest, chosen: Collection[str]) -> tuple[UnreadCode, ...]:
+    """Return the parts of a kept result that have to be disassembled, for these targets.
+
+    Raises:
+        FactError: the result was removed meanwhile.
+    """
+    rows = _unread_parts(manifest)
+    return tuple(
+        _packed_code(part, name) for name, part, row in rows if row and row.unread and name in chosen
+    )
+
+
+def _packed_code(part: Manifest, target: str) -> UnreadCode:
+    if not (rows := database().packed_files(*_place(part.folder), target)):
+        raise _gone(part.folder)
+    return UnreadCode(part, target, tuple(rows))
+
+
+def keep_code(read: ReadCode) -> None:
+    """Keep the texts and metrics of a result that was disassembled, here or elsewhere."""
     # In the place of what was measured without the code, also where no program can read it: it is not tried
     # again each time.
-    read = replace(read, folder=part.folder)
-    database().add(*place, target, read.render(), measured, texts)
-    return read
+    place = _place(read.part.folder)
+    database().add(*place, read.target, read.part.render(), read.metrics, read.texts)
+
+
+def read_code(codes: Sequence[UnreadCode], packages: Sequence[Path]) -> Iterator[ReadCode]:
+    """Disassemble kept results, many binaries at once; nothing is kept.
+
+    Args:
+        codes: the results.
+        packages: Triton packages whose disassemblers may be used.
+
+    Raises:
+        FactError: a file of a result is damaged.
+    """
+    tools = interpreter.locate_programs(workspace.default()).disassemblers
+    # Not in the folders of the results, which have files only where somebody looks at them.
+    with files.scratch("code-") as folder:
+        places = [folder / str(number) for number in range(len(codes))]
+        for code, place in zip(codes, places, strict=True):
+            for row in code.files:
+                path = place / untrusted.place_in(row.path)
+                files.make_folder(path.parent)
+                files.write(path, row.content(code.part.folder.name))
+        for tool in tools:
+            binaries = (
+                place / point.stages[tool.binary].path
+                for code, place in zip(codes, places, strict=True)
+                for point in code.part.points
+                if _is_unread(point) and tool.binary in point.stages
+            )
+            tool.read_ahead(filter(Path.is_file, binaries), packages)
+        for code, place in zip(codes, places, strict=True):
+            yield _read_part(code, place, tools, packages)
+
+
+def _read_part(
+    code: UnreadCode, place: Path, tools: Sequence[Disassembler], packages: Sequence[Path]
+) -> ReadCode:
+    """Disassemble a result whose files are in a folder."""
+    points, texts = [], dict[str, bytes]()
+    for point in code.part.points:
+        stages = dict(point.stages)
+        for tool in tools if _is_unread(point) else ():
+            binary = stages.get(tool.binary)
+            text = tool.as_compiled(place / binary.path, packages) if binary else None
+            if binary and text is not None:
+                name = f"{binary.path.removesuffix(tool.binary)}{tool.stage}"
+                stages[tool.stage] = Stage(name, len(text), sha256(text).hexdigest())
+                texts[name] = text
+                files.write(place / name, text)
+        points.append(replace(point, stages=stages))
+    read = replace(code.part, folder=place, points=tuple(points))
+    measured = _metrics_text(read, measured_now(read))
+    return ReadCode(replace(read, folder=code.part.folder), code.target, measured, texts)
 
 
 def _write_contents(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import io
+import itertools
 import math
 import re
 import shlex
@@ -13,11 +14,12 @@ import tarfile
 import time
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 import zstandard
 
@@ -37,7 +39,7 @@ from tritonsmith.core.ui import console
 from tritonsmith.core.ui.progress import PhaseProgress
 from tritonsmith.facts import machine
 from tritonsmith.lab.batch import kept, pool
-from tritonsmith.lab.batch.kept import CompileJob, ResultFinder
+from tritonsmith.lab.batch.kept import CompileJob, ReadCode, ResultFinder, UnreadCode
 from tritonsmith.lab.batch.pool import DiedError, ExecutorPool, LostError
 from tritonsmith.wheels import ptxas
 
@@ -54,6 +56,9 @@ _MIB = 1 << 20
 _WORKERS = call.WarmWorkers()
 
 Result = Manifest | SmithError
+J = TypeVar("J")
+K = TypeVar("K")
+R = TypeVar("R")
 
 
 class UnfitWorkerError(UnavailableError):
@@ -204,25 +209,38 @@ def _found(
     jobs: Mapping[Path, CompileJob], finder: ResultFinder, options: BatchOptions
 ) -> Iterator[tuple[Path, Manifest | None]]:
     """Yield the folder of each job with its points that are there, disassembled if the options say so."""
-    unread: dict[Path, tuple[Manifest, Collection[str]]] = {}
+    unread: dict[Path, UnreadResult] = {}
     for out, job in jobs.items():
         old = finder.find(job) if options.resume else None
         chosen = kept.unread_targets(old) if old and options.disassemble else ()
         if old and chosen:
-            unread[out] = old, chosen
+            unread[out] = UnreadResult(old, tuple(sorted(chosen)), job.triton)
         else:
             yield out, old
     for manifest in disassembled(unread, options):
         yield manifest.folder, manifest
 
 
-def disassembled(
-    work: Mapping[Path, tuple[Manifest, Collection[str]]], options: BatchOptions
-) -> Iterator[Manifest]:
-    """Disassemble kept results that were compiled without, in processes of this machine.
+@dataclass(frozen=True)
+class UnreadResult:
+    """A kept result whose code has to be disassembled.
+
+    Attributes:
+        manifest: of the result.
+        targets: the targets that need it.
+        triton: the Triton that compiled it.
+    """
+
+    manifest: Manifest
+    targets: tuple[str, ...]
+    triton: Triton
+
+
+def disassembled(work: Mapping[Path, UnreadResult], options: BatchOptions) -> Iterator[Manifest]:
+    """Disassemble kept results that were compiled without, in processes of this machine or by the workers.
 
     Args:
-        work: manifests by their folders, each with the targets that need it.
+        work: the results by their folders.
         options: of the pool.
 
     Raises:
@@ -230,50 +248,81 @@ def disassembled(
         InterruptedRunError: ^C.
     """
     space = workspace.default()
-    every = (manifests.trusted_package(manifest, space) for manifest, _ in work.values())
+    every = (manifests.trusted_package(row.manifest, space) for row in work.values())
     # A result of another machine names a Triton that is not here, and that of the other side will do.
     packages = tuple(dict.fromkeys(filter(None, every)))
-    # Triton by Triton, since each has a disassembler of its own that reads many binaries at once.
-    rows = sorted(work.values(), key=lambda row: row[0].triton)
+    # Triton by Triton, since each has a disassembler of its own, which reads many binaries at once.
+    rows = sorted(work.values(), key=lambda row: row.triton.label)
     with _interruptible(options):
-        if len(rows) <= _FEW:
-            yield from _disassembled(rows, packages)
+        # With a cluster, the binaries are of other machines: this one need not have the programs for them.
+        if len(rows) <= _FEW and not options.scheduler:
+            yield from kept.disassemble_all([(row.manifest, row.targets) for row in rows], packages)
+            return
+        if not rows:
             return
         count = min(options.count or _fitting(), math.ceil(len(rows) / _FEW))
-        size = min(_PORTION, math.ceil(len(rows) / count))
         with (
-            pool.opened("", count) as workers,
+            pool.opened(options.scheduler, count) as workers,
             PhaseProgress(live=False if options.silent else None, silent=options.silent) as progress,
         ):
             progress.begin(_DISASSEMBLE)
-            began, number = time.monotonic(), 0
-            portions = [rows[begin : begin + size] for begin in range(0, len(rows), size)]
-            pending = {
-                workers.executor.submit(_disassembled_here, portion, packages): portion[-1][0]
-                for portion in portions
-            }
-            for manifest, result in workers.results(pending):
-                if isinstance(result, SmithError):
-                    raise result
-                number += len(result)
-                progress.update(number, len(rows), f"{manifest.kernel} by {manifest.triton}")
-                yield from result
+            began = time.monotonic()
+            by_workers = _read_there if options.scheduler else _read_here
+            for number, result in enumerate(by_workers(rows, packages, workers, options), 1):
+                progress.update(number, len(rows), f"{result.kernel} by {result.triton}")
+                yield result
             progress.end(time.monotonic() - began)
 
 
-def _disassembled(
-    rows: Sequence[tuple[Manifest, Collection[str]]], packages: Sequence[Path]
+def _portions(rows: Sequence[UnreadResult], workers: ExecutorPool) -> Iterator[Sequence[UnreadResult]]:
+    """Yield parts of the results, each of one Triton."""
+    size = max(1, min(_PORTION, math.ceil(len(rows) / workers.slots)))
+    for _, own in itertools.groupby(rows, key=lambda row: row.triton.label):
+        whole = list(own)
+        for begin in range(0, len(whole), size):
+            yield whole[begin : begin + size]
+
+
+def _read_here(
+    rows: Sequence[UnreadResult], packages: Sequence[Path], workers: ExecutorPool, _: BatchOptions
 ) -> Iterator[Manifest]:
-    kept.read_ahead(rows, packages)
-    for manifest, chosen in rows:
-        yield kept.disassemble(manifest, chosen, packages)
+    pending = {
+        workers.executor.submit(_disassembled_here, portion, packages): portion
+        for portion in _portions(rows, workers)
+    }
+    for _portion, result in workers.results(pending):
+        if isinstance(result, SmithError):
+            raise result
+        yield from result
 
 
-def _disassembled_here(
-    rows: Sequence[tuple[Manifest, Collection[str]]], packages: Sequence[Path]
-) -> list[Manifest] | SmithError:
+def _read_there(
+    rows: Sequence[UnreadResult], packages: Sequence[Path], workers: ExecutorPool, options: BatchOptions
+) -> Iterator[Manifest]:
+    """Have the workers of a cluster disassemble, and keep what they answer; what none can do is done here."""
+    prints = {row.triton.label: _fingerprint(row.triton, options.env) for row in rows}
+
+    def code(portion: Sequence[UnreadResult]) -> RemoteCode:
+        parts = tuple(part for row in portion for part in kept.unread_code(row.manifest, row.targets))
+        triton = portion[0].triton
+        return RemoteCode(triton, options.timeout, options.env, prints[triton.label], _tool(), parts)
+
+    pending = {
+        workers.executor.submit(disassemble_there, code(portion)): portion
+        for portion in _portions(rows, workers)
+    }
+    again = _resubmitter(workers, disassemble_there, lambda portion: portion[0].triton, code)
+    patience = float(tritons.PATIENCE + (options.timeout or configs.load("kernels")["jobs"]["timeout"]))
+    for portion, result in workers.results(pending, again, patience):
+        for read in () if isinstance(result, SmithError) else result:
+            kept.keep_code(read)
+        # It finds in the database what has been kept just now.
+        yield from kept.disassemble_all([(row.manifest, row.targets) for row in portion], packages)
+
+
+def _disassembled_here(rows: Sequence[UnreadResult], packages: Sequence[Path]) -> list[Manifest] | SmithError:
     try:
-        return list(_disassembled(rows, packages))
+        return list(kept.disassemble_all([(row.manifest, row.targets) for row in rows], packages))
     except SmithError as error:
         return plain(error)
 
@@ -398,7 +447,15 @@ def _results(
             yield unit, error
     whole, done = sum(length for length, _ in todo), 0.0
     over = len(todo) - len(pending)
-    again = functools.partial(_elsewhere, workers, options, defaultdict(set), defaultdict(int))
+    there: Callable[[RemoteJob], Result | RemoteResult] = compile_there
+
+    def triton_of(row: tuple[float, _Unit]) -> Triton:
+        return row[1].job.triton
+
+    def sent(row: tuple[float, _Unit]) -> RemoteJob:
+        return _remote(row[1], options)
+
+    again = _resubmitter(workers, there, triton_of, sent)
     patience = _patience(todo, options) if options.scheduler else math.inf
     for number, ((length, unit), result) in enumerate(workers.results(pending, again, patience), over + 1):
         yield unit, unpack(result, unit.out) if isinstance(result, RemoteResult) else result
@@ -488,40 +545,44 @@ def _stages(place: Interpreter) -> Path:
 
 def _remote(unit: _Unit, options: BatchOptions) -> RemoteJob:
     triton, shares = unit.job.triton, _shares(unit)
-    return pack(unit.request, triton, options.timeout, options.env, unit.fingerprint, shares=shares)
+    # As in `_submit`: what is not kept is disassembled where it is compiled.
+    request = replace(unit.request, disassemble=options.disassemble or not shares)
+    return pack(request, triton, options.timeout, options.env, unit.fingerprint, shares=shares)
 
 
-def _elsewhere(
+def _resubmitter(
     workers: ExecutorPool,
-    options: BatchOptions,
-    unfit: defaultdict[str, set[str]],
-    refusals: defaultdict[int, int],
-    row: tuple[float, _Unit],
-    result: Result | RemoteResult,
-) -> Future[Result | RemoteResult] | None:
-    """Submit a unit to another worker if one could not compile it; None if its result counts.
+    fn: Callable[[J], R],
+    triton_of: Callable[[K], Triton],
+    job_of: Callable[[K], J],
+) -> Callable[[K, R], Future[R] | None]:
+    """Return what submits a unit to another worker if one could not run it; None if its result counts.
 
     Args:
         workers: the pool.
-        options: of the batch.
-        unfit: by the Triton's name, the workers that lack it; gets that worker.
-        refusals: by the unit's identity, how many workers could not compile it.
-        row: the unit, with its expected length.
-        result: what came back.
+        fn: runs a unit on a worker.
+        triton_of: returns the Triton of a unit.
+        job_of: returns what is sent for a unit.
     """
-    if not isinstance(result, UnfitWorkerError):
-        return None
-    _, unit = row
-    known = unfit[unit.job.triton.label]
-    if result.worker not in known:  # once, and not for each of its units
-        known.add(result.worker)
-        console.warn(f"worker {result.worker} cannot compile by {unit.job.triton.label}: {result.line}")
-    refusals[id(unit)] += 1
-    # A worker that refuses is done sooner than one that compiles, and would draw all units to itself: that
-    # costs nothing but the way, since each goes on to another one.
-    if refusals[id(unit)] >= _REFUSALS:
-        return None
-    return workers.submit_elsewhere(known, compile_there, _remote(unit, options))
+    unfit: defaultdict[str, set[str]] = defaultdict(set)  # by the Triton's name, the workers that lack it
+    refusals: defaultdict[int, int] = defaultdict(int)  # by the unit's identity
+
+    def again(unit: K, result: R) -> Future[R] | None:
+        if not isinstance(result, UnfitWorkerError):
+            return None
+        label = triton_of(unit).label
+        known = unfit[label]
+        if result.worker not in known:  # once, and not for each of its units
+            known.add(result.worker)
+            console.warn(f"worker {result.worker} cannot compile by {label}: {result.line}")
+        refusals[id(unit)] += 1
+        # A worker that refuses is done sooner than one that compiles, and would draw all units to itself:
+        # that costs nothing but the way, since each goes on to another one.
+        if refusals[id(unit)] >= _REFUSALS:
+            return None
+        return workers.submit_elsewhere(known, fn, job_of(unit))
+
+    return again
 
 
 def _fingerprint(triton: Triton, env: str) -> str:
@@ -615,6 +676,27 @@ class RemoteJob:
     tool: str
     root: str
     shares: bool
+
+
+@dataclass(frozen=True)
+class RemoteCode:
+    """Kept results of one kernel with everything that another machine needs to disassemble them.
+
+    Attributes:
+        triton: as in `RemoteJob`, and so are the next four.
+        timeout: seconds for one point; None for the usual.
+        env: of a Triton that names none.
+        fingerprint: of that Triton.
+        tool: a key of this tool.
+        parts: the results, target by target.
+    """
+
+    triton: Triton
+    timeout: int | None
+    env: str
+    fingerprint: str
+    tool: str
+    parts: tuple[UnreadCode, ...]
 
 
 @dataclass(frozen=True)
@@ -717,7 +799,7 @@ def _compiled_there(job: RemoteJob) -> RemoteResult | SmithError:
             except SmithError as error:
                 return _about_file_here(plain(error), file, original)
             if job.shares:
-                kept.measure_ahead(manifest)
+                kept.measure_ahead(manifest, code=request.disassemble)
             points = tuple(
                 replace(point, error=point.error.replace(str(file), str(original)))
                 for point in manifest.points
@@ -727,7 +809,19 @@ def _compiled_there(job: RemoteJob) -> RemoteResult | SmithError:
         return plain(error)
 
 
-def _place_there(job: RemoteJob) -> tuple[Interpreter, str]:
+def disassemble_there(job: RemoteCode) -> tuple[ReadCode, ...] | SmithError:
+    """Disassemble on a cluster worker, by the programs of its own copy of the Triton; runs there."""
+    with pool.cancellable():
+        try:
+            place, _ = _place_there(job)
+            own = (manifests.trusted_package(code.part, place.space) for code in job.parts)
+            packages = tuple(dict.fromkeys((*filter(None, own), tritons.package(place.python))))
+            return tuple(kept.read_code(job.parts, packages))
+        except SmithError as error:
+            return plain(error)
+
+
+def _place_there(job: RemoteJob | RemoteCode) -> tuple[Interpreter, str]:
     """Return the interpreter of a unit on this worker, and a key of what is imported by it.
 
     Raises:

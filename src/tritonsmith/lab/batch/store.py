@@ -75,6 +75,39 @@ class TritonUsage:
     bytes: int
 
 
+@dataclass(frozen=True)
+class PackedFile:
+    """A file of a result as it is kept.
+
+    Attributes:
+        path: its path, relative to the folder of the result.
+        sha256: the digest of its content.
+        data: the content, compressed; None if it is not there any more.
+    """
+
+    path: str
+    sha256: str
+    data: bytes | None
+
+    def content(self, of: str) -> bytes:
+        """Return the content.
+
+        Args:
+            of: the result, for the error.
+
+        Raises:
+            FactError: it is damaged.
+        """
+        content = b""
+        with suppress(zstandard.ZstdError, ValueError):
+            content = _unpacked(self.data) if self.data is not None else b""
+        if sha256(content).hexdigest() != self.sha256:
+            what = "a file of a kept result is damaged"
+            hints = ["invoke clear-cache --rehearsed removes all kept results"]
+            raise FactError(what, why=f"{self.path} of {of}", hints=hints)
+        return content
+
+
 class ResultStore:
     """The results of one workspace; for the thread that made it.
 
@@ -194,19 +227,15 @@ class ResultStore:
         Raises:
             FactError: a content is damaged.
         """
+        for row in self.packed_files(triton, key, target):
+            yield row.path, row.content(f"{triton}/{key}")
+
+    def packed_files(self, triton: str, key: str, target: str) -> list[PackedFile]:
+        """Return the files of a result as they are kept."""
         text = "SELECT path, file.sha256, data FROM file LEFT JOIN content USING (sha256) "
         text += "WHERE triton=? AND key=? AND target=?"
-        for path, digest, data in (
-            self._do(lambda: self._base.execute(text, (triton, key, target)).fetchall()) or ()
-        ):
-            content = b""
-            with suppress(zstandard.ZstdError, ValueError):
-                content = _unpacked(data) if data is not None else b""
-            if sha256(content).hexdigest() != digest:
-                what = "a file of a kept result is damaged"
-                hints = ["invoke clear-cache --rehearsed removes all kept results"]
-                raise FactError(what, where=self._path, why=f"{path} of {triton}/{key}", hints=hints)
-            yield path, content
+        rows = self._do(lambda: self._base.execute(text, (triton, key, target)).fetchall()) or ()
+        return [PackedFile(*row) for row in rows]
 
     def imports(self, digest: str, kernel: str) -> list[tuple[str, int]] | None:
         """Return what a source file of that content imports for a kernel; None if that is not known."""

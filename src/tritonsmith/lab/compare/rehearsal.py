@@ -256,11 +256,9 @@ def execute(
         LockedError: another rehearsal runs.
         SmithError: as `batch.run.compiled`.
     """
-    # A cluster disassembles where it compiles, as this machine would take long for all of its results. A
-    # compile that is repeated is compared with the first one of its own side. And what a user limits has to
+    # A compile that is repeated is compared with the first one of its own side. And what a user limits has to
     # have a value, also where it does not change.
-    full = bool(options.scheduler) or rules.confirm > 1
-    full = full or any(limit.required and terms.needs_code(limit.term) for limit in limits)
+    full = rules.confirm > 1 or any(limit.required and terms.needs_code(limit.term) for limit in limits)
     question = WorseThanBaseline(limits, partial(kept.metrics_of, code=full))
     subject = CompiledKernels(question, replace(options, disassemble=full), question.unread)
     cells = rehearsal.cells
