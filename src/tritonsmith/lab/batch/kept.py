@@ -22,8 +22,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tritonsmith.build.store import transfer
 from tritonsmith.compiler import call, interpreter, signature, source, source_tree, targets, tritons
@@ -52,6 +53,7 @@ METRICS = "metrics.json"
 DATABASE = "results.db"
 STAGES = "stages"  # outputs of stages by their inputs: see `worker.compile_point.SharedStages`
 
+_LIBRARIES = "extern_libs"  # an option of both backends: names with paths of files
 _PROGRAM = "tritonsmith kernel.compile"
 _FINAL = ("ok", "failed")  # a crash or a compile that was given up may have been the machine's fault
 _FOREIGN = re.compile(r"[^\w.+-]")
@@ -142,8 +144,28 @@ class KeyedJobs:
         others = [targets.gpu_facts(target) for target in chosen if not self._is_usual(target)]
         # Of a user's interpreter, whose packages a kernel may import; the tool's own have Triton alone.
         packages = [] if triton.source or triton.version else self._packages(triton.python)
-        key = digest(tree.key, content, *self._tool, *others, packages)
+        linked = _linked(request)
+        key = digest(tree.key, content, *self._tool, *others, packages, *linked)
         return CompileJob(request, triton, folder_of(triton) / key, True, module, tree.key)
+
+
+def links(request: CompileRequest) -> bool:
+    """Report whether a request names libraries to link, whose content its options do not tell."""
+    return _LIBRARIES in request.options or any(sweep.name == _LIBRARIES for sweep in request.sweeps)
+
+
+def _linked(request: CompileRequest) -> Iterator[tuple[str, str]]:
+    """Yield the texts in the libraries of a request that are files, each with a digest of the content."""
+    sweeps = (sweep.texts for sweep in request.sweeps if sweep.name == _LIBRARIES)
+    values = [request.options.get(_LIBRARIES), *(signature.parse_value(text) for text in chain(*sweeps))]
+    while values:
+        value = values.pop()
+        if isinstance(value, str) and untrusted.is_file(Path(value)):
+            yield value, source_tree.sum_of(Path(value))
+        elif isinstance(value, (list, tuple)):
+            values += value
+        elif isinstance(value, dict):
+            values += value.values()
 
 
 def _packages(python: str) -> list[str]:
@@ -258,8 +280,25 @@ def command(job: CompileJob, env: str) -> str:
     return f"{_PROGRAM} {job.request.flags(**by, **ptxas, out=job.out.absolute())}"
 
 
-# Manifests by their folders, each with the rows of the database that it was read from and what was asked for.
-_READ: dict[Path, tuple[Rows, tuple[str, CompileRequest, Triton], Manifest | None]] = {}
+class _ReadManifest(NamedTuple):
+    """A manifest that was read, and everything that it was made of.
+
+    Attributes:
+        rows: of the database.
+        env: as `ResultFinder` has it.
+        request: of the job.
+        triton: of the job.
+        manifest: with all of the rows; None if none can be read.
+    """
+
+    rows: Rows
+    env: str
+    request: CompileRequest
+    triton: Triton
+    manifest: Manifest | None
+
+
+_READ: dict[Path, _ReadManifest] = {}  # by the folder
 _MOST_READ = 100_000
 
 
@@ -302,10 +341,10 @@ class ResultFinder:
     def _kept(self, job: CompileJob) -> Manifest | None:
         names = [str(target) for target in job.request.targets]
         rows = database().find_packed(*_place(job.out), names)
-        asked = (self._env, job.request, job.triton)
         # A run asks whether all is there before it takes it, and to read a manifest takes the most of both.
-        if (known := _READ.get(job.out)) and known[:2] == (rows, asked):
-            return known[2]
+        made_of = (rows, self._env, job.request, job.triton)
+        if (known := _READ.get(job.out)) and known[:-1] == made_of:
+            return known.manifest
         parts = []
         for text in ResultStore.unpacked(rows).values():
             # One that cannot be read, as it came from elsewhere, is made again.
@@ -314,7 +353,7 @@ class ResultFinder:
         manifest = merged(job, self._env, parts) if parts else None
         if len(_READ) >= _MOST_READ:
             _READ.clear()
-        _READ[job.out] = rows, asked, manifest
+        _READ[job.out] = _ReadManifest(*made_of, manifest)
         return manifest
 
     def _in_folder(self, job: CompileJob, version: str) -> Manifest | None:
@@ -550,7 +589,7 @@ def _points_now(part: Manifest, target: str) -> tuple[Point, ...]:
 
 @dataclass(frozen=True)
 class UnreadCode:
-    """What a kept result for one target consists of: all that is needed to disassemble it somewhere.
+    """The manifest and files of a kept result for one target, to be disassembled here or elsewhere.
 
     Attributes:
         part: the manifest of that target.

@@ -536,7 +536,7 @@ def _submit(unit: _Unit, workers: ExecutorPool, options: BatchOptions) -> Future
 def _shares(unit: _Unit) -> bool:
     # Not of a job that is compiled to see whether the outcome is the same, as for `--confirm`. Nor with a
     # plugin, say: its variable tells its path, and not what somebody builds there.
-    return unit.job.keyed and not kept.is_steered()
+    return unit.job.keyed and not kept.is_steered() and not kept.links(unit.request)
 
 
 def _stages(place: Interpreter) -> Path:

@@ -62,6 +62,22 @@ def test_models_of_one_target_have_results_of_their_own(ask: Ask) -> None:
     assert keys["h100"] == keys["cuda:90"] != keys["h200"]
 
 
+def test_a_library_that_is_linked_counts_by_its_content(tmp_path: Path, python: Path) -> None:
+    library = tmp_path / "mine.bc"
+    library.write_text("1")
+    options = {"extern_libs": [["mine", str(library)]]}
+    request = CompileRequest(compiler.kernel(tmp_path), "", "*fp32,64", BOTH, options)
+
+    def ask() -> CompileJob:
+        return kept.KeyedJobs().job(request, tritons.parse(str(python)))
+
+    compiled(ask())
+    assert [is_new for _, is_new in compiled(ask())] == [False]
+    library.write_text("2")
+    assert [is_new for _, is_new in compiled(ask())] == [True]
+    assert kept.links(request)  # so that no stages are shared
+
+
 def test_files_are_there_when_they_are_wanted(ask: Ask) -> None:
     ((made, _),) = compiled(ask())
     assert not made.folder.exists()
