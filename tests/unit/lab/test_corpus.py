@@ -164,7 +164,10 @@ def test_list_and_dry_run(program: Path, here: Corpus, capsys: pytest.CaptureFix
     ]
     tasks.listing(Context(), **flags)
     assert "two.py:two" in capsys.readouterr().out
-    tasks.remove(Context(), kernel="two", **flags)
+    with pytest.raises(Exit, match="no terminal to ask in"):
+        tasks.remove(Context(), kernel="two", **flags)
+    assert [entry.name for entry in here.kernels()] == ["first", "two"]
+    tasks.remove(Context(), kernel="two", yes=True, **flags)
     assert "1 removed: two" in capsys.readouterr().out
 
 

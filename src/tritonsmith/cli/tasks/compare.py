@@ -36,6 +36,7 @@ from tritonsmith.cli.tasks.options import (
     TODAY,
     TOMORROW,
     WHEEL_ENV,
+    YES,
 )
 from tritonsmith.cli.tasks.task import task
 from tritonsmith.core.errors import FactError, SmithError, UndecidedError, UsageError
@@ -645,14 +646,21 @@ def remove(
     context: Any,
     kernel: str = word("name of a kernel in the corpus, or a glob: 'matmul*'"),
     corpus: Path | None = CORPUS,
+    yes: bool = YES,
     json: bool = JSON,
     dry_run: bool = DRY_RUN,
 ) -> None:
     """Remove kernels from the corpus, and sources that no other one needs."""
     from tritonsmith.lab import corpus as use_case
 
+    names = [change.name for change in use_case.remove(use_case.named(corpus), [kernel]).changes]
+    what = names[0] if len(names) == 1 else counted(len(names), "kernel")
+    if not dry_run and not output.agreed(f"Remove {what} from the corpus?", yes=yes):
+        raise SmithError("nothing was removed", hints=["--dry-run shows every step"])
+
     def update(here: Corpus) -> CorpusUpdate:
-        return use_case.remove(here, [kernel])
+        # By their names: what a pattern fits may be more by now, and nobody agreed to lose that.
+        return use_case.remove(here, names)
 
     _change("corpus.remove", corpus, update, json=json, dry_run=dry_run)
 
