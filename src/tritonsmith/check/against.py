@@ -146,7 +146,7 @@ def _of_module(path: PurePosixPath, names: Sequence[str]) -> list[str]:
 def _imported(text: str) -> Iterator[str]:
     """Yield the first part of each module that a file imports by its full name."""
     with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
-        for node in ast.walk(ast.parse(text)):
+        for node in ast.walk(untrusted.python_tree(text)):
             if isinstance(node, ast.Import):
                 yield from (alias.name.partition(".")[0] for alias in node.names)
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
