@@ -12,7 +12,7 @@ from typing import TypeVar
 import pytest
 
 from tests.integration.harness import LLVM, Smith, capture, commit, git, plant, ready, require_llvm
-from tritonsmith.build.worktrees.add import own_clone
+from tritonsmith.build.worktree_add import own_clone
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.envs import settings
 from tritonsmith.core.envs.workspace import Workspace

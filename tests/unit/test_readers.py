@@ -75,7 +75,7 @@ _KNOWN = {
     "build/new_pass.py": _PACKAGE,
     "build/suites/results.py": _RESULT,
     "cli/tasks/passes_replay.py": _RESULT,
-    "lab/edits/python_source.py": _GENERATED,
+    "lab/reduce/python_source.py": _GENERATED,
     "lab/report.py": _PACKAGE,
     "lab/triage/reduce/testers.py": _GENERATED,
     "lab/triage/reduce/kernel_search.py": _GENERATED,

@@ -17,9 +17,9 @@ from pathlib import Path
 from tritonsmith.atlas import mentions, tablegen
 from tritonsmith.atlas.mentions import PythonBinding
 from tritonsmith.atlas.source_files import Definition, SourceFiles
+from tritonsmith.build import worktree_add
 from tritonsmith.build.triton import commands, source
-from tritonsmith.build.worktrees import add
-from tritonsmith.build.worktrees.add import WorktreeRecord, WorktreeRequest
+from tritonsmith.build.worktree_add import WorktreeRecord, WorktreeRequest
 from tritonsmith.core import configs, untrusted
 from tritonsmith.core.command_line import command
 from tritonsmith.core.envs.settings import Settings
@@ -87,7 +87,7 @@ def prepare(
             "no checkout of Triton here", where=root, hints=["clone it first", "give one: --source PATH"]
         )
     design = design_pass(root, name, family)
-    clone = add.clone_of(settings, space, cwd)
+    clone = worktree_add.clone_of(settings, space, cwd)
     check_unchanged(root, design)
     title = f"the pass {design.argument}"
     if here:
@@ -95,7 +95,7 @@ def prepare(
     # A branch of its own: the user's work in the checkout, and its build, stay as they are.
     own = f"pass-{name}"
     request = WorktreeRequest(git.head(root, dirt=False).commit, own, branch=own, env=env)
-    worktree = add.prepare(request, clone, space)
+    worktree = worktree_add.prepare(request, clone, space)
     where = worktree.record.folder
     refuse_to_overwrite({where / name: text for name, text in design.written})
     plan = Plan(title, (*worktree.plan.steps, *design.steps(where)))

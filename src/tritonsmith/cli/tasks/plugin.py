@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from invoke.context import Context
 
-from tritonsmith.build import new_pass, plugins
+from tritonsmith.build import new_pass, plugins, worktree_add
 from tritonsmith.build.new_pass import PluginRequest
-from tritonsmith.build.worktrees import add
 from tritonsmith.cli.tasks import output
 from tritonsmith.cli.tasks.option_fields import again, flag, word
 from tritonsmith.cli.tasks.options import DRY_RUN, ENV, JSON, LOADER, OUT, SOURCE
@@ -90,7 +89,7 @@ def new(
         prepared = new_pass.prepare(name, family, chosen, space, Path.cwd(), env=env, here=here)
         running.run(prepared.plan)
         # A new worktree has no LLVM yet; with one that fits, the next command is a build.
-        has_llvm = not prepared.worktree or add.take_llvm(prepared.worktree, running)
+        has_llvm = not prepared.worktree or worktree_add.take_llvm(prepared.worktree, running)
         design = prepared.design
         console.out().print(table(prepared.root, design))
         output.done(f"{design.argument}, in Python {design.binding}(pm)", running)

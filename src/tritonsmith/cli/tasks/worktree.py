@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 from invoke.context import Context
 
-from tritonsmith.build.worktrees import add as worktrees_add
-from tritonsmith.build.worktrees import remove as worktrees_remove
-from tritonsmith.build.worktrees.add import WorktreeRequest
+from tritonsmith.build import worktree_add, worktree_remove
+from tritonsmith.build.worktree_add import WorktreeRequest
 from tritonsmith.cli.tasks import output
 from tritonsmith.cli.tasks.option_fields import flag, word
 from tritonsmith.cli.tasks.options import DRY_RUN, ENV, JSON, SOURCE, YES
@@ -26,7 +25,7 @@ from tritonsmith.facts import git_worktrees
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tritonsmith.build.worktrees.remove import PreparedRemoval, WorktreeRow
+    from tritonsmith.build.worktree_remove import PreparedRemoval, WorktreeRow
 
 
 @task(tables=True)
@@ -43,24 +42,24 @@ def add(
     """Add a git worktree with its own environment."""
     chosen = settings.load(env, {"triton.source": source or None})
     space, request = workspace.default(), WorktreeRequest(ref, name, path, branch, env)
-    clone = worktrees_add.clone_of(chosen, space, Path.cwd())
+    clone = worktree_add.clone_of(chosen, space, Path.cwd())
     # A ref that the clone does not have yet, such as a new release, is fetched first.
-    if not worktrees_add.up_to_date(clone, ref):
+    if not worktree_add.up_to_date(clone, ref):
         if dry_run:
             output.plan(clone.fetch, rest="the clone, which is not fetched yet")
             return
-        worktrees_add.fetch(clone, space, "worktree.add")
-    prepared = worktrees_add.prepare(request, clone, space)
+        worktree_add.fetch(clone, space, "worktree.add")
+    prepared = worktree_add.prepare(request, clone, space)
     if dry_run:
         output.plan(prepared.plan)
         return
     record = prepared.record
     with receipts.open_session("worktree.add", record.name) as running:
         # Again under the lock: another run may have added it, or taken the folder, since the first time.
-        prepared = worktrees_add.prepare(request, clone, space)
+        prepared = worktree_add.prepare(request, clone, space)
         running.run(prepared.plan)
-        output.notes(worktrees_add.notes(record))
-        has_llvm = worktrees_add.take_llvm(record, running)
+        output.notes(worktree_add.notes(record))
+        has_llvm = worktree_add.take_llvm(record, running)
     following = command("build-triton" if has_llvm else "setup-mlir", env=record.name)
     output.done(f"{record.path}\nenvironment: {record.name}", running, following)
 
@@ -68,9 +67,9 @@ def add(
 @task(tables=True, name="list")
 def listing(context: Context, json: bool = JSON) -> None:
     """List the worktrees with their pins, builds and sizes."""
-    now, rows = time.time(), worktrees_remove.rows(workspace.default())
+    now, rows = time.time(), worktree_remove.rows(workspace.default())
     if json:
-        output.json(worktrees_remove.as_json(rows, now))
+        output.json(worktree_remove.as_json(rows, now))
     elif rows:
         print_worktrees(rows, now)
     else:
@@ -107,11 +106,11 @@ def remove(
 ) -> None:
     """Remove a worktree and its environment, unless work would be lost."""
     space = workspace.default()
-    record = worktrees_add.find(space, name)
-    prepared = worktrees_remove.prepare(record, space, os.environ)
+    record = worktree_add.find(space, name)
+    prepared = worktree_remove.prepare(record, space, os.environ)
     output.notes(prepared.notes)
     if not discard:
-        worktrees_remove.check(prepared, record)
+        worktree_remove.check(prepared, record)
     if dry_run:
         output.plan(prepared.plan)
         return
@@ -120,10 +119,10 @@ def remove(
         raise SmithError("nothing was removed", hints=["--dry-run shows every step"])
     with receipts.open_session("worktree.remove", record.name) as running:
         # Work may have been saved while the question was open, and nobody agreed to lose that.
-        again = worktrees_remove.prepare(record, space, os.environ)
+        again = worktree_remove.prepare(record, space, os.environ)
         if not discard:
-            worktrees_remove.check(again, record)
-        worktrees_remove.check_unchanged(again, prepared, record)
+            worktree_remove.check(again, record)
+        worktree_remove.check_unchanged(again, prepared, record)
         running.run(again.plan)
     console.out().print(f"removed: {record.path}", markup=False)
 

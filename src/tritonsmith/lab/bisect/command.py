@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from tritonsmith.build.worktrees import add
+from tritonsmith.build import worktree_add
 from tritonsmith.check import when_wrong
 from tritonsmith.compiler import source_tree, tritons
 from tritonsmith.compiler.tritons import Triton
@@ -342,7 +342,7 @@ def is_url(source: str) -> bool:
 def clone_of(question: BisectQuestion) -> Path | None:
     """Return the user's clone, or this tool's clone of a URL, fetched or not; None if none is named."""
     if is_url(question.source):
-        return add.own_clone(question.source, workspace.default()).repository
+        return worktree_add.own_clone(question.source, workspace.default()).repository
     return Path(question.source) if question.source else None
 
 
@@ -360,9 +360,9 @@ def fetch(question: BisectQuestion) -> None:
     if not is_url(question.source):
         return
     space = workspace.default()
-    clone = add.own_clone(question.source, space)
+    clone = worktree_add.own_clone(question.source, space)
     try:
-        add.fetch(clone, space, "bisect")
+        worktree_add.fetch(clone, space, "bisect")
     except SmithError as error:
         # Without a network the commits of the last fetch are often enough; an empty clone is not.
         known = git.look(clone.repository, "for-each-ref", "--count=1")

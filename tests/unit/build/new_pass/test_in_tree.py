@@ -11,8 +11,8 @@ from tests.unit.cli.tasks.conftest import Smith
 from tests.unit.cli.tasks.conftest import smith as smith  # noqa: PLC0414 - a fixture
 from tests.unit.repositories import Maker
 from tritonsmith.build import new_pass
+from tritonsmith.build import worktree_add as records
 from tritonsmith.build.new_pass import NewPass
-from tritonsmith.build.worktrees import add as records
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, UsageError
 

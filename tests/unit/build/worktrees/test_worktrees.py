@@ -13,9 +13,9 @@ import pytest
 
 from tests.unit.build.conftest import Golden
 from tests.unit.repositories import Made, Maker
-from tritonsmith.build.worktrees import add, remove
-from tritonsmith.build.worktrees import add as records
-from tritonsmith.build.worktrees.add import TritonClone, WorktreeRecord, WorktreeRequest
+from tritonsmith.build import worktree_add, worktree_remove
+from tritonsmith.build import worktree_add as records
+from tritonsmith.build.worktree_add import TritonClone, WorktreeRecord, WorktreeRequest
 from tritonsmith.core.envs import receipts, settings, workspace
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, LockedError, SmithError, UsageError
@@ -56,7 +56,7 @@ def clone(of: Path) -> TritonClone:
 
 
 def added(of: Path, space: Workspace, ref: str = "3.4.0", **more: str) -> WorktreeRecord:
-    prepared = add.prepare(WorktreeRequest(ref, **more), clone(of), space)  # type: ignore[arg-type]
+    prepared = worktree_add.prepare(WorktreeRequest(ref, **more), clone(of), space)  # type: ignore[arg-type]
     space.run(prepared.plan, "worktree.add", quiet=True)
     return prepared.record
 
@@ -68,12 +68,12 @@ def git(folder: str | Path, *argv: str) -> str:
 
 
 def losses(of: WorktreeRecord, space: Workspace) -> list[str]:
-    return [loss.what for loss in remove.prepare(of, space, {}).losses]
+    return [loss.what for loss in worktree_remove.prepare(of, space, {}).losses]
 
 
 def removed(of: WorktreeRecord, space: Workspace) -> None:
-    prepared = remove.prepare(of, space, {})
-    remove.check(prepared, of)
+    prepared = worktree_remove.prepare(of, space, {})
+    worktree_remove.check(prepared, of)
     space.run(prepared.plan, "worktree.remove", quiet=True)
 
 
@@ -121,7 +121,7 @@ def test_a_worktree_is_built_as_its_environment_was_built_last(triton: Made, spa
 
 def test_adding_twice_changes_nothing(triton: Made, space: Workspace) -> None:
     made = added(triton.path, space)
-    again = add.prepare(WorktreeRequest("v3.4.0"[1:]), clone(triton.path), space)
+    again = worktree_add.prepare(WorktreeRequest("v3.4.0"[1:]), clone(triton.path), space)
     assert again.record == made
     assert again.plan.steps == ()
 
@@ -153,7 +153,7 @@ def test_a_folder_with_files_is_refused(triton: Made, space: Workspace, tmp_path
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").touch()
     with pytest.raises(UsageError, match="not empty"):
-        add.prepare(WorktreeRequest("main", path=tmp_path / "full"), clone(triton.path), space)
+        worktree_add.prepare(WorktreeRequest("main", path=tmp_path / "full"), clone(triton.path), space)
 
 
 def test_a_shallow_clone_says_so(triton: Made, space: Workspace, tmp_path: Path) -> None:
@@ -204,25 +204,25 @@ def test_a_folder_that_is_no_clone_and_a_damaged_one(triton: Made, space: Worksp
         if told:
             (folder / ".git" / "HEAD").write_text("nonsense")
         with pytest.raises(FactError, match="not in a git repository") as caught:
-            add.clone_of(settings.load("dev", {"triton.source": str(folder)}), space, Path("/"))
+            worktree_add.clone_of(settings.load("dev", {"triton.source": str(folder)}), space, Path("/"))
         assert told in (caught.value.why or "")
 
 
 def test_from_within_another_worktree_it_goes_beside_the_clone(triton: Made, space: Workspace) -> None:
     first = added(triton.path, space)
-    found = add.clone_of(settings.load(first.name), space, Path("/"))
+    found = worktree_add.clone_of(settings.load(first.name), space, Path("/"))
     assert (found.repository, found.root) == (triton.path / ".git", triton.path)
 
 
 def test_the_tools_own_clone_has_all_refs(triton: Made, space: Workspace, tmp_path: Path) -> None:
     chosen = settings.load("dev", {"triton.source": triton.path.as_uri()})
-    own = add.clone_of(chosen, space, tmp_path)
-    assert not add.up_to_date(own, "v3.4.0")
+    own = worktree_add.clone_of(chosen, space, tmp_path)
+    assert not worktree_add.up_to_date(own, "v3.4.0")
     space.run(own.fetch, "fetch", quiet=True)
     space.run(own.fetch, "fetch", quiet=True)
     commit = triton.git("rev-parse", "HEAD")
-    assert add.up_to_date(own, commit)
-    made = add.prepare(WorktreeRequest("main"), own, space)
+    assert worktree_add.up_to_date(own, commit)
+    made = worktree_add.prepare(WorktreeRequest("main"), own, space)
     space.run(made.plan, "worktree.add", quiet=True)
     assert made.record.folder == space.worktrees / "wt-main"
     assert (made.record.commit, losses(made.record, space)) == (commit, [])
@@ -231,16 +231,18 @@ def test_the_tools_own_clone_has_all_refs(triton: Made, space: Workspace, tmp_pa
 def test_another_run_that_fetches_the_tools_clone_is_waited_for(
     triton: Made, space: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = add.clone_of(settings.load("dev", {"triton.source": triton.path.as_uri()}), space, tmp_path)
+    own = worktree_add.clone_of(
+        settings.load("dev", {"triton.source": triton.path.as_uri()}), space, tmp_path
+    )
     space.claim()
     space.sources.mkdir()
     lock = space.sources / f".{own.repository.name}.lock"
-    monkeypatch.setattr(add, "_ANOTHER_FETCHES", 0.0)
+    monkeypatch.setattr(worktree_add, "_ANOTHER_FETCHES", 0.0)
     with locks.hold(lock, purpose="worktree.add"), pytest.raises(LockedError, match="fetching this clone"):
-        add.fetch(own, space, "bisect")
-    assert not add.resolve(own, "v3.4.0")
-    add.fetch(own, space, "bisect")
-    assert add.resolve(own, "v3.4.0")
+        worktree_add.fetch(own, space, "bisect")
+    assert not worktree_add.resolve(own, "v3.4.0")
+    worktree_add.fetch(own, space, "bisect")
+    assert worktree_add.resolve(own, "v3.4.0")
 
 
 @pytest.mark.slow
@@ -249,7 +251,7 @@ def test_a_removal_leaves_nothing(triton: Made, space: Workspace) -> None:
     (made.folder / "build").mkdir()
     (made.folder / "build" / "x.o").touch()
     space.env(made.name).make()
-    assert "build/" in " ".join(remove.prepare(made, space, {}).notes)
+    assert "build/" in " ".join(worktree_remove.prepare(made, space, {}).notes)
     removed(made, space)
     assert not made.folder.exists()
     assert not space.env(made.name).path.exists()
@@ -417,7 +419,7 @@ def test_work_is_not_lost(triton: Made, space: Workspace, work: Callable[[Path],
     assert told in str(caught.value)
     assert made.folder.is_dir()
     assert records.records(space) == (made,)
-    space.run(remove.prepare(made, space, {}).plan, "worktree.remove", quiet=True)  # --discard
+    space.run(worktree_remove.prepare(made, space, {}).plan, "worktree.remove", quiet=True)  # --discard
     assert not made.folder.exists()
     assert git_worktrees.linked(triton.path / ".git") == ()
 
@@ -425,11 +427,11 @@ def test_work_is_not_lost(triton: Made, space: Workspace, work: Callable[[Path],
 def test_work_that_is_done_while_the_user_is_asked(triton: Made, space: Workspace) -> None:
     made = added(triton.path, space)
     changed(made.folder)
-    shown = remove.prepare(made, space, {})
-    remove.check_unchanged(remove.prepare(made, space, {}), shown, made)
+    shown = worktree_remove.prepare(made, space, {})
+    worktree_remove.check_unchanged(worktree_remove.prepare(made, space, {}), shown, made)
     committed(made.folder)
     with pytest.raises(SmithError, match="has changed since you were asked"):
-        remove.check_unchanged(remove.prepare(made, space, {}), shown, made)
+        worktree_remove.check_unchanged(worktree_remove.prepare(made, space, {}), shown, made)
 
 
 def test_what_a_branch_or_a_stash_has_is_no_loss(triton: Made, space: Workspace) -> None:
@@ -438,7 +440,7 @@ def test_what_a_branch_or_a_stash_has_is_no_loss(triton: Made, space: Workspace)
     git(made.folder, "commit", "--quiet", "--amend", "--allow-empty", "-m", "amended")
     changed(made.folder)
     git(made.folder, "stash", "--quiet")
-    prepared = remove.prepare(made, space, {})
+    prepared = worktree_remove.prepare(made, space, {})
     assert prepared.losses == ()
     assert f"branch topic stays in {triton.path / '.git'}" in prepared.notes
     assert "stashes belong to the clone, and stay: 1" in prepared.notes
@@ -471,7 +473,7 @@ def test_submodules_hold_work_too(triton: Made, space: Workspace, make: Maker) -
         "submodule third_party/other: commits that no remote has",
         "submodule third_party/other: stashes",
     ]
-    space.run(remove.prepare(made, space, {}).plan, "worktree.remove", quiet=True)
+    space.run(worktree_remove.prepare(made, space, {}).plan, "worktree.remove", quiet=True)
     assert git_worktrees.linked(triton.path / ".git") == ()
 
 
@@ -563,7 +565,7 @@ def test_an_editable_install_leads_into_it(triton: Made, space: Workspace) -> No
             f'{{"url": "{made.folder.as_uri()}", "dir_info": {{"editable": true}}}}'
         )
         (site / "__editable__.triton-3.4.0.pth").write_text(f"{made.folder}\n")
-    (loss,) = remove.prepare(made, space, {}).losses
+    (loss,) = worktree_remove.prepare(made, space, {}).losses
     assert loss.what == "editable installs lead to it"
     assert loss.items == (f"triton 3.4.0 in {site}",)
 
@@ -579,7 +581,7 @@ def test_a_program_that_runs_in_it(triton: Made, space: Workspace) -> None:
     with program:
         assert program.stdout
         program.stdout.readline()
-        (loss,) = remove.prepare(made, space, {}).losses
+        (loss,) = worktree_remove.prepare(made, space, {}).losses
         program.communicate(b"\n")
     assert str(program.pid) in loss.items[0]
     assert losses(made, space) == []
@@ -588,14 +590,14 @@ def test_a_program_that_runs_in_it(triton: Made, space: Workspace) -> None:
 def test_a_clone_that_is_gone_leaves_the_users_folder_alone(triton: Made, space: Workspace) -> None:
     made = added(triton.path, space)
     triton.path.rename(triton.path.with_name("moved"))
-    assert "gone" in remove.rows(space)[0].problem
+    assert "gone" in worktree_remove.rows(space)[0].problem
     removed(made, space)
     assert (made.folder / "setup.py").is_file()
     assert records.records(space) == ()
 
 
 def test_a_worktree_of_the_tool_whose_clone_is_gone_needs_consent(triton: Made, space: Workspace) -> None:
-    prepared = add.prepare(
+    prepared = worktree_add.prepare(
         WorktreeRequest("main", name="own", path=space.worktrees / "own"), clone(triton.path), space
     )
     space.run(prepared.plan, "worktree.add", quiet=True)
@@ -607,7 +609,7 @@ def test_a_folder_that_was_moved_by_hand_is_not_harmed(triton: Made, space: Work
     made = added(triton.path, space)
     committed(made.folder)
     moved = made.folder.rename(made.folder.with_name("moved"))
-    assert "folder is gone" in remove.rows(space)[0].problem
+    assert "folder is gone" in worktree_remove.rows(space)[0].problem
     with pytest.raises(UsageError, match="repair"):
         added(triton.path, space)
     told = losses(made, space)
@@ -628,12 +630,12 @@ def test_a_stopped_addition_is_completed_or_removed(
     triton: Made, space: Workspace, count: int, branch: str
 ) -> None:
     request = WorktreeRequest("3.4.0", branch=branch)
-    whole = add.prepare(request, clone(triton.path), space)
+    whole = worktree_add.prepare(request, clone(triton.path), space)
     space.run(parts(whole.plan)[count], "worktree.add", quiet=True)
-    remove.rows(space)
-    again = add.prepare(request, clone(triton.path), space)
+    worktree_remove.rows(space)
+    again = worktree_add.prepare(request, clone(triton.path), space)
     space.run(again.plan, "worktree.add", quiet=True)
-    assert remove.rows(space)[0].problem == ""
+    assert worktree_remove.rows(space)[0].problem == ""
     assert (again.record.folder / "setup.py").is_file()
     assert not again.record.partial.exists()
     removed(again.record, space)
@@ -643,7 +645,7 @@ def test_a_stopped_addition_is_completed_or_removed(
 
 @pytest.mark.parametrize("count", range(5))
 def test_a_stopped_addition_can_be_removed_at_once(triton: Made, space: Workspace, count: int) -> None:
-    whole = add.prepare(WorktreeRequest("3.4.0"), clone(triton.path), space)
+    whole = worktree_add.prepare(WorktreeRequest("3.4.0"), clone(triton.path), space)
     space.run(parts(whole.plan)[count + 1], "worktree.add", quiet=True)
     removed(whole.record, space)
     assert git_worktrees.linked(triton.path / ".git") == ()
@@ -654,7 +656,7 @@ def test_a_stopped_addition_can_be_removed_at_once(triton: Made, space: Workspac
 @pytest.mark.parametrize("headless", [False, True])
 def test_a_stopped_removal_is_completed(triton: Made, space: Workspace, count: int, headless: bool) -> None:
     made = added(triton.path, space)
-    space.run(parts(remove.prepare(made, space, {}).plan)[count], "worktree.remove", quiet=True)
+    space.run(parts(worktree_remove.prepare(made, space, {}).plan)[count], "worktree.remove", quiet=True)
     if headless and git_worktrees.at(triton.path / ".git", made.partial):  # killed while git deleted it
         (made.partial / ".git").unlink()
         (made.partial / "setup.py").unlink()
@@ -666,7 +668,7 @@ def test_a_stopped_removal_is_completed(triton: Made, space: Workspace, count: i
 
 def test_the_list_tells_what_is_there(triton: Made, space: Workspace) -> None:
     made = added(triton.path, space)
-    (row,) = remove.rows(space)
+    (row,) = worktree_remove.rows(space)
     assert (row.problem, row.commit, row.pin, row.llvm, row.built) == (
         "",
         made.commit,
@@ -675,9 +677,9 @@ def test_the_list_tells_what_is_there(triton: Made, space: Workspace) -> None:
         "not built",
     )
     changed(made.folder)
-    (row,) = remove.rows(space)
+    (row,) = worktree_remove.rows(space)
     assert row.dirty
-    told = remove.as_json((row,), made.made + 60)["worktrees"][0]
+    told = worktree_remove.as_json((row,), made.made + 60)["worktrees"][0]
     assert told["bytes"] > 0
     assert (told["age"], told["ref"], told["path"]) == (60, "3.4.0", os.fspath(made.folder))
 
@@ -686,7 +688,7 @@ def test_a_damaged_record_is_told(triton: Made, space: Workspace) -> None:
     made = added(triton.path, space)
     records.file(space, made.name).write_text('{"name": "other"}')
     with pytest.raises(FactError, match="cannot read the record"):
-        remove.rows(space)
+        worktree_remove.rows(space)
 
 
 def test_an_unknown_name_is_told(space: Workspace) -> None:
@@ -701,17 +703,17 @@ def test_the_plans_as_scripts(triton: Made, space: Workspace, golden: Golden) ->
             text = text.replace(str(path), name)
         return text.replace(triton.path.name, "CLONE")
 
-    prepared = add.prepare(WorktreeRequest("3.4.0"), clone(triton.path), space)
+    prepared = worktree_add.prepare(WorktreeRequest("3.4.0"), clone(triton.path), space)
     made = prepared.record
     golden("worktree-add.sh", script(prepared.plan))
     space.run(prepared.plan, "worktree.add", quiet=True)
-    golden("worktree-remove.sh", script(remove.prepare(made, space, {}).plan))
+    golden("worktree-remove.sh", script(worktree_remove.prepare(made, space, {}).plan))
 
 
 def test_the_script_does_what_the_plan_does(triton: Made, space: Workspace) -> None:
-    prepared = add.prepare(WorktreeRequest("3.4.0"), clone(triton.path), space)
+    prepared = worktree_add.prepare(WorktreeRequest("3.4.0"), clone(triton.path), space)
     subprocess.run(["sh", "-c", prepared.plan.shell()], check=True, capture_output=True)
-    assert remove.rows(space)[0].problem == ""
-    removal = remove.prepare(prepared.record, space, {})
+    assert worktree_remove.rows(space)[0].problem == ""
+    removal = worktree_remove.prepare(prepared.record, space, {})
     subprocess.run(["sh", "-c", removal.plan.shell()], check=True, capture_output=True)
-    assert remove.rows(space) == ()
+    assert worktree_remove.rows(space) == ()

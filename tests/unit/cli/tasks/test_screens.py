@@ -39,8 +39,8 @@ from tritonsmith.build.suites import replay as replay_ci
 from tritonsmith.build.suites.replay import ReplayedStep
 from tritonsmith.build.suites.results import SuiteTest
 from tritonsmith.build.suites.workflow import WorkflowJob, WorkflowStep
-from tritonsmith.build.worktrees.add import WorktreeRecord
-from tritonsmith.build.worktrees.remove import WorktreeRow
+from tritonsmith.build.worktree_add import WorktreeRecord
+from tritonsmith.build.worktree_remove import WorktreeRow
 from tritonsmith.check import against
 from tritonsmith.check import answer as check_report
 from tritonsmith.check.against import ComparedVersions

@@ -15,10 +15,9 @@ from tests.unit.lab.reduce.programs import operations, programs, valid
 from tests.unit.lab.reduce.searching import searched
 from tritonsmith.ir.ir_text import parse
 from tritonsmith.lab import journal
-from tritonsmith.lab.edits import ir_control_flow, ir_operations
-from tritonsmith.lab.edits.ir_operations import Cutter
 from tritonsmith.lab.model import Observation, Verdict
-from tritonsmith.lab.reduce import shrink
+from tritonsmith.lab.reduce import ir_control_flow, ir_operations, shrink
+from tritonsmith.lab.reduce.ir_operations import Cutter
 from tritonsmith.lab.reduce.reduce_ir import IrSearch, size_of
 from tritonsmith.lab.reduce.shrink import DeltaCandidate, OutOfTimeError
 

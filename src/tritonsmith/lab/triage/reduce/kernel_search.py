@@ -11,8 +11,8 @@ from typing import Any
 
 from tritonsmith.compiler import signature
 from tritonsmith.compiler.signature import parse_value
-from tritonsmith.lab.edits import python_source
-from tritonsmith.lab.edits.python_source import Place
+from tritonsmith.lab.reduce import python_source
+from tritonsmith.lab.reduce.python_source import Place
 from tritonsmith.lab.reduce.shrink import DeltaSearch, Part
 
 # Constants in the place of arguments, by the first letter of their type.

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 
 from tests.unit.lab.reduce.searching import searched
 from tests.unit.lab.triage.reduce.sources import KERNEL, modules
-from tritonsmith.lab.edits import python_source
+from tritonsmith.lab.reduce import python_source
 from tritonsmith.lab.triage.reduce.kernel_search import KernelCandidate, KernelSearch, counts, size_of
 
 pytestmark = [pytest.mark.unit, pytest.mark.filterwarnings("ignore::SyntaxWarning")]

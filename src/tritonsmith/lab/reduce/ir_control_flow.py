@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from tritonsmith.core.text import split_outside_brackets
 from tritonsmith.ir.ir_text import IrText, Op, Region, bracketed, parse, scope, uses
-from tritonsmith.lab.edits import ir_operations
-from tritonsmith.lab.edits.ir_operations import Edit, apply
+from tritonsmith.lab.reduce import ir_operations
+from tritonsmith.lab.reduce.ir_operations import Edit, apply
 
 _LABEL = re.compile(r"\s*(\^[\w$.\-]+)")
 _TARGET = re.compile(r"\^[\w$.\-]+")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from tests.unit.lab.triage.reduce.sources import KERNEL, modules
-from tritonsmith.lab.edits import python_source
+from tritonsmith.lab.reduce import python_source
 
 pytestmark = [pytest.mark.unit, pytest.mark.filterwarnings("ignore::SyntaxWarning")]  # of `0[1]`, say
 

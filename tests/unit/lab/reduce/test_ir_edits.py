@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tritonsmith.ir.ir_text import Op, parse
-from tritonsmith.lab.edits import ir_control_flow, ir_operations
-from tritonsmith.lab.edits.ir_operations import Cutter
+from tritonsmith.lab.reduce import ir_control_flow, ir_operations
+from tritonsmith.lab.reduce.ir_operations import Cutter
 
 pytestmark = pytest.mark.unit
 

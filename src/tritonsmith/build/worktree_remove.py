@@ -11,13 +11,13 @@ from typing import Any, Literal
 
 import psutil
 
+from tritonsmith.build import worktree_add
+from tritonsmith.build import worktree_add as records
 from tritonsmith.build.llvm import prebuilt
 from tritonsmith.build.store import housekeeping
 from tritonsmith.build.store import store as stores
 from tritonsmith.build.triton.source import request_for
-from tritonsmith.build.worktrees import add
-from tritonsmith.build.worktrees import add as records
-from tritonsmith.build.worktrees.add import PHASE, WorktreeRecord
+from tritonsmith.build.worktree_add import PHASE, WorktreeRecord
 from tritonsmith.core.command_line import command
 from tritonsmith.core.envs import receipts, settings
 from tritonsmith.core.envs.workspace import EnvDir, Workspace
@@ -78,7 +78,7 @@ def prepare(record: WorktreeRecord, space: Workspace, environ: Mapping[str, str]
         notes += note
     losses += _in_use(record, space, environ)
     rest = (
-        *(() if half else add.discard(record)),
+        *(() if half else worktree_add.discard(record)),
         *steps,
         Remove((env.path,), space.root, phase=PHASE),
         # The record goes last: without it, nothing could finish what a killed run began.

@@ -1,1 +1,0 @@
-"""Worktrees of Triton, each with an environment: added, listed, removed."""

@@ -1,1 +1,0 @@
-"""Edits that make IR text or Python source smaller; all pure: a text in, texts out."""
