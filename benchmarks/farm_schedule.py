@@ -43,9 +43,10 @@ from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import SmithError
 from tritonsmith.facts import machine
-from tritonsmith.lab.batch import kept, run
+from tritonsmith.lab.batch import kept, work_unit
 from tritonsmith.lab.batch.kept import CompileJob
-from tritonsmith.lab.batch.run import RemoteResult, size_of
+from tritonsmith.lab.batch.run import size_of
+from tritonsmith.lab.batch.work_unit import RemoteResult
 from tritonsmith.lab.compare import rehearsal, two_sides
 
 MEASURED = Path(__file__).with_suffix(".toml")
@@ -339,9 +340,9 @@ def of_children() -> float:
 
 def compiled(job: CompileJob, *, shares: bool = True) -> tuple[RemoteResult, Costs]:
     """Compile as a worker of a cluster does."""
-    packed = run.pack(job.request, job.triton, 600, "", shares=shares)
+    packed = work_unit.pack(job.request, job.triton, 600, "", shares=shares)
     with counted() as costs:
-        answer = run.compile_there(packed)
+        answer = work_unit.compile_there(packed)
     if isinstance(answer, SmithError):
         raise answer
     return answer, costs
@@ -394,7 +395,7 @@ def measured_kernel(job: CompileJob, again: CompileJob, *, whole: bool) -> dict[
     parts = {name: parts_of(point) for name, point in zip(TARGETS, answer.manifest.points, strict=True)}
     out = workspace.default().root / "client" / job.out.name
     with counted() as client:
-        manifest = run.unpack(answer, out)
+        manifest = work_unit.unpack(answer, out)
         kept.keep(job, replace(kept.merged(job, "", [manifest]), folder=out))
     row = {"size": [size_of(job.request)], **parts, "disassembly": disassembled(manifest, job.triton)}
     if not whole:

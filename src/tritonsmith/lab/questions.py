@@ -20,7 +20,7 @@ from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.core.errors import InterruptedRunError, SmithError
 from tritonsmith.core.plan import files
 from tritonsmith.lab import failure, terms
-from tritonsmith.lab.batch import kept
+from tritonsmith.lab.batch import kept_files
 from tritonsmith.lab.batch.kept import CompileJob
 from tritonsmith.lab.batch.run import BatchOptions
 from tritonsmith.lab.compare import matching
@@ -78,7 +78,7 @@ def readings(limits: Sequence[Term], paired: Paired) -> list[list[TermReading]]:
     folders = {
         member.manifest.folder: member.manifest for pair in paired.pairs for member in (pair.a, pair.b)
     }
-    measured = {folder: kept.metrics_of(manifest).points for folder, manifest in folders.items()}
+    measured = {folder: kept_files.metrics_of(manifest).points for folder, manifest in folders.items()}
     compared = [
         Compared(
             pair,

@@ -20,7 +20,7 @@ from tritonsmith.core.text import byte_size, counted, entry_count
 from tritonsmith.core.ui import console, tables
 from tritonsmith.doctor import cache_clear, cache_list
 from tritonsmith.facts import installed_tritons, triton_cache
-from tritonsmith.lab.batch import kept
+from tritonsmith.lab.batch import kept, kept_files
 from tritonsmith.lab.bisect import session as bisects
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ def import_(
         return
     space.claim()
     space.run(archive.plan, "farm-import")
-    new, total = kept.database().merge(archive.archive)
+    new, total = kept_files.database().merge(archive.archive)
     console.out().print(f"{new:,} of {total:,} results are new here", markup=False)
 
 

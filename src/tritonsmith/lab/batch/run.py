@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import functools
-import io
 import itertools
 import math
 import re
 import shlex
 import statistics
 import sys
-import tarfile
 import time
-import uuid
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -21,29 +18,25 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-import zstandard
-
-from tritonsmith import __version__
-from tritonsmith.compiler import call, run, source, source_tree, tritons
 from tritonsmith.compiler import manifest as manifests
+from tritonsmith.compiler import source, source_tree, tritons
 from tritonsmith.compiler.interpreter import Interpreter, UnavailableError
 from tritonsmith.compiler.manifest import FILE, Manifest, Point, Status
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.tritons import Triton, applied
-from tritonsmith.core import configs, untrusted
+from tritonsmith.core import configs
 from tritonsmith.core.envs import workspace
-from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, InterruptedRunError, SmithError, UsageError
-from tritonsmith.core.plan import Copy, Extract, MakeDir, Plan, Remove, Run, Write, digest, files
+from tritonsmith.core.plan import Plan, Remove, Run, Write
 from tritonsmith.core.ui import console
 from tritonsmith.core.ui.progress import PhaseProgress
 from tritonsmith.facts import machine
-from tritonsmith.lab.batch import kept, pool
-from tritonsmith.lab.batch.kept import CompileJob, ReadCode, ResultFinder, UnreadCode
+from tritonsmith.lab.batch import kept, kept_files, pool, work_unit
+from tritonsmith.lab.batch.kept import CompileJob, ResultFinder
 from tritonsmith.lab.batch.pool import DiedError, ExecutorPool, LostError
+from tritonsmith.lab.batch.work_unit import RemoteCode, RemoteJob, RemoteResult, Result, UnfitWorkerError
 from tritonsmith.wheels import ptxas
 
-_UNIT = "unit"  # phase of the steps of one unit of work
 _PHASE, _DISASSEMBLE = "compile", "disassemble"
 _FEW = 4  # disassemblies that take less than to start a process for them
 _PORTION = 32  # of them, for one process
@@ -51,24 +44,9 @@ _MOST = 32  # points of a unit: a larger sweep is cut, so that many can work at 
 _CONSTANT = re.compile(r"(?:^|[,=])\s*(\d{1,9})(?=\s*(?:,|$))")  # of a signature: `64`, `BLOCK=64`
 _REFUSALS = 5  # of workers that cannot compile a unit, until it is given up
 _MIB = 1 << 20
-# Of each process of the pool, which compiles one unit after the other: `import triton` and what a new process
-# asks every ptxas take longer than most compiles.
-_WORKERS = call.WarmWorkers()
-
-Result = Manifest | SmithError
 J = TypeVar("J")
 K = TypeVar("K")
 R = TypeVar("R")
-
-
-class UnfitWorkerError(UnavailableError):
-    """A worker lacks the Triton that compiles, or has another one at its place.
-
-    Attributes:
-        worker: its address.
-    """
-
-    worker = ""
 
 
 @dataclass(frozen=True)
@@ -80,7 +58,7 @@ class BatchOptions:
         count: of those processes; None or 0 for as many as cores and memory allow.
         timeout: seconds for one point; None or 0 for the usual.
         env: of Tritons that name none.
-        resume: points that are there already are not compiled again: see `kept.find`.
+        resume: points that are there already are not compiled again: see `kept.ResultFinder`.
         silent: show no progress.
         strict: raise an error if every job is refused for the same reason; if false, only note it in the
             manifests.
@@ -177,12 +155,12 @@ def compiled(
     # Before the compile: an import that is edited meanwhile is then not taken for what was compiled.
     sources = {job.out: finder.sources(job) for job in left}
     known = _seconds(manifest for old in there.values() for manifest in old)
-    with _interruptible(options), _scratch(space) as scratch:
+    with _interruptible(options), work_unit.scratch_folder(space) as scratch:
         for out, folder, parts in _filled(left, scratch, known, refused, options):
             if whole[out].keyed:
                 # Its files go to the database, and need not wait for the end of the run.
                 kept.keep(whole[out], replace(kept.merged(whole[out], options.env, parts), folder=folder))
-                _run(space, Remove((folder,), space.root, phase=_UNIT))
+                work_unit.run_steps(space, Remove((folder,), space.root, phase=work_unit.UNIT))
             merged = kept.merged(whole[out], options.env, [*there[out], *parts])
             manifest = replace(merged, sources=sources[out])
             if not whole[out].keyed:
@@ -212,7 +190,7 @@ def _found(
     unread: dict[Path, UnreadResult] = {}
     for out, job in jobs.items():
         old = finder.find(job) if options.resume else None
-        chosen = kept.unread_targets(old) if old and options.disassemble else ()
+        chosen = kept_files.unread_targets(old) if old and options.disassemble else ()
         if old and chosen:
             unread[out] = UnreadResult(old, tuple(sorted(chosen)), job.triton)
         else:
@@ -256,7 +234,7 @@ def disassembled(work: Mapping[Path, UnreadResult], options: BatchOptions) -> It
     with _interruptible(options):
         # With a cluster, the binaries are of other machines: this one need not have the programs for them.
         if len(rows) <= _FEW and not options.scheduler:
-            yield from kept.disassemble_all([(row.manifest, row.targets) for row in rows], packages)
+            yield from kept_files.disassemble_all([(row.manifest, row.targets) for row in rows], packages)
             return
         if not rows:
             return
@@ -303,28 +281,30 @@ def _read_there(
     prints = {row.triton.label: _fingerprint(row.triton, options.env) for row in rows}
 
     def code(portion: Sequence[UnreadResult]) -> RemoteCode:
-        parts = tuple(part for row in portion for part in kept.unread_code(row.manifest, row.targets))
+        parts = tuple(part for row in portion for part in kept_files.unread_code(row.manifest, row.targets))
         triton = portion[0].triton
-        return RemoteCode(triton, options.timeout, options.env, prints[triton.label], _tool(), parts)
+        return RemoteCode(
+            triton, options.timeout, options.env, prints[triton.label], work_unit.tool_key(), parts
+        )
 
     pending = {
-        workers.executor.submit(disassemble_there, code(portion)): portion
+        workers.executor.submit(work_unit.disassemble_there, code(portion)): portion
         for portion in _portions(rows, workers)
     }
-    again = _resubmitter(workers, disassemble_there, lambda portion: portion[0].triton, code)
+    again = _resubmitter(workers, work_unit.disassemble_there, lambda portion: portion[0].triton, code)
     patience = float(tritons.PATIENCE + (options.timeout or configs.load("kernels")["jobs"]["timeout"]))
     for portion, result in workers.results(pending, again, patience):
         for read in () if isinstance(result, SmithError) else result:
-            kept.keep_code(read)
+            kept_files.keep_code(read)
         # It finds in the database what has been kept just now.
-        yield from kept.disassemble_all([(row.manifest, row.targets) for row in portion], packages)
+        yield from kept_files.disassemble_all([(row.manifest, row.targets) for row in portion], packages)
 
 
 def _disassembled_here(rows: Sequence[UnreadResult], packages: Sequence[Path]) -> list[Manifest] | SmithError:
     try:
-        return list(kept.disassemble_all([(row.manifest, row.targets) for row in rows], packages))
+        return list(kept_files.disassemble_all([(row.manifest, row.targets) for row in rows], packages))
     except SmithError as error:
-        return plain(error)
+        return work_unit.plain(error)
 
 
 def _seconds(manifests: Iterable[Manifest]) -> dict[str, float]:
@@ -447,7 +427,7 @@ def _results(
             yield unit, error
     whole, done = sum(length for length, _ in todo), 0.0
     over = len(todo) - len(pending)
-    there: Callable[[RemoteJob], Result | RemoteResult] = compile_there
+    there: Callable[[RemoteJob], Result | RemoteResult] = work_unit.compile_there
 
     def triton_of(row: tuple[float, _Unit]) -> Triton:
         return row[1].job.triton
@@ -458,7 +438,7 @@ def _results(
     again = _resubmitter(workers, there, triton_of, sent)
     patience = _patience(todo, options) if options.scheduler else math.inf
     for number, ((length, unit), result) in enumerate(workers.results(pending, again, patience), over + 1):
-        yield unit, unpack(result, unit.out) if isinstance(result, RemoteResult) else result
+        yield unit, work_unit.unpack(result, unit.out) if isinstance(result, RemoteResult) else result
         # Not by their number: the first ones are the longest, and would promise an end that is far too late.
         done += length
         progress.update(number, len(todo), unit.job.title, done / whole if whole else None)
@@ -526,11 +506,11 @@ def _length(file: Path, kernel: str) -> int:
 
 def _submit(unit: _Unit, workers: ExecutorPool, options: BatchOptions) -> Future[Result | RemoteResult]:
     if unit.place:
-        shared = _stages(unit.place) if _shares(unit) else None
+        shared = work_unit.stages_of(unit.place) if _shares(unit) else None
         # Of a result that is not kept, nobody could disassemble the code later.
         request = replace(unit.request, disassemble=options.disassemble or not shared)
-        return workers.executor.submit(compile_here, request, unit.place, unit.out, shared=shared)
-    return workers.executor.submit(compile_there, _remote(unit, options))
+        return workers.executor.submit(work_unit.compile_here, request, unit.place, unit.out, shared=shared)
+    return workers.executor.submit(work_unit.compile_there, _remote(unit, options))
 
 
 def _shares(unit: _Unit) -> bool:
@@ -539,15 +519,11 @@ def _shares(unit: _Unit) -> bool:
     return unit.job.keyed and not kept.is_steered() and not kept.links(unit.request)
 
 
-def _stages(place: Interpreter) -> Path:
-    return place.space.root / "kernels" / kept.STAGES
-
-
 def _remote(unit: _Unit, options: BatchOptions) -> RemoteJob:
     triton, shares = unit.job.triton, _shares(unit)
     # As in `_submit`: what is not kept is disassembled where it is compiled.
     request = replace(unit.request, disassemble=options.disassemble or not shares)
-    return pack(request, triton, options.timeout, options.env, unit.fingerprint, shares=shares)
+    return work_unit.pack(request, triton, options.timeout, options.env, unit.fingerprint, shares=shares)
 
 
 def _resubmitter(
@@ -646,278 +622,3 @@ def _fitting() -> int:
     here = machine.read()
     each: int = configs.load("kernels")["jobs"]["memory"] * _MIB
     return max(1, min(here.cores, here.memory // each))
-
-
-@dataclass(frozen=True)
-class RemoteJob:
-    """A unit with everything that another machine needs.
-
-    Attributes:
-        request: its file has the path that it has here.
-        triton: the Triton that compiles: a release, or what has the same name or path there.
-        timeout: seconds for one point; None for the usual.
-        env: of a Triton that names none.
-        main: the kernel's file.
-        files: name to content of that file, of the modules of its package that it imports, and of modules in
-            its folder.
-        fingerprint: of that Triton, which must be the same there; empty if it is not compared.
-        tool: a key of the part of this tool that compiles, which must be the same there.
-        root: the folder that the files are from.
-        shares: stages may be shared: see `worker.compile_point.SharedStages`.
-    """
-
-    request: CompileRequest
-    triton: Triton
-    timeout: int | None
-    env: str
-    main: str
-    files: tuple[tuple[str, bytes], ...]
-    fingerprint: str
-    tool: str
-    root: str
-    shares: bool
-
-
-@dataclass(frozen=True)
-class RemoteCode:
-    """Kept results of one kernel with everything that another machine needs to disassemble them.
-
-    Attributes:
-        triton: as in `RemoteJob`, and so are the next four.
-        timeout: seconds for one point; None for the usual.
-        env: of a Triton that names none.
-        fingerprint: of that Triton.
-        tool: a key of this tool.
-        parts: the results, target by target.
-    """
-
-    triton: Triton
-    timeout: int | None
-    env: str
-    fingerprint: str
-    tool: str
-    parts: tuple[UnreadCode, ...]
-
-
-@dataclass(frozen=True)
-class RemoteResult:
-    """The result of a remote job.
-
-    Attributes:
-        manifest: its folder is one of the other machine's.
-        files: of that folder, as a tar archive.
-    """
-
-    manifest: Manifest
-    files: bytes
-
-
-def compile_here(
-    request: CompileRequest, place: Interpreter, out: Path, shared: Path | None = None
-) -> Manifest | SmithError:
-    """Compile a unit in a process of this machine.
-
-    Args:
-        request: the part of a job.
-        place: the interpreter.
-        out: the folder of the files.
-        shared: see `compiler.run.worker_request`.
-
-    Returns:
-        The manifest, of which no file is in `out`; or the reason why nothing could be compiled.
-    """
-    try:
-        # In a folder of this attempt's own, and copied from there: a killed attempt leaves nothing in `out`.
-        with _scratch(place.space) as scratch:
-            manifest = _compiled(request, place, scratch, shared)
-            if shared:  # here and not in the process that all results come to, which is one
-                kept.measure_ahead(manifest, code=request.disassemble)
-            _run(place.space, Copy(manifest.folder, out, tree=True, phase=_UNIT))
-            return replace(manifest, folder=out)
-    except SmithError as error:
-        return plain(error)
-
-
-def pack(
-    request: CompileRequest,
-    triton: Triton,
-    timeout: int | None,
-    env: str,
-    fingerprint: str = "",
-    *,
-    shares: bool = False,
-) -> RemoteJob:
-    """Return a unit for another machine: see `RemoteJob`.
-
-    Raises:
-        SmithError: a file cannot be read, or they are too many.
-    """
-    # IR imports nothing, so the one file is all.
-    if request.from_ir:
-        root, main = request.file.parent, request.file.name
-        sent = [(main, _content(request.file))]
-    else:
-        tree = source_tree.of(request.file, request.kernel)
-        root, main, sent = tree.root, tree.main, [(name, _content(tree.root / name)) for name, _ in tree.sums]
-    return RemoteJob(
-        request, triton, timeout, env, main, tuple(sent), fingerprint, _tool(), str(root), shares
-    )
-
-
-@functools.cache
-def _tool() -> str:
-    return digest(__version__, call.source_text())
-
-
-def _content(file: Path) -> bytes:
-    try:
-        return untrusted.read_bytes(file)
-    except OSError as error:
-        raise FactError("cannot read this file", where=file, why=error.strerror) from error
-
-
-def compile_there(job: RemoteJob) -> RemoteResult | SmithError:
-    """Compile on a cluster worker, in its own workspace and environment; runs there."""
-    with pool.cancellable():
-        return _compiled_there(job)
-
-
-def _compiled_there(job: RemoteJob) -> RemoteResult | SmithError:
-    try:
-        place, state = _place_there(job)
-        with _scratch(place.space) as scratch:
-            # The sender's path may not exist here, or be another file of that name.
-            for name, content in job.files:
-                files.make_folder((scratch / name).parent)
-                files.write(scratch / name, content)
-            # Messages name the copy, which nobody has; the sender's path takes its place.
-            file, original = scratch / job.main, job.request.file
-            shared, sent = (_stages(place), (str(scratch), job.root)) if job.shares else (None, ())
-            try:
-                request = replace(job.request, file=file)
-                manifest = _compiled(request, place, scratch, shared, state, sent=sent)
-            except SmithError as error:
-                return _about_file_here(plain(error), file, original)
-            if job.shares:
-                kept.measure_ahead(manifest, code=request.disassemble)
-            points = tuple(
-                replace(point, error=point.error.replace(str(file), str(original)))
-                for point in manifest.points
-            )
-            return RemoteResult(replace(manifest, file=str(original), points=points), _tar(manifest.folder))
-    except SmithError as error:
-        return plain(error)
-
-
-def disassemble_there(job: RemoteCode) -> tuple[ReadCode, ...] | SmithError:
-    """Disassemble on a cluster worker, by the programs of its own copy of the Triton; runs there."""
-    with pool.cancellable():
-        try:
-            place, _ = _place_there(job)
-            own = (manifests.trusted_package(code.part, place.space) for code in job.parts)
-            packages = tuple(dict.fromkeys((*filter(None, own), tritons.package(place.python))))
-            return tuple(kept.read_code(job.parts, packages))
-        except SmithError as error:
-            return plain(error)
-
-
-def _place_there(job: RemoteJob | RemoteCode) -> tuple[Interpreter, str]:
-    """Return the interpreter of a unit on this worker, and a key of what is imported by it.
-
-    Raises:
-        UnfitWorkerError: it is missing, cannot be made, or has another Triton than the sender.
-    """
-    try:
-        # Results are kept by what compiled here: those of another worker would be taken for these for ever.
-        if job.tool != _tool():
-            hints = [f"install tritonsmith {__version__} on all machines"]
-            raise FactError(f"another tritonsmith ({__version__}) is there", hints=hints)
-        # One compile at a time, as the worker has a unit for each of its threads.
-        place = tritons.place_of(job.triton, 1, job.timeout, job.env)
-        fingerprint = tritons.fingerprint(place.python)
-        if job.fingerprint not in ("", fingerprint):
-            version = tritons.installed(place.python)
-            raise FactError(f"another Triton ({version}) is there", where=place.python)
-    except SmithError as error:
-        # Whatever it is, another worker may do better, and the kernel is not to blame.
-        unfit = UnfitWorkerError(error.what, where=error.where, why=error.why, hints=error.hints)
-        unfit.worker = pool.this_worker()
-        raise unfit from error
-    # A worker lives for days, in which its Triton may be built or installed again.
-    return place, digest(fingerprint, tritons.changed(place.python))
-
-
-def unpack(answer: RemoteResult, out: Path) -> Manifest:
-    """Put the files of an answer into a folder here.
-
-    Raises:
-        SmithError: they are damaged, or point outside, or `out` cannot be written.
-    """
-    space = workspace.default()
-    with _scratch(space) as scratch:
-        archive = scratch / "answer.tar.zst"
-        files.write(archive, answer.files)
-        unpacked = scratch / "files"
-        _run(
-            space,
-            Extract(archive, unpacked, space.root, strip=0, phase=_UNIT),
-            Copy(unpacked, out, tree=True, phase=_UNIT),
-        )
-    return replace(answer.manifest, folder=out)
-
-
-def _compiled(
-    request: CompileRequest,
-    place: Interpreter,
-    scratch: Path,
-    shared: Path | None = None,
-    state: str = "",
-    sent: tuple[str, ...] = (),
-) -> Manifest:
-    prepared = run.prepare(request, place, scratch / "out", shared, sent).warm(_WORKERS, state)
-    try:
-        manifest = run.execute(prepared, place, silent=True).manifest
-    finally:
-        _run(place.space, Remove((prepared.work,), place.space.root, phase=_UNIT))
-    # The folder of the job has other parts, too: its manifest is written when all of them are there.
-    _run(place.space, Remove((manifest.folder / FILE,), place.space.root, phase=_UNIT))
-    return manifest
-
-
-@contextmanager
-def _scratch(space: Workspace) -> Iterator[Path]:
-    space.claim()
-    # Units of several processes, and of several machines, may share the workspace.
-    folder = space.root / "kernels" / "units" / uuid.uuid4().hex
-    _run(space, MakeDir(folder, phase=_UNIT))
-    try:
-        yield folder
-    finally:
-        _run(space, Remove((folder,), space.root, phase=_UNIT))
-
-
-def _run(space: Workspace, *steps: Copy | Extract | MakeDir | Remove) -> None:
-    space.run(Plan("unit", steps), "kernel.unit", quiet=True)
-
-
-def _tar(folder: Path) -> bytes:
-    stream = io.BytesIO()
-    with tarfile.open(fileobj=stream, mode="w") as tar:
-        for path in sorted(folder.iterdir()):
-            tar.add(path, path.name)
-    return zstandard.ZstdCompressor().compress(stream.getvalue())
-
-
-def _about_file_here(error: SmithError, there: Path, here: Path) -> SmithError:
-    """Return an error about the copy there as an error about the file here."""
-    # The class stays the same, since it decides whether a refusal is final: see `_refusal`.
-    where, why = (text and text.replace(str(there), str(here)) for text in (error.where, error.why))
-    return type(error)(error.what, where=where, why=why, hints=error.hints)
-
-
-def plain(error: SmithError) -> SmithError:
-    """Return an error that can be sent between processes."""
-    # pickle rebuilds an exception from its `args`, which does not fit classes with parameters of their own.
-    if type(error).__init__ is SmithError.__init__:
-        return error
-    return SmithError(error.what, where=error.where, why=error.why, hints=error.hints)

@@ -309,7 +309,7 @@ class ResultStore:
         self._base.close()
 
     def __del__(self) -> None:
-        # Since 3.13, Python warns of a connection that nobody closes. `kept.database` keeps the last one.
+        # Since 3.13, Python warns of a connection that nobody closes: `kept_files.database` keeps the last.
         with suppress(AttributeError, sqlite3.Error):
             self._base.close()
 

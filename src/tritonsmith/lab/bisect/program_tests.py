@@ -32,7 +32,7 @@ from tritonsmith.core.errors import SmithError, StepError, UsageError
 from tritonsmith.core.plan import files
 from tritonsmith.facts import checkout, git_history
 from tritonsmith.lab import failure, questions
-from tritonsmith.lab.batch import pool, run
+from tritonsmith.lab.batch import pool, work_unit
 from tritonsmith.lab.bisect.candidates import Observations
 from tritonsmith.lab.model import Observation, Verdict
 
@@ -145,7 +145,7 @@ def _tested(test: Callable[[Triton], T], triton: Triton) -> T | SmithError:
     try:
         return test(triton)
     except SmithError as error:
-        return run.plain(error)
+        return work_unit.plain(error)
 
 
 @dataclass(frozen=True)

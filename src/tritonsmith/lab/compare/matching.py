@@ -21,8 +21,8 @@ from tritonsmith.inspect.lint.rules import bytes_spilled_in_loops
 from tritonsmith.ir.normalize import diff as normalize_diff
 from tritonsmith.ir.normalize.diff import Diff
 from tritonsmith.lab import metrics
-from tritonsmith.lab.batch import kept
-from tritonsmith.lab.batch.kept import FolderMetrics
+from tritonsmith.lab.batch import kept_files
+from tritonsmith.lab.batch.kept_files import FolderMetrics
 from tritonsmith.lab.metrics import TIME, Measured, Metric, growth
 from tritonsmith.lab.model import Observation
 
@@ -460,7 +460,7 @@ class Compared:
 
     def _restore(self) -> None:
         for member in (self.pair.a, self.pair.b):
-            kept.restore(member.manifest)
+            kept_files.restore(member.manifest)
 
     def in_short(self, name: str) -> MetricChange:
         """Return a metric by its short name, changed or not."""
@@ -511,7 +511,7 @@ def compare(
     b: Sequence[Manifest],
     *,
     names: tuple[str, str] = ("A", "B"),
-    metrics_of: Callable[[Manifest], FolderMetrics] = kept.measured_now,
+    metrics_of: Callable[[Manifest], FolderMetrics] = kept_files.measured_now,
     requested: Mapping[Path, Sequence[str]] | None = None,
 ) -> Comparison:
     """Pair the compiles in the output folders of two sides, and find the differences.

@@ -25,8 +25,9 @@ from tritonsmith.core.ui.progress import PhaseProgress
 from tritonsmith.core.ui.tables import clipped
 from tritonsmith.facts import checkout
 from tritonsmith.lab import metrics, product, questions, terms
-from tritonsmith.lab.batch import kept, run
-from tritonsmith.lab.batch.kept import CompileJob, FolderMetrics
+from tritonsmith.lab.batch import kept, kept_files, run
+from tritonsmith.lab.batch.kept import CompileJob
+from tritonsmith.lab.batch.kept_files import FolderMetrics
 from tritonsmith.lab.batch.run import BatchOptions
 from tritonsmith.lab.compare import matching, thresholds, two_sides
 from tritonsmith.lab.compare.matching import Compared, Comparison, IssueGroup, Pair, Unpaired
@@ -259,7 +260,7 @@ def execute(
     # A compile that is repeated is compared with the first one of its own side. And what a user limits has to
     # have a value, also where it does not change.
     full = rules.confirm > 1 or any(limit.required and terms.needs_code(limit.term) for limit in limits)
-    question = WorseThanBaseline(limits, partial(kept.metrics_of, code=full))
+    question = WorseThanBaseline(limits, partial(kept_files.metrics_of, code=full))
     subject = CompiledKernels(question, replace(options, disassemble=full), question.unread)
     cells = rehearsal.cells
     texts = [limit.term.text for limit in limits]

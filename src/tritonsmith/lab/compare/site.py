@@ -31,8 +31,9 @@ from tritonsmith.core.ui.tables import clipped
 from tritonsmith.facts import machine
 from tritonsmith.lab import experiment, failure, metrics, product
 from tritonsmith.lab import report as pages
-from tritonsmith.lab.batch import kept, run
-from tritonsmith.lab.batch.kept import CompileJob, FolderMetrics
+from tritonsmith.lab.batch import kept, kept_files, run
+from tritonsmith.lab.batch.kept import CompileJob
+from tritonsmith.lab.batch.kept_files import FolderMetrics
 from tritonsmith.lab.batch.run import BatchOptions
 from tritonsmith.lab.compare import matching, rehearsal, two_sides
 from tritonsmith.lab.compare.matching import Compared, Comparison, Pair, PairMember, SideName, Unpaired
@@ -341,7 +342,7 @@ class _SiteReader:
             if (manifest := self._manifests.get(job.out)) is None:  # skipped by hand
                 continue
             if manifest.folder not in measured:
-                measured[manifest.folder] = kept.metrics_of(manifest)
+                measured[manifest.folder] = kept_files.metrics_of(manifest)
                 texts = measured[manifest.folder].notes
                 self._notes.update(dict.fromkeys(f"{kernel.name}, {label}: {text}" for text in texts))
             # Of a folder that several entries share, only the targets of this one.

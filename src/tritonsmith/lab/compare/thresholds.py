@@ -15,7 +15,7 @@ from tritonsmith.core import configs
 from tritonsmith.core.errors import FactError
 from tritonsmith.core.ui.tables import clipped
 from tritonsmith.lab import failure, metrics, product, questions, terms
-from tritonsmith.lab.batch.kept import FolderMetrics
+from tritonsmith.lab.batch.kept_files import FolderMetrics
 from tritonsmith.lab.compare import matching
 from tritonsmith.lab.compare.matching import Compared, Comparison, Pair
 from tritonsmith.lab.model import Observation, Verdict

@@ -19,7 +19,7 @@ from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.core.plan import Plan, Remove, digest
 from tritonsmith.lab import product
-from tritonsmith.lab.batch import kept, run
+from tritonsmith.lab.batch import kept, kept_files, run
 from tritonsmith.lab.batch.kept import CompileJob
 from tritonsmith.lab.batch.run import BatchOptions
 from tritonsmith.lab.compare import matching
@@ -233,7 +233,7 @@ def execute(
     space = workspace.default()
     folders = _folders(sides)
     # Nothing is written beside the manifests: a side may be a folder of the user's.
-    question = WorseThanBaseline(limits, kept.measured_now, folders[0])
+    question = WorseThanBaseline(limits, kept_files.measured_now, folders[0])
     names = (sides.a.label, sides.b.label)
     if not sides.jobs:
         return matching.compare(*folders, names=names, metrics_of=question.metrics_of), Journal()

@@ -18,7 +18,7 @@ from tritonsmith.compiler.manifest import Manifest
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, SmithError, UsageError
-from tritonsmith.lab.batch import kept, run, store
+from tritonsmith.lab.batch import kept, kept_files, run, store, work_unit
 from tritonsmith.lab.batch.kept import CompileJob
 from tritonsmith.lab.batch.run import BatchOptions
 
@@ -81,13 +81,13 @@ def test_a_library_that_is_linked_counts_by_its_content(tmp_path: Path, python: 
 def test_files_are_there_when_they_are_wanted(ask: Ask) -> None:
     ((made, _),) = compiled(ask())
     assert not made.folder.exists()
-    kept.restore(made)
+    kept_files.restore(made)
     path = made.path(made.points[0], "ptx")
     assert path is not None
     assert path.read_text() == "// ptx"
     assert manifest.read(made.folder) == made
     path.write_text("edited")  # by whatever
-    kept.restore(made)
+    kept_files.restore(made)
     assert path.read_text() == "// ptx"
     space = workspace.default().root / "kernels"
     assert not list((space / "units").iterdir())
@@ -95,8 +95,8 @@ def test_files_are_there_when_they_are_wanted(ask: Ask) -> None:
 
 def test_a_view_of_one_target_does_not_hide_another(ask: Ask) -> None:
     ((made, _),) = compiled(ask())
-    kept.restore(replace(made, points=made.points[:1]))
-    kept.restore(replace(made, points=made.points[1:]))
+    kept_files.restore(replace(made, points=made.points[:1]))
+    kept_files.restore(replace(made, points=made.points[1:]))
     assert {point.target for point in manifest.read(made.folder).points} == {"cuda:80:32", "hip:gfx942:64"}
 
 
@@ -105,7 +105,7 @@ def test_a_result_that_was_cleared_meanwhile(ask: Ask) -> None:
     space = workspace.default()
     space.run(kept.removal(space), "clear-cache")
     with pytest.raises(FactError, match="not kept any more"):
-        kept.restore(made)
+        kept_files.restore(made)
     assert compiled(ask())[0][1]
 
 
@@ -116,7 +116,7 @@ def test_steered_compiles_leave_files_for_their_run_alone(
     monkeypatch.setenv(name, "1")
     ((made, _),) = compiled(ask())
     assert made.folder.is_dir()
-    assert kept.metrics_of(made).points.keys() == {"cuda-80-32", "hip-gfx942-64"}
+    assert kept_files.metrics_of(made).points.keys() == {"cuda-80-32", "hip-gfx942-64"}
     monkeypatch.delenv(name)
     assert compiled(ask())[0][1]
     assert not made.folder.exists()
@@ -125,17 +125,17 @@ def test_steered_compiles_leave_files_for_their_run_alone(
 
 def test_metrics_are_those_of_their_own_files(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     ((kept_, _),) = compiled(ask(chosen=BOTH[:1]))
-    before = kept.metrics_of(kept_)
+    before = kept_files.metrics_of(kept_)
     # What a variable steers has the place of the result that is kept, and other files.
     point = kept_.points[0]
     changed = replace(point.stages["ptx"], sha256="0" * 64)
     steered = replace(kept_, points=(replace(point, stages={"ptx": changed}),))
-    other = kept.FolderMetrics({point.id: {"shared": 7}}, ())
+    other = kept_files.FolderMetrics({point.id: {"shared": 7}}, ())
     with monkeypatch.context() as patch:
-        patch.setattr(kept, "measured_now", lambda _: other)
-        patch.setattr(kept, "restore", lambda _: None)
-        assert kept.metrics_of(steered) == other
-    assert kept.metrics_of(kept_) == before
+        patch.setattr(kept_files, "measured_now", lambda _: other)
+        patch.setattr(kept_files, "restore", lambda _: None)
+        assert kept_files.metrics_of(steered) == other
+    assert kept_files.metrics_of(kept_) == before
 
 
 @pytest.mark.parametrize(("name", "shares"), [("HOME", True), ("LLVM_PASS_PLUGIN_PATH", False)])
@@ -149,7 +149,7 @@ def test_a_compile_that_is_steered_shares_no_stages(
         return SmithError("no")
 
     monkeypatch.setenv(name, "1")
-    monkeypatch.setattr(run, "compile_here", compile_here)
+    monkeypatch.setattr(work_unit, "compile_here", compile_here)
     with pytest.raises(SmithError, match="no"):
         compiled(ask())
     assert [bool(shared) for shared in seen] == [shares]
@@ -177,32 +177,32 @@ def test_packages_that_a_kernel_may_import_count(
 
 
 def test_metrics_are_measured_where_it_was_compiled(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, folders = kept.measured_now, list[str]()
+    real, folders = kept_files.measured_now, list[str]()
 
-    def measured_now(manifest: Manifest, *, code: bool = True) -> kept.FolderMetrics:
+    def measured_now(manifest: Manifest, *, code: bool = True) -> kept_files.FolderMetrics:
         folders.append(manifest.folder.name)
         return real(manifest, code=code)
 
-    monkeypatch.setattr(kept, "measured_now", measured_now)
+    monkeypatch.setattr(kept_files, "measured_now", measured_now)
     ((made, _),) = compiled(ask())
-    assert kept.metrics_of(made).points.keys() == {"cuda-80-32", "hip-gfx942-64"}
+    assert kept_files.metrics_of(made).points.keys() == {"cuda-80-32", "hip-gfx942-64"}
     assert folders == ["out", "out"]  # of the unit, target by target
 
 
 def test_metrics_are_measured_once(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     ((made, _),) = compiled(ask())
-    before = kept.metrics_of(made)
+    before = kept_files.metrics_of(made)
     with monkeypatch.context() as patch:
-        patch.setattr(kept, "measured_now", None)
-        assert kept.metrics_of(made) == before
+        patch.setattr(kept_files, "measured_now", None)
+        assert kept_files.metrics_of(made) == before
     # A table that changes, as with a new version, changes what is measured.
-    monkeypatch.setattr(kept, "_measured_by", lambda: "another")
-    assert kept.metrics_of(made) == before
+    monkeypatch.setattr(kept_files, "_measured_by", lambda: "another")
+    assert kept_files.metrics_of(made) == before
 
 
 @pytest.fixture
 def two_kept() -> Path:
-    base = kept.database()
+    base = kept_files.database()
     base.keep("releases/3.6.0", "key", "cuda:90:32", "{}", {"a/k.ptx": b"// ptx"})
     base.keep("rehearsed/python-1234", "key", "cuda:90:32", "{}", {"a/k.ptx": b"// ptx"})
     return workspace.default().root
@@ -244,7 +244,7 @@ def test_nothing_to_export(tmp_path: Path) -> None:
     with pytest.raises(FactError, match="there are no kept results"):
         kept.export(str(tmp_path), workspace.default())
     # An interpreter's mean nothing elsewhere, and a file without results would look like a success.
-    kept.database().keep("rehearsed/python-1234", "key", "cuda:90:32", "{}", {"a/k.ptx": b"// ptx"})
+    kept_files.database().keep("rehearsed/python-1234", "key", "cuda:90:32", "{}", {"a/k.ptx": b"// ptx"})
     with pytest.raises(FactError, match="of releases or commits") as error:
         kept.export(str(tmp_path), workspace.default())
     assert "of this machine alone" in str(error.value.why)

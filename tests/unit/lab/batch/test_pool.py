@@ -14,10 +14,10 @@ from tritonsmith.compiler import targets, tritons
 from tritonsmith.compiler.manifest import Manifest
 from tritonsmith.compiler.request import CompileRequest, Sweep
 from tritonsmith.core.errors import FactError
-from tritonsmith.lab.batch import pool, run
+from tritonsmith.lab.batch import pool, run, work_unit
 from tritonsmith.lab.batch.kept import CompileJob
 from tritonsmith.lab.batch.pool import ExecutorPool, LostError
-from tritonsmith.lab.batch.run import UnfitWorkerError
+from tritonsmith.lab.batch.work_unit import UnfitWorkerError
 
 
 class Workers(Executor):
@@ -130,11 +130,11 @@ def test_a_worker_of_another_version_is_refused(tmp_path: Path) -> None:
     side = tritons.parse(str(python))
     mark = run._fingerprint(side, "")
     assert mark == tritons.fingerprint(python)
-    sent = run.pack(request, side, 60, "wheel", mark)
-    assert isinstance(run.compile_there(sent), run.RemoteResult)
-    other = run.compile_there(replace(sent, fingerprint="0" * 16))
+    sent = work_unit.pack(request, side, 60, "wheel", mark)
+    assert isinstance(work_unit.compile_there(sent), work_unit.RemoteResult)
+    other = work_unit.compile_there(replace(sent, fingerprint="0" * 16))
     assert isinstance(other, UnfitWorkerError)
     assert other.what == "another Triton (3.4.0) is there"
-    older = run.compile_there(replace(sent, tool="0" * 16))
+    older = work_unit.compile_there(replace(sent, tool="0" * 16))
     assert isinstance(older, UnfitWorkerError)
     assert "another tritonsmith" in older.what

@@ -24,7 +24,7 @@ from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, InterruptedRunError, SmithError
 from tritonsmith.core.plan import Run, stopping
-from tritonsmith.lab.batch import pool, run
+from tritonsmith.lab.batch import pool, run, work_unit
 from tritonsmith.lab.batch.kept import CompileJob
 
 A100 = targets.parse_all(["a100"])
@@ -34,7 +34,7 @@ A100 = targets.parse_all(["a100"])
 def workers(monkeypatch: pytest.MonkeyPatch) -> Iterator[call.WarmWorkers]:
     """The workers of this test alone."""
     made = call.WarmWorkers()
-    monkeypatch.setattr(run, "_WORKERS", made)
+    monkeypatch.setattr(work_unit, "_WORKERS", made)
     yield made
     made.close()
 
@@ -42,7 +42,7 @@ def workers(monkeypatch: pytest.MonkeyPatch) -> Iterator[call.WarmWorkers]:
 def compiled(file: Path, python: Path) -> Manifest | SmithError:
     place = tritons.place_of(tritons.parse(str(python)), 1, 60, "wheel")
     request = CompileRequest(file, "", "*fp32,64", A100)
-    return run.compile_here(request, place, file.parent / "out" / file.stem / python.parents[1].name)
+    return work_unit.compile_here(request, place, file.parent / "out" / file.stem / python.parents[1].name)
 
 
 def test_an_interpreter_is_started_once(tmp_path: Path) -> None:
@@ -140,13 +140,13 @@ def test_threads_that_compile_at_once_have_a_worker_each(
 
 def test_a_worker_that_imported_other_files_is_not_asked(tmp_path: Path) -> None:
     python = compiler.make(tmp_path / "venv")
-    job = run.pack(
+    job = work_unit.pack(
         CompileRequest(compiler.kernel(tmp_path), "", "*fp32,64", A100), tritons.parse(str(python)), 60, ""
     )
     site = next((tmp_path / "venv").glob("lib/*/site-packages"))
     for number in range(3):
-        assert isinstance(run.compile_there(job), run.RemoteResult)
-        assert isinstance(run.compile_there(job), run.RemoteResult)
+        assert isinstance(work_unit.compile_there(job), work_unit.RemoteResult)
+        assert isinstance(work_unit.compile_there(job), work_unit.RemoteResult)
         # Triton itself, then a package beside it.
         (site / ("triton/other.py" if number == 0 else "torch.py")).write_text("")
     assert compiler.starts(python) == ["attend"] * 3
@@ -239,7 +239,7 @@ def test_of_a_tool_that_ends_nothing_goes_on(number: signal.Signals, tmp_path: P
 from pathlib import Path
 from tritonsmith.compiler import targets, tritons
 from tritonsmith.compiler.request import CompileRequest
-from tritonsmith.lab.batch import pool, run
+from tritonsmith.lab.batch import pool, run, work_unit
 from tritonsmith.lab.batch.kept import CompileJob
 if __name__ == "__main__":
     run.compile_all([

@@ -13,8 +13,8 @@ from tritonsmith.compiler import targets, tritons
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import DownloadError, SmithError
-from tritonsmith.lab.batch import run
-from tritonsmith.lab.batch.run import RemoteJob, RemoteResult
+from tritonsmith.lab.batch import work_unit
+from tritonsmith.lab.batch.work_unit import RemoteJob, RemoteResult
 
 A100 = targets.parse_all(["a100"])
 
@@ -22,7 +22,7 @@ A100 = targets.parse_all(["a100"])
 def parcel(file: Path, python: Path) -> RemoteJob:
     """A unit as it is sent: only bytes arrive there."""
     asked = CompileRequest(file, "", "*fp32,64", A100)
-    packed = run.pack(asked, tritons.parse(str(python)), 60, "wheel")
+    packed = work_unit.pack(asked, tritons.parse(str(python)), 60, "wheel")
     made: RemoteJob = pickle.loads(pickle.dumps(packed))  # noqa: S301
     return made
 
@@ -32,9 +32,9 @@ def test_there_and_back(tmp_path: Path) -> None:
     file = compiler.kernel(tmp_path, remark="tell")
     sent = parcel(file, python)
     file.unlink()  # nothing of ours is there
-    answer = pickle.loads(pickle.dumps(run.compile_there(sent)))  # noqa: S301
+    answer = pickle.loads(pickle.dumps(work_unit.compile_there(sent)))  # noqa: S301
     assert isinstance(answer, RemoteResult)
-    made = run.unpack(answer, tmp_path / "out")
+    made = work_unit.unpack(answer, tmp_path / "out")
     assert made.file == str(file)
     path = made.path(made.points[0], "ptx")
     assert path is not None
@@ -48,13 +48,13 @@ def test_there_and_back(tmp_path: Path) -> None:
 
 def test_errors_name_the_file_here(tmp_path: Path) -> None:
     python = compiler.make(tmp_path / "venv")
-    answer = run.compile_there(parcel(compiler.kernel(tmp_path, remark="crash"), python))
+    answer = work_unit.compile_there(parcel(compiler.kernel(tmp_path, remark="crash"), python))
     assert isinstance(answer, RemoteResult)
     assert answer.manifest.points[0].error == f"{tmp_path}/k.py:3: no"
-    refused = run.compile_there(parcel(compiler.kernel(tmp_path, "bad", "refuse"), python))
+    refused = work_unit.compile_there(parcel(compiler.kernel(tmp_path, "bad", "refuse"), python))
     assert isinstance(refused, SmithError)
     assert refused.where == f"{tmp_path}/bad.py"
-    nobody = run.compile_there(
+    nobody = work_unit.compile_there(
         replace(parcel(compiler.kernel(tmp_path), python), triton=tritons.parse("dev"))
     )
     assert isinstance(nobody, SmithError)
@@ -82,15 +82,15 @@ def test_a_kernel_of_a_package_goes_with_the_package(tmp_path: Path) -> None:
     file.write_text(f"from pack.ops import helpers\n{file.read_text()}")
     sent = parcel(file, python)
     assert (sent.main, len(sent.files)) == ("pack/ops/k.py", 4)
-    answer = run.compile_there(sent)
+    answer = work_unit.compile_there(sent)
     assert isinstance(answer, RemoteResult)
     assert answer.manifest.file == str(file)
 
 
 def test_a_damaged_answer_is_refused(tmp_path: Path) -> None:
     python = compiler.make(tmp_path / "venv")
-    answer = run.compile_there(parcel(compiler.kernel(tmp_path), python))
+    answer = work_unit.compile_there(parcel(compiler.kernel(tmp_path), python))
     assert isinstance(answer, RemoteResult)
     with pytest.raises(DownloadError):
-        run.unpack(replace(answer, files=answer.files[:-20]), tmp_path / "out")
+        work_unit.unpack(replace(answer, files=answer.files[:-20]), tmp_path / "out")
     assert not (tmp_path / "out").exists()

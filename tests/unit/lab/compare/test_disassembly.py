@@ -17,7 +17,7 @@ from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError
 from tritonsmith.lab import terms
-from tritonsmith.lab.batch import kept
+from tritonsmith.lab.batch import kept, kept_files
 from tritonsmith.lab.batch import run as batch
 from tritonsmith.lab.batch.run import BatchOptions
 from tritonsmith.lab.compare import matching, rehearsal, site
@@ -149,18 +149,18 @@ def test_whoever_looks_at_a_result_finds_its_disassembly(
 ) -> None:
     unread = equal_of(run(prepared()))
     assert "sass" not in unread.points[0].stages
-    assert kept.unread_targets(unread) == {"cuda:90:32"}
-    kept.restore(unread)
+    assert kept_files.unread_targets(unread) == {"cuda:90:32"}
+    kept_files.restore(unread)
     shown = manifest.read(unread.folder)
     path = shown.path(shown.points[0], "sass")
     assert path
     assert path.read_text() == making.SASS
     assert disassembler.runs == 3
     # Also by the manifest that was read before.
-    assert kept.metrics_of(unread) == kept.metrics_of(shown)
-    assert kept.metrics_of(unread).points[unread.points[0].id][ALL] == 2
-    assert kept.unread_targets(unread) == frozenset()
-    assert "sass" in kept.disassemble(unread).points[0].stages
+    assert kept_files.metrics_of(unread) == kept_files.metrics_of(shown)
+    assert kept_files.metrics_of(unread).points[unread.points[0].id][ALL] == 2
+    assert kept_files.unread_targets(unread) == frozenset()
+    assert "sass" in kept_files.disassemble(unread).points[0].stages
     assert disassembler.runs == 3
 
 
@@ -194,19 +194,19 @@ def test_without_a_disassembler_code_that_differs_is_unknown(
 def test_a_result_that_was_removed_meanwhile(prepared: Callable[[], UpgradeRehearsal]) -> None:
     unread = equal_of(run(prepared()))
     space = workspace.default()
-    real = kept.database().contents
-    assert list(real(*kept._place(unread.folder), "cuda:90:32"))
+    real = kept_files.database().contents
+    assert list(real(*kept_files.address(unread.folder), "cuda:90:32"))
     text = "DELETE FROM file; DELETE FROM content"
-    kept.database()._base.executescript(text)
+    kept_files.database()._base.executescript(text)
     with pytest.raises(FactError, match="not kept any more"):
-        kept.disassemble(unread)
+        kept_files.disassemble(unread)
     space.run(kept.removal(space), "clear-cache")
-    assert kept.disassemble(unread) == unread
+    assert kept_files.disassemble(unread) == unread
 
 
-def measured(known: int | None) -> kept.FolderMetrics:
+def measured(known: int | None) -> kept_files.FolderMetrics:
     row = {"code_bytes": 16, ALL: known, "instructions tensor core": None if known is None else 0}
-    return kept.FolderMetrics({"cuda-90-32": row}, ())
+    return kept_files.FolderMetrics({"cuda-90-32": row}, ())
 
 
 def compared(tmp_path: Path, first: int | None, second: int | None, *, same: bool = True) -> Compared:
@@ -235,7 +235,7 @@ def test_what_is_known_of_neither_is_not_compared(tmp_path: Path) -> None:
 
 
 def test_a_disassembly_of_a_result_that_was_cleared_leaves_no_files() -> None:
-    base = kept.database()
+    base = kept_files.database()
     place = ("releases/3.6.0", "key", "cuda:90:32")
     base.add(*place, "{}", "{}", {"a/k.sass": b"sass"})
     assert base._base.execute("SELECT count(*) FROM file").fetchone() == (0,)

@@ -20,7 +20,7 @@ from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.tritons import CommitSource, Triton
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, UsageError
-from tritonsmith.lab.batch import kept
+from tritonsmith.lab.batch import kept, kept_files
 from tritonsmith.lab.batch.run import BatchOptions
 from tritonsmith.lab.compare import rehearsal
 from tritonsmith.lab.compare.rehearsal import RehearsalResult, UpgradeRehearsal
@@ -212,19 +212,19 @@ def test_a_list_of_files_in_a_checkout_wants_that_checkout(listed: Path, tmp_pat
 def test_metrics_are_kept_as_long_as_the_compile_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "out"
     one = written(folder, [point(), point("hip:gfx942:64", status="failed")])
-    made = kept.metrics_of(one)
+    made = kept_files.metrics_of(one)
     assert made.points["cuda-90-32"]["registers_per_thread"]
     assert made.points["hip-gfx942-64"] == {}
     (folder / "cuda-90-32" / "k.cubin").unlink()
-    assert kept.metrics_of(one) == made
-    (folder / kept.METRICS).write_text("{")
+    assert kept_files.metrics_of(one) == made
+    (folder / kept_files.METRICS).write_text("{")
     again = written(folder, [point()])
-    assert list(kept.metrics_of(again).points) == ["cuda-90-32"]
+    assert list(kept_files.metrics_of(again).points) == ["cuda-90-32"]
     more = written(folder, [point(seconds=2.0)])
-    assert kept.metrics_of(more).points["cuda-90-32"]["compile_seconds"] == 2.0
+    assert kept_files.metrics_of(more).points["cuda-90-32"]["compile_seconds"] == 2.0
     (folder / "cuda-90-32" / "k.sass").unlink()
-    monkeypatch.setattr(kept, "_SCHEMA", 99)
-    assert kept.metrics_of(more).points["cuda-90-32"]["instructions all"] is None
+    monkeypatch.setattr(kept_files, "_SCHEMA", 99)
+    assert kept_files.metrics_of(more).points["cuda-90-32"]["instructions all"] is None
 
 
 @pytest.mark.slow

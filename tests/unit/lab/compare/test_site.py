@@ -22,7 +22,7 @@ from tritonsmith.compiler.kernels import kernel_list
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.tritons import CommitSource, Triton
 from tritonsmith.core.errors import SmithError, UsageError
-from tritonsmith.lab.batch import kept
+from tritonsmith.lab.batch import kept_files
 from tritonsmith.lab.compare import matching, rehearsal, site
 from tritonsmith.lab.compare.matching import Pair, PairMember
 from tritonsmith.lab.compare.site import BadgeText, SiteContent, SiteFinding, SiteRow, SiteState
@@ -161,7 +161,7 @@ def test_a_folder_of_somebody_else_stays(tmp_path: Path) -> None:
 
 
 def judged(a: PairMember, b: PairMember, limits: tuple[Threshold, ...]) -> list[tuple[str, str, bool]]:
-    measured = {side.manifest.folder: kept.measured_now(side.manifest) for side in (a, b)}
+    measured = {side.manifest.folder: kept_files.measured_now(side.manifest) for side in (a, b)}
     pair = matching.with_metrics(Pair("k", "p", a, b), measured)
     return [(row.kind, row.what, row.sure) for row in site.judge(pair, limits)]
 
@@ -181,7 +181,7 @@ def test_states_are_judged_as_compare_does(tmp_path: Path) -> None:
     assert judged(many, few, limits) == []
     assert judged(few, lost, limits) == [("does not compile any more", "no", True)]
     assert judged(lost, lost, limits) == [("compiles by neither", "no", False)]
-    state = site.state_of(few, kept.measured_now(few.manifest).points[few.point.id])
+    state = site.state_of(few, kept_files.measured_now(few.manifest).points[few.point.id])
     assert (state.status, state.message, state.values["registers"]) == ("ok", "", 32)
     assert "matrix core" not in state.values
     assert site.state_of(lost, {}) == SiteState("failed", "failed: no", {})
