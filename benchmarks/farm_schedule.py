@@ -96,7 +96,7 @@ class Savings:
         name: of the column.
         warm: workers keep an interpreter that has imported Triton.
         shared: stages are shared between the sides.
-        lazy: binaries that are the same on both sides are not disassembled.
+        lazy: binaries that are the same on both sides are not disassembled, and the others many at once.
     """
 
     name: str
@@ -109,7 +109,7 @@ SAVINGS = (
     Savings("an interpreter for each unit"),
     Savings("warm workers", warm=True),
     Savings("shared stages", warm=True, shared=True),
-    Savings("disassembly where binaries differ", warm=True, shared=True, lazy=True),
+    Savings("late disassembly, many at once", warm=True, shared=True, lazy=True),
 )
 
 
@@ -156,8 +156,9 @@ def simulate(measured: Measured, arguments: argparse.Namespace) -> None:
     rest = len(SIMULATED) * measured.target + measured.unit
     compiles = statistics.fmean(sum(kernel.compiles()) for kernel in drawn)
     reading = statistics.fmean(kernel.disassemblies() for kernel in drawn)
+    at_once = statistics.fmean(kernel.disassemblies(measured.merged) for kernel in drawn)
     print(f"\na unit, CPU seconds: interpreter {measured.start:.2f}, compiles {compiles:.2f}, ", end="")
-    print(f"disassembly {reading:.2f}, the rest {rest:.2f}", end="")
+    print(f"disassembly {reading:.2f}, many at once {at_once:.2f}, the rest {rest:.2f}", end="")
     results = {"cold": 2 * count * measured.client, "kept": count * (measured.client + measured.kept)}
     print(
         "\nthe first process, minutes:", ", ".join(f"{base} {t / MINUTE:.1f}" for base, t in results.items())
@@ -177,14 +178,12 @@ def ordered(
     rows = list(zip(drawn, (number < change.same for number in luck), strict=True))
     # What the pool sorts by: the base's seconds where they are kept, and otherwise the size.
     rows.sort(key=lambda row: sum(row[0].compiles()) if kept_base else row[0].size, reverse=True)
-    # A base that was kept may lack the disassembly that is needed now.
-    late = [kernel.disassemblies() if savings.lazy and not same else 0.0 for kernel, same in rows]
+    # When everything is compiled, of both sides. A base that was kept may lack it, too.
+    late = [kernel.disassemblies(measured.merged) for kernel, same in rows if savings.lazy and not same] * 2
     base = [unit(measured, kernel, change, savings, same=same) for kernel, same in rows]
     head = [unit(measured, kernel, change, savings, same=same, second=True) for kernel, same in rows]
     # Triton by Triton: see `run._in_order`.
-    if kept_base:
-        return [seconds + more for seconds, more in zip(head, late, strict=True)]
-    return base + head
+    return [*([] if kept_base else base), *head, *late]
 
 
 def unit(
@@ -211,7 +210,7 @@ def unit(
     for target in SIMULATED:
         parts = kernel.parts[target]
         seconds += sum(value for name, value in parts.items() if name not in shared.get(target, ()))
-    if not (savings.lazy and same):
+    if not savings.lazy:
         seconds += kernel.disassemblies()
     return seconds
 
@@ -238,9 +237,14 @@ class MeasuredKernel:
     parts: Mapping[str, Mapping[str, float]]
     disassembly: Mapping[str, float]
 
-    def disassemblies(self) -> float:
-        """Return the seconds to disassemble all simulated binaries."""
-        return sum(self.disassembly[target] for target in SIMULATED)
+    def disassemblies(self, merged: float | None = None) -> float:
+        """Return the seconds to disassemble all simulated binaries.
+
+        Args:
+            merged: those for a cubin among many that are merged; None for one by one.
+        """
+        seconds = self.disassembly if merged is None else {**self.disassembly, TARGETS[0]: merged}
+        return sum(seconds[target] for target in SIMULATED)
 
     def compiles(self) -> list[float]:
         """Return the seconds of each compile."""
@@ -257,6 +261,7 @@ class Measured:
         target: of a target besides its compile: a fork, files, measuring.
         client: of the first process, for a unit that is new: it writes files and the database.
         kept: for one that is kept.
+        merged: of a cubin that is disassembled with many others.
         kernels: the kernels of the sample.
     """
 
@@ -265,18 +270,20 @@ class Measured:
     target: float
     client: float
     kept: float
+    merged: float
     kernels: tuple[MeasuredKernel, ...]
 
 
 def read(file: Path) -> Measured:
     """Read what `--measure` printed."""
-    rows = tomllib.loads(file.read_text(encoding="utf-8"))["kernel"]
+    content = tomllib.loads(file.read_text(encoding="utf-8"))
+    rows = content["kernel"]
     whole = [measured_row(row) for row in rows if "total" not in row]
     kernels = (*whole, *(scaled(row, whole) for row in rows if "total" in row))
     # Differences of units are noisy, as where the machine does something else.
     units = [row["unit"] for row in rows if "unit" in row]
     start, unit, target, client, found = map(statistics.median, zip(*units, strict=True))
-    return Measured(start, unit, target, client, found, kernels)
+    return Measured(start, unit, target, client, found, content["many"]["merged"], kernels)
 
 
 def measured_row(row: Mapping[str, Any]) -> MeasuredKernel:
@@ -370,18 +377,23 @@ def measure(file: Path, pythons: Sequence[Path], sample: int, seed: int) -> None
         print(f"# {file.parent.name}/{file.name}, {', '.join(TARGETS)}; CPU seconds")
         when = f"{datetime.now(UTC):%Y-%m-%d}"
         print(f"# Triton {sides[0].triton}, {when}, {machine.read().cores} cores of {model()}, not idle")
+        cubins: list[Path] = []
         named = sorted(zip(entries, pairs, strict=True), key=lambda row: size_of(row[1][0].request))
         for number, (entry, pair) in enumerate(named):
             # What a unit takes besides its compiles is seen better where these are short.
-            row = measured_kernel(*pair, whole=number < sample / 2)
+            row, made = measured_kernel(*pair, whole=number < sample / 2)
+            cubins += made
             print(f"\n[[kernel]]\nname = {json.dumps(entry.name)}")
             for name, value in row.items():
                 print(f"{name} = {[round(part, 3) for part in value]}")
             sys.stdout.flush()
+        print(f"\n[many]\nmerged = {merged(cubins, sides[0]):.3f}  # of {len(cubins)} cubins, each")
 
 
-def measured_kernel(job: CompileJob, again: CompileJob, *, whole: bool) -> dict[str, list[float]]:
-    """Measure a kernel in all ways, one after the other.
+def measured_kernel(
+    job: CompileJob, again: CompileJob, *, whole: bool
+) -> tuple[dict[str, list[float]], list[Path]]:
+    """Measure a kernel in all ways, one after the other; return the figures and the cubins.
 
     Args:
         job: by one Triton.
@@ -398,8 +410,10 @@ def measured_kernel(job: CompileJob, again: CompileJob, *, whole: bool) -> dict[
         manifest = work_unit.unpack(answer, out)
         kept.keep(job, replace(kept.merged(job, "", [manifest]), folder=out))
     row = {"size": [size_of(job.request)], **parts, "disassembly": disassembled(manifest, job.triton)}
+    points = [point for point in manifest.points if "cubin" in point.stages]
+    cubins = [manifest.folder / point.stages["cubin"].path for point in points]
     if not whole:
-        return row
+        return row, cubins
     with mock.patch.object(call, "_DEATHS", 0):  # no worker is asked
         _, cold = compiled(job, shares=False)
     finder = kept.ResultFinder("")
@@ -408,7 +422,16 @@ def measured_kernel(job: CompileJob, again: CompileJob, *, whole: bool) -> dict[
     # The stages are found, so the rest of a unit is its front ends, and what is the same for each target.
     target = found.all() - found_first.all() - parts[TARGETS[1]][0]
     unit = found_first.all() - parts[TARGETS[0]][0] - target
-    return row | {"unit": [cold.all() - warm.all(), unit, target, client.all(), kept_before.all()]}
+    return row | {"unit": [cold.all() - warm.all(), unit, target, client.all(), kept_before.all()]}, cubins
+
+
+def merged(cubins: Sequence[Path], triton: Triton) -> float:
+    """Return the CPU seconds to disassemble a cubin where they are merged."""
+    place = tritons.place_of(triton)
+    with tempfile.TemporaryDirectory() as folder, counted() as costs:
+        for tool in (tool for tool in place.programs.disassemblers if tool.binary == "cubin"):
+            replace(tool, kept=Path(folder)).read_ahead(cubins, [tritons.package(place.python)])
+    return costs.all() / len(cubins)
 
 
 def disassembled(manifest: Manifest, triton: Triton) -> list[float]:

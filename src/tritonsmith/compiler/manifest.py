@@ -95,6 +95,7 @@ class Point:
         passes: those that the backend requested, in order, and how often each was added; None if not counted.
         cpu_seconds: CPU seconds of each stage of a compile that succeeded, and `rest`; ptxas
             is included.
+        shared: the stages that did not run, as another compile had made them: see `SharedStages`.
     """
 
     id: str
@@ -113,6 +114,7 @@ class Point:
     surgery: Mapping[str, Any] | None = None
     passes: Sequence[Mapping[str, Any]] | None = None
     cpu_seconds: Mapping[str, float] = field(default_factory=dict)
+    shared: Sequence[str] = ()
 
     @property
     def backend(self) -> str:
@@ -308,6 +310,7 @@ def _compiled(row: CompiledRow, target: Target, triton: str) -> Point:
     # Lists, as they are when the manifest is read again: both manifests must be equal.
     for name in ("remarks", "passes"):
         known[name] = None if known[name] is None else list(known[name])
+    known["shared"] = list(row.shared)
     known["surgery"] = json.loads(text_of(row.surgery)) if row.surgery else None
     known["error"] = source_tree.name_cells(targets.explained(row.error, target, triton))
     return Point(**known)

@@ -84,6 +84,8 @@ class CompiledKernels:
         manifests: of the folders that are complete, by folder.
         compiled: the number of folders into which something was compiled.
         kept: the number of folders in which nothing was missing.
+        stages: the number of stages of what was compiled.
+        shared: how many of these did not run, as another compile had made them.
 
     Args:
         question: about each cell.
@@ -99,7 +101,7 @@ class CompiledKernels:
         self._unread = unread
         self._tested: set[str] = set()
         self.manifests: dict[Path, Manifest] = {}
-        self.compiled = self.kept = 0
+        self.compiled = self.kept = self.stages = self.shared = 0
 
     def test(self, table: Sequence[Cell]) -> Iterator[tuple[int, Observation]]:
         """Compile what is missing, and yield the place of each cell with its observation, as they come."""
@@ -141,6 +143,9 @@ class CompiledKernels:
         options = replace(self._options, strict=self._options.strict and not self.manifests)
         for _, manifest, is_new in run.compiled(jobs, options):
             self.compiled, self.kept = self.compiled + is_new, self.kept + (not is_new)
+            for point in manifest.points if is_new else ():
+                self.stages += len(point.stages)
+                self.shared += len(point.shared)
             yield manifest
 
     def _arrived(self, waiting: Mapping[int, frozenset[Path]], arriving: Iterable[Manifest]) -> Iterator[int]:

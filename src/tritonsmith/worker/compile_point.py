@@ -169,6 +169,7 @@ def compile_point(
         metadata=metadata,
         remarks=None if printed is None else tuple(printed),
         cpu_seconds=times,
+        shared=tuple(shared.seconds) if shared else (),
     )
 
 

@@ -393,6 +393,7 @@ class CompiledRow:
     surgery: SurgeryRequest | None = None
     passes: tuple[dict[str, Any], ...] | None = None
     cpu_seconds: dict[str, float] = dataclasses.field(default_factory=dict)
+    shared: tuple[str, ...] = ()
     news: LedgerNews = LedgerNews()
     loaded: bool = True
 

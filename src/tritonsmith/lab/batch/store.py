@@ -252,6 +252,12 @@ class ResultStore:
         row = (digest, kernel, "".join(f"{level} {name}\n" for name, level in words))
         self._do(lambda: self._base.execute("INSERT OR REPLACE INTO imports VALUES (?,?,?)", row), again=True)
 
+    def bytes_each(self) -> int:
+        """Return the average size of a result for one target, as it is kept; 0 if there is none."""
+        text = "SELECT (SELECT coalesce(sum(length(data)), 0) FROM content) / count(*) FROM result"
+        rows = self._do(lambda: self._base.execute(text).fetchall()) or [(0,)]
+        return rows[0][0] or 0
+
     def usage(self) -> list[TritonUsage]:
         """Return what each Triton's results are, by name."""
         text = """

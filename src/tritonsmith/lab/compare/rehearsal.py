@@ -145,6 +145,9 @@ class RehearsalResult:
         comparison: pairs of compiles; their kernels have the names of the list.
         compiled: how many kernels were compiled now, by either Triton.
         kept: how many were not, because nothing has changed.
+        stages: the number of stages of what was compiled now.
+        shared: how many of these did not run, as another compile had made them.
+        bytes_each: of a result in the database, on average.
         skipped: names of kernels that are not for both.
         assumed: names of kernels that stand-ins for missing modules decide about.
         flaky: kernel and target of what came out otherwise when it was compiled again (`--confirm`).
@@ -155,6 +158,9 @@ class RehearsalResult:
     comparison: Comparison
     compiled: int
     kept: int
+    stages: int = 0
+    shared: int = 0
+    bytes_each: int = 0
     skipped: tuple[str, ...] = ()
     assumed: tuple[str, ...] = ()
     flaky: frozenset[tuple[str, str]] = frozenset()
@@ -327,6 +333,9 @@ def _result(
         comparison,
         subject.compiled,
         subject.kept,
+        subject.stages,
+        subject.shared,
+        kept_files.database().bytes_each(),
         rehearsal.skipped,
         tuple(assumed),
         flaky=frozenset(

@@ -18,7 +18,7 @@ from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core import configs, redact
 from tritonsmith.core.errors import UsageError
 from tritonsmith.core.plan import Plan, Write
-from tritonsmith.core.text import counted
+from tritonsmith.core.text import byte_size, counted
 from tritonsmith.core.ui import console, tables
 from tritonsmith.core.ui.tables import Grid
 from tritonsmith.lab import failure, metrics
@@ -49,7 +49,7 @@ def overview(result: RehearsalResult, assessment: Assessment) -> str:
     return (
         f"{result.comparison.a} -> {result.comparison.b}: {counted(assessment.kernels, 'kernel')} by both, "
         f"{counted(assessment.points, 'compile')} each; per kernel and Triton: "
-        f"{result.compiled} compiled now{_cost(result)}, {result.kept} kept"
+        f"{result.compiled} compiled now{_cost(result)}, {result.kept} kept{_size(result)}"
         + (f"; {counted(len(result.skipped), 'kernel')} not for both" if result.skipped else "")
     )
 
@@ -58,7 +58,14 @@ def _cost(result: RehearsalResult) -> str:
     """Return the median of Triton's own CPU time, where something was compiled."""
     points = [member.point for row in result.comparison.compared for member in (row.pair.a, row.pair.b)]
     seconds = [sum(point.cpu_seconds.values()) for point in points if point.cpu_seconds]
-    return f" ({statistics.median(seconds):.2g} CPU s a compile)" if result.compiled and seconds else ""
+    if not (result.compiled and seconds):
+        return ""
+    shared = f", {result.shared} of {result.stages} stages shared" if result.shared else ""
+    return f" ({statistics.median(seconds):.2g} CPU s a compile{shared})"
+
+
+def _size(result: RehearsalResult) -> str:
+    return f" ({byte_size(result.bytes_each)} a result)" if result.kept and result.bytes_each else ""
 
 
 def blocks(result: RehearsalResult, assessment: Assessment) -> Iterator[Text | Grid]:
@@ -143,6 +150,8 @@ def as_json(
         "skipped": list(result.skipped),
         "assumed": list(result.assumed),
         "compiled": result.compiled,
+        "stages": {"all": result.stages, "shared": result.shared},
+        "bytes_each": result.bytes_each,
         "kept": result.kept,
         "kernels": [_pair_json(pair) for pair in result.comparison.compared],
         "notes": list(result.comparison.notes),

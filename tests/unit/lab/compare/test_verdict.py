@@ -371,6 +371,19 @@ def test_the_comment_of_a_pull_request(tmp_path: Path) -> None:
     assert text == (GOLDEN / "comment.md").read_text(encoding="utf-8")
 
 
+def test_the_overview_says_what_was_shared_and_how_large_results_are() -> None:
+    point = replace(SAME.pair.a.point, cpu_seconds={"ttir": 0.25, "rest": 0.25})
+    timed = replace(SAME, pair=replace(SAME.pair, a=replace(SAME.pair.a, point=point)))
+    made = rehearsal.RehearsalResult(
+        Comparison("3.7.0", "3.9.0", (timed,), ()), 2, 1, stages=10, shared=4, bytes_each=2048
+    )
+    assessment = verdict(SAME)
+    text = rehearsal_report.overview(made, assessment)
+    assert "2 compiled now (0.5 CPU s a compile, 4 of 10 stages shared), 1 kept (2.0 KiB a result)" in text
+    without = rehearsal_report.overview(replace(made, compiled=0, kept=0), assessment)
+    assert "0 compiled now, 0 kept" in without
+
+
 def test_a_comment_without_findings_is_short() -> None:
     text = rehearsal_report.comment(UPGRADE, verdict(SAME), PAGE)
     check(text)
