@@ -37,6 +37,15 @@ def loop(p, q, n, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def largest(p, q, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for step in range(0, n, BLOCK):
+        total = tl.maximum(total, tl.load(p + step + at, mask=step + at < n))
+    tl.store(q + at, tl.max(total))
+
+
+@triton.jit
 def call(p, q, n, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)
     tl.store(q + at, ratio(tl.load(p).to(tl.int64), n.to(tl.int64)))
@@ -57,7 +66,7 @@ def dot(p, q, n, BLOCK: tl.constexpr):
     a = tl.load(p + row * BLOCK + column).to(tl.float16)
     tl.store(q + row * BLOCK + column, tl.dot(a, tl.trans(a)))
 """
-NAMES = ("loop", "call", "check", "dot")
+NAMES = ("loop", "largest", "call", "check", "dot")
 TARGETS = ("a100", "h100", "b200")
 
 
@@ -88,6 +97,6 @@ def test_many_at_once_are_as_one_by_one(with_wheel: Smith, tmp_path: Path) -> No
             assert text == alone
             merged.add((binary.stem, binary.parent.name))
         assert tool.as_compiled(binary, [package]) == alone
-    every = {(binary.stem, binary.parent.name) for binary in binaries}
-    # Of a call, and of tcgen05's own checks, the cubin has several functions.
-    assert every - merged == {("dot", "cuda-100-32"), *(row for row in every if row[0] == "call")}
+    # What ptxas writes about compatibility differs between some kernels, and only the same is merged.
+    assert {(name, f"cuda-{arch}-32") for name in ("loop", "largest") for arch in (80, 90)} <= merged
+    assert "call" not in {name for name, _ in merged}, "it has several functions"
