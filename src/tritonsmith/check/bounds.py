@@ -74,7 +74,7 @@ UNKNOWN = _Unknown()
 
 
 class _Undefined(Exception):  # noqa: N818 - no error: the search goes on
-    """A value is not defined for these inputs: a division by 0, as behind the end of a grid."""
+    """A value is not defined for these inputs: a division by 0, as past the end of a grid."""
 
 
 class _Hidden(Exception):  # noqa: N818 - no error: what it is about is skipped

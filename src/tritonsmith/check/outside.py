@@ -38,14 +38,14 @@ _WRITES = ("tt.store", "tt.atomic_rmw", "tt.atomic_cas")
 
 @dataclass(frozen=True)
 class OutsideWitness:
-    """A launch whose grid was run, and one of its programs, which accesses an element behind the end.
+    """A launch whose grid was run, and one of its programs, which accesses an element past the end.
 
     Attributes:
         arguments: each integer argument that the address or the masks depend on.
         program: the ids of the program.
         grid: the programs along each axis.
         element: the element that it accesses, counted from the pointer.
-        end: the first element behind those that the mask of the other access lets through.
+        end: the first element past those that the mask of the other access lets through.
     """
 
     arguments: Mapping[str, int]
@@ -134,7 +134,7 @@ class _Pair:
 
 
 def outside(search: BoundsSearch) -> tuple[OutsideAccess, ...]:
-    """Return the accesses that reach behind the end of a tensor, as a run of a small grid shows.
+    """Return the accesses that reach past the end of a tensor, as a run of a small grid shows.
 
     Args:
         search: what runs the kernel's programs.
@@ -317,7 +317,7 @@ class _SmallLaunch:
         self._runs = runs
 
     def witness(self, pair: _Pair, lacking: frozenset[Operation]) -> OutsideWitness | None:
-        """Return the program that accesses the last element of all, if that is behind the end.
+        """Return the program that accesses the last element of all, if that is past the end.
 
         Args:
             pair: an access, and the one whose mask says where the end is.

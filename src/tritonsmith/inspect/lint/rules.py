@@ -58,7 +58,7 @@ def sass_loops(lines: Sequence[str]) -> set[int] | None:
     Returns:
         None if a branch has a target that the text does not name.
     """
-    # ptxas moves rare code behind the end and jumps back from there, so a branch to a lower address is not
+    # ptxas moves rare code past the end and jumps back from there, so a branch to a lower address is not
     # yet a loop: the target must dominate the branch.
     blocks = _basic_blocks(lines)
     if blocks is None:
