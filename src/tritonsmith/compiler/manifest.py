@@ -114,7 +114,7 @@ class Point:
     surgery: Mapping[str, Any] | None = None
     passes: Sequence[Mapping[str, Any]] | None = None
     cpu_seconds: Mapping[str, float] = field(default_factory=dict)
-    shared: Sequence[str] = ()
+    shared: tuple[str, ...] = ()
 
     @property
     def backend(self) -> str:
@@ -260,7 +260,7 @@ def _point(content: dict[str, Any]) -> Point:
     for name in _NUMBERS:
         if not isinstance(point.metadata.get(name), int | None):
             raise ValueError(f"{name} is not a number")  # noqa: TRY004 - told like the others
-    return point
+    return replace(point, shared=tuple(point.shared))
 
 
 def from_results(
@@ -310,7 +310,6 @@ def _compiled(row: CompiledRow, target: Target, triton: str) -> Point:
     # Lists, as they are when the manifest is read again: both manifests must be equal.
     for name in ("remarks", "passes"):
         known[name] = None if known[name] is None else list(known[name])
-    known["shared"] = list(row.shared)
     known["surgery"] = json.loads(text_of(row.surgery)) if row.surgery else None
     known["error"] = source_tree.name_cells(targets.explained(row.error, target, triton))
     return Point(**known)
