@@ -372,16 +372,23 @@ def measure(file: Path, pythons: Sequence[Path], sample: int, seed: int) -> None
             [makes.job(asked, side, entry.module) for side in sides]
             for entry, asked in zip(entries, requests, strict=True)
         ]
-        for job in min(pairs, key=lambda pair: size_of(pair[0].request)):  # starts both workers
-            compiled(job, shares=False)
         print(f"# {file.parent.name}/{file.name}, {', '.join(TARGETS)}; CPU seconds")
         when = f"{datetime.now(UTC):%Y-%m-%d}"
         print(f"# Triton {sides[0].triton}, {when}, {machine.read().cores} cores of {model()}, not idle")
         cubins: list[Path] = []
         named = sorted(zip(entries, pairs, strict=True), key=lambda row: size_of(row[1][0].request))
+        warm = False
         for number, (entry, pair) in enumerate(named):
-            # What a unit takes besides its compiles is seen better where these are short.
-            row, made = measured_kernel(*pair, whole=number < sample / 2)
+            try:
+                if not warm:  # starts both workers
+                    for job in pair:
+                        compiled(job, shares=False)
+                    warm = True
+                # What a unit takes besides its compiles is seen better where these are short.
+                row, made = measured_kernel(*pair, whole=number < sample / 2)
+            except SmithError as error:  # a package that is not installed beside PYTHON
+                print(f"\n# {entry.name} is left out: {error.what}")
+                continue
             cubins += made
             print(f"\n[[kernel]]\nname = {json.dumps(entry.name)}")
             for name, value in row.items():

@@ -13,7 +13,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -33,6 +33,7 @@ Import = tuple[str, int]
 ImportReader = Callable[[Callable[[Path], str], Path, str], tuple[Import, ...]]
 
 _INIT = "__init__.py"
+BYTECODE = "__pycache__"  # what Python adds beside modules that a compile imports
 # Files. A larger tree is not a kernel with its helpers, but a monorepo that one import reaches into.
 _MOST = 2000
 # Files of another package. Small ones are copied, such as `packaging`; large ones are installed where it
@@ -90,9 +91,10 @@ class TreeReader:
     Args:
         imports: returns what a file imports for a kernel, see `imports_of`; it may take the digest of a
             file's content from the function that it gets.
+        loads: patterns of files that every kernel needs besides, relative to the root of its sources.
     """
 
-    def __init__(self, imports: ImportReader | None = None) -> None:
+    def __init__(self, imports: ImportReader | None = None, loads: Sequence[str] = ()) -> None:
         self.of = functools.cache(self._of)
         read = imports or _imports_by_text
         # Paths are texts below: of a list of packages, to join and to hash `Path`s would take most of all.
@@ -105,6 +107,7 @@ class TreeReader:
         self.is_dir = functools.cache(os.path.isdir)
         self.edges = functools.cache(self._edges)
         self._files = functools.cache(self._files_of)
+        self._loads = functools.cache(lambda root: frozenset(_matching(root, loads)))
 
     def _of(self, file: Path, kernel: str, module: str = "") -> KernelSources:
         """Return the files that a kernel needs: see `of`."""
@@ -117,7 +120,7 @@ class TreeReader:
         own = set(walk.reached())
         if len(own) > _MOST:
             raise SmithError(f"{file.name} imports more than {_MOST} files of its package", where=place)
-        names |= own
+        names |= own | self._loads(place)
         for package in sorted(walk.beside):
             # Most of them are installed elsewhere, and another walk through the tree reaches nothing new.
             if not (self.is_dir(f"{root}/{package}") or self.is_file(f"{root}/{package}.py")):
@@ -190,6 +193,14 @@ class TreeReader:
                     files.append((init, False))
                 break
         return tuple(files)
+
+
+def _matching(root: Path, patterns: Sequence[str]) -> Iterator[str]:
+    """Yield the files of a folder that match, relative to it; not what Python compiles there."""
+    for pattern in patterns:
+        for path in root.glob(pattern):
+            if path.is_file() and BYTECODE not in path.parts:
+                yield path.relative_to(root).as_posix()
 
 
 def of(file: Path, kernel: str, module: str = "") -> KernelSources:

@@ -31,7 +31,6 @@ SOURCES = "sources"
 _HEAD = """A corpus of kernels, which `invoke compare --corpus-add` and `--corpus-make` write, and every mode
 of `invoke compare` takes. The sources are copies."""
 _PHASE = "corpus"
-_BYTECODE = "__pycache__"  # what Python adds beside modules that a compile imports
 
 STATES = ("new", "changed", "same", "removed", "not added")
 _WIDTH = 44  # characters of what a kernel is compiled with
@@ -137,13 +136,14 @@ def kernels_file_of(kernels: str, folder: Path | None) -> tuple[Path, str]:
     return listed
 
 
-def add(corpus: Corpus, path: Path, folder: Path | None = None) -> CorpusUpdate:
+def add(corpus: Corpus, path: Path, folder: Path | None = None, loads: Sequence[str] = ()) -> CorpusUpdate:
     """Merge a kernels file into a corpus.
 
     Args:
         corpus: the corpus.
         path: the kernels file.
         folder: the folder that the kernels' files are relative to; that of the kernels file if None.
+        loads: patterns of files that each kernel needs besides, relative to the root of its sources.
 
     Raises:
         SmithError: the kernels file is wrong.
@@ -151,7 +151,7 @@ def add(corpus: Corpus, path: Path, folder: Path | None = None) -> CorpusUpdate:
     # Each list chooses its own names, so one name may mean two kernels, and two names one.
     known = {_identity(entry): entry for entry in corpus.kernels()}
     trees: dict[str, KernelSources] = {}
-    reader = source_tree.TreeReader()
+    reader = source_tree.TreeReader(loads=loads)
     changes = []
     entries, notes = kernels_file.read(path)
     for entry in entries:
@@ -270,7 +270,7 @@ def _stale(corpus: Corpus, kernels: Iterable[ListedKernel]) -> Iterator[RemoveWr
         folder = corpus.folder / SOURCES / _key(entry)
         paths = tuple(sorted(path for path in folder.rglob("*") if not path.is_dir()))
         # A copy that a person has edited has another hash, and stays.
-        if _written(folder, entry, [path for path in paths if path.parent.name != _BYTECODE]):
+        if _written(folder, entry, [path for path in paths if path.parent.name != source_tree.BYTECODE]):
             below = {parent for path in paths for parent in path.parents if parent.is_relative_to(folder)}
             # rmdir(2) removes only a folder that is empty.
             deepest_first = sorted(below, key=lambda path: -len(path.parts))

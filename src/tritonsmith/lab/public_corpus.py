@@ -67,6 +67,8 @@ class PublicPackage:
         drivers: the programs that call its operations; paths relative to the recipe.
         needs: pinned requirements that its drivers import.
         stand_ins: modules that it imports and that its drivers do without.
+        loads: patterns of files that it loads by a name made at run time, as `mine/backend/_nvidia/*`: no
+            import statement tells that its kernels need them.
         source: the URL of its source archive, if it has no wheels.
         generated: it generates its kernels when it runs, so only its driver can list them; it is the
             environment's, and not unpacked.
@@ -79,6 +81,7 @@ class PublicPackage:
     drivers: tuple[str, ...]
     needs: tuple[str, ...] = ()
     stand_ins: tuple[str, ...] = ()
+    loads: tuple[str, ...] = ()
     source: str = ""
     generated: bool = False
 
@@ -181,6 +184,9 @@ def _contradiction(package: PublicPackage) -> str:
     for value in package.sha256:
         if not _SHA256.fullmatch(value):
             return f"sha256: a SHA-256 has 64 hex digits, and {value!r} is none"
+    for pattern in package.loads:
+        if pattern.startswith("/") or ".." in pattern.split("/"):
+            return f"loads: {pattern!r} names files outside of the package"
     # An archive is found by its URL, so a version that was changed alone would name the sources of another.
     archive = package.source.rpartition("/")[2].removesuffix(_ARCHIVE)
     if package.source and _canonical(archive) != _canonical(f"{package.name}-{package.version}"):
@@ -365,7 +371,7 @@ def _added(
     space: Workspace,
     errors: str,
 ) -> PackageResult:
-    update = corpora.add(corpus, listed, folder)
+    update = corpora.add(corpus, listed, folder, package.loads)
     space.run(update.plan, TASK, quiet=True)
     return PackageResult(
         package,

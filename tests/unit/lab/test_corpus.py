@@ -97,6 +97,26 @@ def test_what_is_added_again_is_the_same_or_changed(program: Path, here: Corpus)
     assert here.kernels()[1].file in here.file.read_text()
 
 
+def test_files_that_are_loaded_by_a_name_made_at_run_time_are_copied(program: Path, here: Corpus) -> None:
+    for name in (
+        "vendor/_one/ops.py",
+        "vendor/_one/tuned.yaml",
+        "vendor/_one/__pycache__/ops.pyc",
+        "vendor/_two.py",
+    ):
+        (program.parent / name).parent.mkdir(parents=True, exist_ok=True)
+        (program.parent / name).write_text("")
+    act(corpus.add(here, program))
+    loads = ["vendor/_one/**/*"]
+    assert act(corpus.add(here, program, loads=loads)) == {"first": "changed", "two": "changed"}
+    sources = here.folder / "sources"
+    copies = [path.relative_to(sources) for path in sources.rglob("*") if path.is_file()]
+    names = {Path(*path.parts[1:]).as_posix() for path in copies}
+    assert names == {"one.py", "two.py", "near.py", "vendor/_one/ops.py", "vendor/_one/tuned.yaml"}
+    act(corpus.remove(here, ["*"]))
+    assert files(here) == []
+
+
 def test_another_kernel_of_a_name_gets_a_name_of_its_own(program: Path, here: Corpus) -> None:
     act(corpus.add(here, program))
     program.write_text(

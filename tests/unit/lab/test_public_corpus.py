@@ -71,6 +71,12 @@ def test_a_recipe_is_read_and_its_packages_are_chosen_by_name(recipe: Path) -> N
         ("stand-ins", "standins", "this is not a recipe of a corpus", "norms has an unknown key: standins"),
         ('device = "h100"', "", "this is not a recipe of a corpus", "the recipe has no device"),
         ('version = "1.2"', "version = 1.2", "this is not a recipe of a corpus", "version cannot be 1.2"),
+        (
+            'version = "1.2"',
+            'version = "1.2"\nloads = ["../x"]',
+            "norms of this recipe",
+            "outside of the package",
+        ),
         ("[[package]]", "[package]", "this is not a recipe of a corpus", ""),
         ('"more_driver.py"', '"no.py"', "a driver of norms is missing", ""),
         ("most = 2", "most = 0", "`most` and `seconds` of a recipe are at least 1", ""),
