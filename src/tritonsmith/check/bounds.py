@@ -3,40 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from xdsl.ir import Block, Operation
+from xdsl.ir import Operation
 
-from tritonsmith.check.evaluate import BlockLine, EvaluatedProgram
+from tritonsmith.check.address_run import UNKNOWN, AddressRun, UnknownValueError
 from tritonsmith.check.gpu import AssumedError
 from tritonsmith.check.memory import Contents, GlobalMemory, base, where
-from tritonsmith.check.module import UnsupportedIrError, ValueKind, name_of, result_type, type_of
-from tritonsmith.check.offsets import (
+from tritonsmith.check.module import UnsupportedIrError, ValueKind, name_of, type_of
+from tritonsmith.check.offsets import Access, Arithmetic, arithmetic
+from tritonsmith.check.polynomials import (
     LARGEST,
-    Access,
-    Arithmetic,
     Fact,
     OffsetSymbol,
     Polynomial,
     SymbolKind,
-    apply,
-    arithmetic,
-    mask_of,
     most,
     normal,
-    returns,
 )
-from tritonsmith.check.program import MISUSED, EndlessError, Values, bind
+from tritonsmith.check.program import EndlessError, Values
 from tritonsmith.check.runs import TritonKernel
+from tritonsmith.check.sizes import KnownSizes, SizeProblem
 from tritonsmith.core import configs
 
-_ACCESSES = {"tt.load": 1, "tt.store": 2, "tt.atomic_rmw": 2, "tt.atomic_cas": 9}
 _NARROW = np.dtype(np.int32)
 _GIB = 1 << 30
-_PARTS = (1, 2, 3, 5, 7, 11, 13)  # of the largest id, which are tried
 _LOADED = "it depends on values that the kernel loads"
 _HIDDEN = f"{_LOADED}, or computes from floats"
 # Why a value has no polynomial, by the operation that makes it.
@@ -50,166 +43,6 @@ _NOT_FOLLOWED = {
 }
 _SEVERAL_WAYS = "it depends on a value that comes by several ways: of a branch, or of a loop's turns"
 _NO_BASE = "its pointer is loaded, or computed from an integer"
-
-
-class UnknownValueError(Exception):
-    """The kernel decides by a value that it loads."""
-
-
-class _Unknown:
-    """A value that depends on what is in memory, or on floats."""
-
-    size = 1
-
-    def __bool__(self) -> bool:
-        raise UnknownValueError
-
-    def __int__(self) -> int:
-        raise UnknownValueError
-
-    __index__ = __int__
-
-
-UNKNOWN = _Unknown()
-
-
-class _Undefined(Exception):  # noqa: N818 - no error: the search goes on
-    """A value is not defined for these inputs: a division by 0, as past the end of a grid."""
-
-
-class _Hidden(Exception):  # noqa: N818 - no error: what it is about is skipped
-    """A value cannot be computed: it depends on what is loaded."""
-
-
-@dataclass
-class AddressRun(EvaluatedProgram):
-    """A run of a program's integers and addresses: nothing is loaded, stored or computed in floats.
-
-    Attributes:
-        wide: whether integers of 32 bits are computed in 64.
-        quick: whether only the first turn of a loop runs that carries addresses.
-        turns: the most turns of a loop that carries addresses.
-        cut: whether a loop was not run to its end.
-        hidden: whether code did not run because it depends on what is loaded.
-        watched: the operations whose results are kept.
-        accessed: the address and mask of each access, by the operation and how often it ran before.
-        trace: the results of watched operations, in the order in which they ran.
-    """
-
-    wide: bool = False
-    quick: bool = False
-    turns: int = 0
-    cut: bool = False
-    hidden: bool = False
-    watched: frozenset[Operation] = frozenset()
-    accessed: dict[tuple[Operation, int], tuple[Any, Any]] = field(default_factory=dict)
-    trace: dict[tuple[Operation, int], Any] = field(default_factory=dict)
-    ran: dict[Operation, int] = field(default_factory=dict)
-
-    def _run(self, line: BlockLine) -> None:
-        self._count()
-        values = tuple([self._values[operand] for operand in line.operands])
-        results = self._outcome(line, values)
-        operation = line.operation
-        if operation in self.watched:
-            self.trace[self._key(operation)] = results[0]
-        for (result, _), value in zip(line.results, results, strict=True):
-            self._values[result] = value
-            self.elements += getattr(value, "size", 1)
-        if self.elements > self.most:
-            raise UnsupportedIrError("its tensors are too large to be run")
-
-    def _key(self, operation: Operation) -> tuple[Operation, int]:
-        number = self.ran.get(operation, 0)
-        self.ran[operation] = number + 1
-        return operation, number
-
-    def _outcome(self, line: BlockLine, values: Values) -> Values:  # noqa: PLR0911 - a table
-        operation, name = line.operation, line.name
-        nothing = (UNKNOWN,) * len(operation.results)
-        if name in _ACCESSES:
-            mask = mask_of(operation)
-            known = None if mask is None else self._values[mask]
-            self.accessed[self._key(operation)] = (values[0], known)
-            return nothing
-        if name == "scf.for":
-            return self._turns(operation, values)
-        # What is behind a condition that is loaded is not run: nothing in it is proved.
-        if name == "scf.if" and values[0] is UNKNOWN:
-            self.hidden = True
-            return nothing
-        if name in ("scf.if", "scf.while", "tt.call"):
-            return self._evaluate(operation, name, values)
-        if any(value is UNKNOWN for value in values) or not _is_integral(operation):
-            return nothing
-        try:
-            results = self._evaluate(operation, name, values)
-        except (UnsupportedIrError, *MISUSED):
-            return nothing
-        return self._widened(operation, name, values, results) if self.wide else results
-
-    def _widened(self, operation: Operation, name: str, values: Values, results: Values) -> Values:
-        """Return the results as 64 bits hold them."""
-        if name in ("arith.trunci", "arith.bitcast", "arith.index_cast") and (
-            result_type(operation).dtype == _NARROW
-        ):
-            results = values[:1]
-        return tuple(
-            # An operation on two arrays of no axes yields a NumPy scalar, which has a dtype all the same.
-            result.astype(np.int64) if getattr(result, "dtype", None) == _NARROW else result
-            for result in results
-        )
-
-    def _branch(self, operation: Operation, name: str) -> tuple[Block, Values]:
-        # A program that returns at once because of what it loads has no work, and shows nothing.
-        if name == "cf.cond_br" and self._values[operation.operands[0]] is UNKNOWN:
-            for place, (block, other) in enumerate(
-                zip(operation.successors, operation.successors[::-1], strict=True)
-            ):
-                if returns(other) and not returns(block):
-                    _, *ways = bind(operation, self._operands(operation), ("condition", "true*", "false*"))
-                    return block, ways[place]
-        return super()._branch(operation, name)
-
-    def _turns(self, operation: Operation, values: Values) -> Values:
-        lower, upper, step, *carried = values
-        if any(value is UNKNOWN for value in (lower, upper, step)):
-            self.hidden = True
-            return (UNKNOWN,) * len(carried)
-        first, end, by = int(lower), int(upper), int(step)
-        if by <= 0:
-            raise EndlessError("a loop without an end")
-        turns: Sequence[int] = range(first, end, by)
-        known = [value is not UNKNOWN for value in carried]
-        # A turn without known values from the turn before depends on the induction variable alone.
-        if turns and not any(known):
-            turns = tuple(dict.fromkeys((turns[0], turns[-1])))
-        if self.quick and len(turns) > 1 and any(known):
-            # The first turn is what it is, however many follow; only what comes behind the loop is not known.
-            self.cut = True
-            induction = np.asarray(lower.dtype.type(turns[0]))
-            self.region(operation.regions[0], (induction, *carried))
-            return (UNKNOWN,) * len(carried)
-        if len(turns) > self.turns:
-            raise UnsupportedIrError(f"a loop of {len(turns):,} turns that carries addresses")
-        for number in turns:
-            induction = np.asarray(lower.dtype.type(number))
-            ends = self.region(operation.regions[0], (induction, *carried))
-            carried = [end if is_known else UNKNOWN for end, is_known in zip(ends, known, strict=True)]
-        return tuple(carried)
-
-
-@lru_cache(maxsize=4096)
-def _is_integral(operation: Operation) -> bool:
-    """Return whether all results are integers, flags or pointers."""
-    try:
-        kinds = [type_of(result.type) for result in operation.results]
-    except UnsupportedIrError:
-        return False
-    return all(
-        kind.kind is ValueKind.POINTER or (kind.kind is ValueKind.NUMBER and kind.dtype.kind in "ib")
-        for kind in kinds
-    )
 
 
 @dataclass(frozen=True)
@@ -339,15 +172,15 @@ class BoundsSearch:
         self._captured = captured
         self._proved: dict[Operation, Overflow] = {}
         self._stopped = ""
-        evidence = [*read.assumed, *(fact for access in read.accesses for fact in access.facts)]
-        evidence = [_without_lanes(part) for fact in evidence for part in normal(fact)]
+        facts = [*read.assumed, *(fact for access in read.accesses for fact in access.facts)]
+        facts = [_without_lanes(part) for fact in facts for part in normal(fact)]
         # A launch has no programs without work: each of them has an element that its masks let through.
-        self._evidence = _tightest(
+        evidence = _tightest(
             fact
-            for fact in evidence
+            for fact in facts
             if any(atom.kind is SymbolKind.PROGRAM for atom in fact.left.symbols | fact.right.symbols)
         )
-        self._axes = {
+        axes = {
             atom.number: atom
             for access in read.accesses
             for polynomial in (
@@ -359,7 +192,7 @@ class BoundsSearch:
             for atom in polynomial.symbols
             if atom.kind is SymbolKind.PROGRAM
         }
-        self._defaults = self._usual()
+        self._known = KnownSizes(evidence, self._usual(), given, axes)
 
     def overflows(self) -> Iterator[Overflow]:
         """Yield the operations that overflow or may, in the order of the kernel."""
@@ -398,7 +231,7 @@ class BoundsSearch:
     def _large(self, access: Access) -> list[Operation]:
         """Return the operations of an address that may exceed 32 bits for some sizes."""
         # Not the evidence of loops: a program may have no turn of them.
-        facts = (*access.facts, *self._read.assumed, *filter(_is_of_programs, self._evidence))
+        facts = (*access.facts, *self._read.assumed, *filter(_is_of_programs, self._known.evidence))
         return [
             operation for operation, exact in access.address.narrow.items() if most(exact, facts) > LARGEST
         ]
@@ -412,7 +245,7 @@ class BoundsSearch:
                 why = not_followed
                 continue
             for scale, programs in self._limits["sizes"]["scales"]:
-                problem = SizeProblem(self, access, target, scale, self.programs * programs)
+                problem = SizeProblem(self._known, access, target, scale, self.programs * programs)
                 for grown in problem.growing():
                     # Each program begins in the same way: what one cannot get past stops the others, too.
                     if self._stopped:
@@ -426,7 +259,7 @@ class BoundsSearch:
 
     def _witness(self, access: Access, grown: OffsetSymbol, values: Mapping[OffsetSymbol, int]) -> str:
         """Run the program of these values in 32 and in 64 bits; return why that proves nothing."""
-        ids = [self._axes.get(axis) for axis in range(3)]
+        ids = [self._known.axes.get(axis) for axis in range(3)]
         program = tuple(values.get(atom, 0) if atom else 0 for atom in ids)
         why = ""
         for quick in (True, False):
@@ -498,7 +331,7 @@ class BoundsSearch:
         for number, (parameter, argument) in enumerate(zip(parameters, self._read.arguments, strict=True)):
             kind = type_of(parameter.type)
             if argument is not None:
-                value = np.asarray(kind.dtype.type(values.get(argument, self._defaults[argument])))
+                value = np.asarray(kind.dtype.type(values.get(argument, self._known.usual[argument])))
                 row.append(value.astype(np.int64) if wide and value.dtype == _NARROW else value)
             elif kind.kind is ValueKind.POINTER:
                 row.append(np.asarray(np.int64(base(number))))
@@ -576,7 +409,7 @@ class BoundsSearch:
         polynomials += [side for fact in access.facts for side in (fact.left, fact.right)]
         symbols = {atom for polynomial in polynomials for atom in polynomial.symbols}
         return {
-            atom.name: values.get(atom, self._defaults[atom])
+            atom.name: values.get(atom, self._known.usual[atom])
             for atom in self._read.arguments
             if atom is not None and atom in symbols
         }
@@ -614,19 +447,9 @@ class BoundsSearch:
                 usual[divisor] = _rounded_up(self._limits["sizes"]["heads"], divisor.unit)
 
     @property
-    def evidence(self) -> tuple[Fact, ...]:
-        """Facts about every program of a launch."""
-        return self._evidence
-
-    @property
-    def defaults(self) -> Mapping[OffsetSymbol, int]:
-        """The usual sizes."""
-        return self._defaults
-
-    @property
-    def given(self) -> Mapping[str, int]:
-        """The sizes that are known."""
-        return self._given
+    def known(self) -> KnownSizes:
+        """What is known about every launch."""
+        return self._known
 
     @property
     def programs(self) -> int:
@@ -635,231 +458,9 @@ class BoundsSearch:
         return number
 
     @property
-    def axes(self) -> Mapping[int, OffsetSymbol]:
-        """The program ids that addresses and masks depend on, by their axes."""
-        return self._axes
-
-    @property
     def arithmetic(self) -> Arithmetic:
         """The arithmetic of the kernel."""
         return self._read
-
-    def program_of(self, axis: int) -> OffsetSymbol | None:
-        """Return the symbol of the program id of an axis."""
-        return self._axes.get(axis)
-
-
-class SizeProblem:
-    """The smallest sizes for which an address of one access needs more than 32 bits."""
-
-    def __init__(
-        self, search: BoundsSearch, access: Access, target: Polynomial, scale: int, programs: int
-    ) -> None:
-        self._search, self._target, self._scale = search, target, scale
-        self._programs = programs
-        self._facts = tuple(
-            fact for fact in access.facts if not _is_loaded(fact.left) and not _is_loaded(fact.right)
-        )
-        sides = [side for fact in (*self._facts, *search.evidence) for side in (fact.left, fact.right)]
-        symbols = {atom for polynomial in (target, *sides) for atom in polynomial.symbols}
-        self._symbols = sorted(symbols, key=lambda atom: atom.order)
-        # Sizes that programs or turns are counted up to: with a few tiles of each, no stride is ever large.
-        self._counted = {
-            atom
-            for fact in (*self._facts, *search.evidence)
-            for atom in fact.right.symbols
-            if atom.kind is SymbolKind.ARGUMENT and fact.left.symbols & target.symbols
-        } - target.symbols
-        self._values: dict[OffsetSymbol, int] = {}
-        self._memo: dict[OffsetSymbol, int] = {}
-
-    def growing(self) -> Iterator[OffsetSymbol]:
-        """Yield the symbols that may grow: sizes in masks, ids of programs, then strides."""
-        inputs = self._target.symbols
-        sizes: dict[OffsetSymbol, None] = {}
-        for fact in (*self._facts, *self._search.evidence):
-            kinds = {atom.kind for atom in fact.left.symbols}
-            sides = fact.left.symbols | fact.right.symbols
-            if kinds & {SymbolKind.PROGRAM, SymbolKind.TURN} and sides & inputs:
-                own = sorted(fact.right.symbols, key=lambda atom: atom.order)
-                sizes |= dict.fromkeys(atom for atom in own if atom.kind is SymbolKind.ARGUMENT)
-        programs = [atom for atom in self._symbols if atom.kind is SymbolKind.PROGRAM and atom in inputs]
-        free = [atom for atom in programs if self._is_free(atom)]
-        # A size that is a stride, too, comes after those that are only counted.
-        counted = [atom for atom in sizes if atom not in inputs]
-        rest = [atom for atom in self._symbols if atom.kind is SymbolKind.ARGUMENT and atom in inputs]
-        for atom in dict.fromkeys((*counted, *free, *sizes, *rest)):
-            if atom.name not in self._search.given:
-                yield atom
-
-    def smallest(self, grown: OffsetSymbol) -> dict[OffsetSymbol, int] | None:
-        """Return values of all inputs, with the least of one symbol that overflows; None if there is none."""
-        unit = grown.unit
-        least = self._search.defaults.get(grown, 0) // unit
-        last = grown.high // unit
-        low, high = least, max(least, 1)
-        while not self._exceeds(grown, high * unit):
-            if high >= last:
-                return None
-            low, high = high, min(2 * high, last)
-        if low == high or self._exceeds(grown, low * unit):
-            # Even the usual size is too large: what is asked is how small it has to be.
-            low, high = 0, low
-        while high - low > 1:
-            middle = (low + high) // 2
-            if self._exceeds(grown, middle * unit):
-                high = middle
-            else:
-                low = middle
-        return dict(self._values) if self._exceeds(grown, high * unit) else None
-
-    def grid(self, values: Mapping[OffsetSymbol, int]) -> dict[OffsetSymbol, int]:
-        """Return the number of programs along each axis that have something to do with such sizes."""
-        self._start(values)
-        last = {}
-        for atom in sorted(self._search.axes.values(), key=lambda atom: atom.order):
-            self._set(atom, self._largest(atom, self._search.evidence))
-            last[atom] = self._values[atom] + 1
-            self._set(atom, 0)
-        return last
-
-    def _is_free(self, program: OffsetSymbol) -> bool:
-        every = (*self._facts, *self._search.evidence)
-        self._start({})
-        return self._is_unbounded(program, [fact for fact in every if program in _symbols_of(fact)])
-
-    def _is_unbounded(self, program: OffsetSymbol, facts: Sequence[Fact]) -> bool:
-        """Return whether facts hold for some of the largest ids, so that they bound none."""
-        # Facts about a remainder hold again and again: batches follow each other, and each has all tiles.
-        for part in _PARTS:
-            self._set(program, program.high // part)
-            if self._holds(facts):
-                return True
-        return False
-
-    def _start(self, values: Mapping[OffsetSymbol, int]) -> None:
-        scaled = {
-            atom: self._search.defaults[atom] * self._scale
-            for atom in self._counted
-            if atom.name not in self._search.given
-        }
-        self._values = {**self._search.defaults, **scaled, **values}
-        self._memo = {}
-
-    def _exceeds(self, grown: OffsetSymbol, size: int) -> bool:
-        """Complete the values of a launch, and return whether an offset exceeds 32 bits."""
-        self._start({grown: size})
-        every = (*self._facts, *self._search.evidence)
-        for kind in (SymbolKind.PROGRAM, SymbolKind.TURN, SymbolKind.LANE):
-            facts = self._facts if kind is SymbolKind.LANE else every
-            for atom in self._symbols:
-                if atom.kind is kind and atom is not grown:
-                    self._set(atom, self._largest(atom, facts))
-        if not self._holds(self._facts):
-            return False
-        if self._is_large():
-            return True
-        # Behind a remainder, the last row of a block may be the first one of the tensor again.
-        if any(atom.kind is SymbolKind.COMPUTED for atom in self._target.symbols):
-            for atom in self._symbols:
-                if atom.kind is SymbolKind.LANE:
-                    self._set(atom, 0)
-            return self._is_large()
-        return False
-
-    def _is_large(self) -> bool:
-        try:
-            return self._evaluated(self._target) > LARGEST
-        except (_Hidden, _Undefined):
-            return False
-
-    def _set(self, atom: OffsetSymbol, value: int) -> None:
-        self._values[atom] = value
-        self._memo = {}
-
-    def _largest(self, atom: OffsetSymbol, facts: Sequence[Fact]) -> int:
-        """Return the largest value under which facts hold, with the inputs after it at 0."""
-        facts = [fact for fact in facts if atom in fact.left.symbols or atom in fact.right.symbols]
-        most_programs = min(self._programs - 1, atom.high)
-        if not facts:
-            return {SymbolKind.LANE: atom.high, SymbolKind.PROGRAM: most_programs}.get(atom.kind, 0)
-        straight = [fact for fact in facts if _is_straight(fact, atom)]
-        bent = [fact for fact in facts if fact not in straight]
-        high = min((self._reach(atom, fact) for fact in straight), default=atom.high)
-        high = max(min(high, atom.high), 0)
-        if atom.kind is SymbolKind.PROGRAM and high == atom.high and self._is_unbounded(atom, bent):
-            return most_programs
-        self._set(atom, high)
-        if self._holds(bent):
-            return high
-        low = 0
-        while high - low > 1:
-            middle = (low + high) // 2
-            self._set(atom, middle)
-            low, high = (middle, high) if self._holds(bent) else (low, middle)
-        return low
-
-    def _reach(self, atom: OffsetSymbol, fact: Fact) -> int:
-        """Return the largest value under which a fact holds whose sides are linear in it."""
-        rooms = []
-        for value in (0, 1):
-            self._set(atom, value)
-            try:
-                rooms.append(self._evaluated(fact.right) - self._evaluated(fact.left))
-            except (_Hidden, _Undefined):
-                return atom.high
-        slope = rooms[0] - rooms[1]
-        return atom.high if slope <= 0 else (rooms[0] - 1) // slope
-
-    def _holds(self, facts: Sequence[Fact]) -> bool:
-        for fact in facts:
-            try:
-                if self._evaluated(fact.left) >= self._evaluated(fact.right):
-                    return False
-            except _Hidden:
-                continue
-            except _Undefined:
-                return False
-        return True
-
-    def _evaluated(self, polynomial: Polynomial) -> int:
-        total = 0
-        for monomial, factor in polynomial.terms.items():
-            product = factor
-            for atom in monomial:
-                product *= self._value(atom)
-            total += product
-        return total
-
-    def _value(self, atom: OffsetSymbol) -> int:
-        if atom in self._values:
-            return self._values[atom]
-        if atom in self._memo:
-            return self._memo[atom]
-        if atom.kind in (SymbolKind.LANE, SymbolKind.TURN, SymbolKind.PROGRAM):
-            return 0
-        if atom.kind is SymbolKind.PROGRAMS:
-            program = self._search.program_of(atom.number)
-            return self._value(program) + 1 if program else 1
-        if atom.kind is not SymbolKind.COMPUTED:
-            raise _Hidden
-        if atom.operation == "select":
-            if atom.condition is None or not atom.condition.exact:
-                raise _Hidden
-            holds = all(
-                self._evaluated(fact.left) < self._evaluated(fact.right) for fact in atom.condition.facts
-            )
-            value: int | None = self._evaluated(atom.operands[0 if holds else 1])
-        else:
-            value = apply(atom.operation, [self._evaluated(operand) for operand in atom.operands])
-        if value is None:
-            raise _Undefined
-        self._memo[atom] = value
-        return value
-
-
-def _symbols_of(fact: Fact) -> frozenset[OffsetSymbol]:
-    return fact.left.symbols | fact.right.symbols
 
 
 def _is_of_programs(fact: Fact) -> bool:
@@ -887,24 +488,6 @@ def _tightest(facts: Iterable[Fact]) -> tuple[Fact, ...]:
         if key not in kept or constant > kept[key][0]:
             kept[key] = (constant, fact)
     return tuple(fact for _, fact in kept.values())
-
-
-def _is_straight(fact: Fact, atom: OffsetSymbol) -> bool:
-    """Return whether both sides of a fact are linear in a symbol."""
-    for side in (fact.left, fact.right):
-        for monomial in side.terms:
-            inner = [
-                part
-                for part in monomial
-                if part.operands and any(atom in other.symbols for other in part.operands)
-            ]
-            if inner or monomial.count(atom) > 1:
-                return False
-    return True
-
-
-def _is_loaded(polynomial: Polynomial) -> bool:
-    return any(atom.kind in (SymbolKind.LOADED, SymbolKind.UNKNOWN) for atom in polynomial.symbols)
 
 
 def _not_followed(target: Polynomial) -> str:

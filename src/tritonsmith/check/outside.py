@@ -14,20 +14,15 @@ from itertools import product
 import numpy as np
 from xdsl.ir import Operation
 
-from tritonsmith.check.bounds import UNKNOWN, AddressRun, BoundsSearch, SizeProblem, UnknownValueError
+from tritonsmith.check.address_run import UNKNOWN, AddressRun, UnknownValueError
+from tritonsmith.check.bounds import BoundsSearch
 from tritonsmith.check.gpu import AssumedError
 from tritonsmith.check.memory import base
 from tritonsmith.check.module import UnsupportedIrError, name_of, type_of
-from tritonsmith.check.offsets import (
-    Access,
-    Fact,
-    Monomial,
-    OffsetSymbol,
-    Polynomial,
-    SymbolKind,
-    normal,
-)
+from tritonsmith.check.offsets import Access
+from tritonsmith.check.polynomials import Fact, Monomial, OffsetSymbol, Polynomial, SymbolKind, normal
 from tritonsmith.check.program import EndlessError
+from tritonsmith.check.sizes import SizeProblem
 from tritonsmith.core import configs
 
 _STEPPING = (SymbolKind.PROGRAM, SymbolKind.TURN)
@@ -282,11 +277,11 @@ class _SmallLaunch:
         self, search: BoundsSearch, bounds: Sequence[_Dimension], larger: OffsetSymbol | None
     ) -> None:
         self._search, self._limits = search, configs.load("bounds")["outside"]
-        self._values = dict(search.defaults)
+        self._values = dict(search.known.usual)
         for size in dict.fromkeys(bound.size for bound in bounds):
             own = [bound.index for bound in bounds if bound.size is size]
             blocks = _FEW if size is larger else 1
-            if size.name not in search.given and (odd := _odd_size(own, size.unit, blocks)):
+            if size.name not in search.known.given and (odd := _odd_size(own, size.unit, blocks)):
                 self._values[size] = odd
         self._grid: tuple[int, ...] = (1, 1, 1)
         self._runs: dict[tuple[int, ...], AddressRun] = {}
@@ -297,7 +292,7 @@ class _SmallLaunch:
         Args:
             example: one of the accesses.
         """
-        problem = SizeProblem(self._search, example, example.address.exact, 1, _FEW)
+        problem = SizeProblem(self._search.known, example, example.address.exact, 1, _FEW)
         along = {atom.number: count for atom, count in problem.grid(self._values).items()}
         self._grid = tuple(along.get(axis, 1) for axis in range(3))
         if math.prod(self._grid) > self._limits["programs"]:
@@ -400,7 +395,7 @@ def unlimited(search: BoundsSearch) -> tuple[UnlimitedProgram, ...]:
     for access in read.accesses:
         if name_of(access.operation) not in _WRITES or access.address.base < 0:
             continue
-        for program in search.axes.values():
+        for program in search.known.axes.values():
             tile = 0 if program in read.limited else _tile(access.address.exact, program)
             if tile:
                 tiled.setdefault(program, (tile, {}))[1][access.operation] = None

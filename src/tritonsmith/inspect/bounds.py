@@ -14,8 +14,9 @@ from xdsl.ir import Operation, SSAValue
 
 from tritonsmith.check.bounds import Overflow, Witness, bounds
 from tritonsmith.check.module import UnsupportedIrError, integer, name_of, without_locations
-from tritonsmith.check.offsets import LARGEST, OffsetSymbol, Polynomial, SymbolKind, mask_of
+from tritonsmith.check.offsets import mask_of
 from tritonsmith.check.outside import OutsideAccess, UnlimitedProgram, outside, unlimited
+from tritonsmith.check.polynomials import LARGEST, OffsetSymbol, Polynomial, SymbolKind
 from tritonsmith.check.runs import TritonKernel, parsed
 from tritonsmith.compiler import call
 from tritonsmith.compiler.kernels.kernel_list import ListedKernel

@@ -9,8 +9,17 @@ import pytest
 
 from tritonsmith.check.bounds import KernelBounds, Overflow, _tightest, bounds
 from tritonsmith.check.module import name_of
-from tritonsmith.check.offsets import LARGEST, Fact, OffsetSymbol, Polynomial, SymbolKind, apply, most, normal
 from tritonsmith.check.outside import outside, unlimited
+from tritonsmith.check.polynomials import (
+    LARGEST,
+    Fact,
+    OffsetSymbol,
+    Polynomial,
+    SymbolKind,
+    apply,
+    most,
+    normal,
+)
 from tritonsmith.check.runs import parsed
 
 pytestmark = pytest.mark.unit
