@@ -55,7 +55,7 @@ LIST = """
 import sys, time
 from pathlib import Path
 from tritonsmith.compiler.dump import index
-from tritonsmith.inspect.passes import pipeline_table
+from tritonsmith.inspect import pipeline_table
 began = time.perf_counter()
 made = index.read(Path(sys.argv[1]))
 kernel = index.choose_kernel(made, "")

@@ -18,7 +18,7 @@ from tests.integration.aot import comparing
 from tests.integration.aot.comparing import GRIDS, KERNELS, VECTOR_ADD, Tools, Upstream
 from tests.integration.harness import Smith, capture
 from tests.support import require_c
-from tritonsmith.inspect.export_c import emit
+from tritonsmith.inspect import export_c as emit
 
 EXAMPLE = KERNELS.parent
 TARGETS = {"cuda": "cuda:90:32", "hip": "hip:gfx942:64"}

@@ -17,8 +17,8 @@ from tests.unit.inspect.report.folders import folder
 from tritonsmith.compiler import up
 from tritonsmith.compiler.dump import index
 from tritonsmith.compiler.dump.index import DumpedKernel, DumpIndex
-from tritonsmith.inspect.passes import pipeline_table
-from tritonsmith.inspect.passes.show import find_text
+from tritonsmith.inspect import pipeline_table
+from tritonsmith.inspect.show_passes import find_text
 
 SIGNATURE = "*fp16:16,*fp16:16,*fp32:16,i32:16,i32:16,i32:16,TILE_M=64,TILE_N=64,TILE_K=32"
 EVIL = '</script><img src=x onerror="document.title=1"><!--<script>'

@@ -12,7 +12,7 @@ import pytest
 from tests.integration.harness import Smith
 from tritonsmith import worker
 from tritonsmith.facts import gpus
-from tritonsmith.inspect.profile.profilers import Profiler
+from tritonsmith.inspect.profilers import Profiler
 from tritonsmith.lab.model import Verdict
 from tritonsmith.lab.triage.program import CommandSubject
 from tritonsmith.lab.triage.variant import TriageChange

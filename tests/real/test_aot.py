@@ -16,7 +16,7 @@ from tests.support import require
 from tritonsmith.compiler import run, targets
 from tritonsmith.compiler.interpreter import choose_interpreter
 from tritonsmith.compiler.request import CompileRequest
-from tritonsmith.inspect.export_c import emit
+from tritonsmith.inspect import export_c as emit
 
 OWN_TYPES = ("3.0.0", "3.2.0", "3.4.0", "3.6.0")  # link.py writes CUresult, and ours TT_ResultTy, since 3.7
 

@@ -18,7 +18,7 @@ from tritonsmith.compiler.dump import run as dump_run
 from tritonsmith.compiler.dump.run import Choices
 from tritonsmith.compiler.interpreter import choose_interpreter
 from tritonsmith.compiler.request import CompileRequest
-from tritonsmith.inspect.passes import pipeline_table
+from tritonsmith.inspect import pipeline_table
 
 KERNEL = Path(run.__file__).parent / "examples" / "tiled_matmul.py"
 TYPES = "*fp16:16,*fp16:16,*fp32:16,i32:16,i32:16,i32:16"

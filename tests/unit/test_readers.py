@@ -42,7 +42,7 @@ _KNOWN = {
     "facts/gpus.py": _ANSWER,
     "facts/python_env.py": _ANSWER,
     "facts/installed_tritons.py": "/proc",
-    "inspect/export_c/emit.py": _PACKAGE,
+    "inspect/export_c.py": _PACKAGE,
     "compiler/manifest.py": _RESULT,
     "compiler/report.py": "what it has just made",
     "compiler/interpreter.py": _ANSWER,

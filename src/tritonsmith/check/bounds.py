@@ -448,7 +448,7 @@ class BoundsSearch:
 
     @property
     def known(self) -> KnownSizes:
-        """What is known about every launch."""
+        """The facts and sizes that hold for every launch."""
         return self._known
 
     @property

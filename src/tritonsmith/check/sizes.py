@@ -28,7 +28,7 @@ class _Hidden(Exception):  # noqa: N818 - no error: what it is about is skipped
 
 @dataclass(frozen=True)
 class KnownSizes:
-    """What is known about the launches of a kernel before any size is chosen.
+    """Facts and sizes that hold for every launch of a kernel, before any size is chosen.
 
     Attributes:
         evidence: facts about every program of a launch.
@@ -47,20 +47,20 @@ class SizeProblem:
     """The smallest sizes for which an address of one access needs more than 32 bits."""
 
     def __init__(
-        self, known: KnownSizes, access: Access, target: Polynomial, scale: int, programs: int
+        self, sizes: KnownSizes, access: Access, target: Polynomial, scale: int, programs: int
     ) -> None:
-        self._known, self._target, self._scale = known, target, scale
+        self._sizes, self._target, self._scale = sizes, target, scale
         self._programs = programs
         self._facts = tuple(
             fact for fact in access.facts if not _is_loaded(fact.left) and not _is_loaded(fact.right)
         )
-        sides = [side for fact in (*self._facts, *known.evidence) for side in (fact.left, fact.right)]
+        sides = [side for fact in (*self._facts, *sizes.evidence) for side in (fact.left, fact.right)]
         symbols = {atom for polynomial in (target, *sides) for atom in polynomial.symbols}
         self._symbols = sorted(symbols, key=lambda atom: atom.order)
         # Sizes that programs or turns are counted up to: with a few tiles of each, no stride is ever large.
         self._counted = {
             atom
-            for fact in (*self._facts, *known.evidence)
+            for fact in (*self._facts, *sizes.evidence)
             for atom in fact.right.symbols
             if atom.kind is SymbolKind.ARGUMENT and fact.left.symbols & target.symbols
         } - target.symbols
@@ -71,7 +71,7 @@ class SizeProblem:
         """Yield the symbols that may grow: sizes in masks, ids of programs, then strides."""
         inputs = self._target.symbols
         sizes: dict[OffsetSymbol, None] = {}
-        for fact in (*self._facts, *self._known.evidence):
+        for fact in (*self._facts, *self._sizes.evidence):
             kinds = {atom.kind for atom in fact.left.symbols}
             sides = fact.left.symbols | fact.right.symbols
             if kinds & {SymbolKind.PROGRAM, SymbolKind.TURN} and sides & inputs:
@@ -83,13 +83,13 @@ class SizeProblem:
         counted = [atom for atom in sizes if atom not in inputs]
         rest = [atom for atom in self._symbols if atom.kind is SymbolKind.ARGUMENT and atom in inputs]
         for atom in dict.fromkeys((*counted, *free, *sizes, *rest)):
-            if atom.name not in self._known.given:
+            if atom.name not in self._sizes.given:
                 yield atom
 
     def smallest(self, grown: OffsetSymbol) -> dict[OffsetSymbol, int] | None:
         """Return values of all inputs, with the least of one symbol that overflows; None if there is none."""
         unit = grown.unit
-        least = self._known.usual.get(grown, 0) // unit
+        least = self._sizes.usual.get(grown, 0) // unit
         last = grown.high // unit
         low, high = least, max(least, 1)
         while not self._exceeds(grown, high * unit):
@@ -111,14 +111,14 @@ class SizeProblem:
         """Return the number of programs along each axis that have something to do with such sizes."""
         self._start(values)
         last = {}
-        for atom in sorted(self._known.axes.values(), key=lambda atom: atom.order):
-            self._set(atom, self._largest(atom, self._known.evidence))
+        for atom in sorted(self._sizes.axes.values(), key=lambda atom: atom.order):
+            self._set(atom, self._largest(atom, self._sizes.evidence))
             last[atom] = self._values[atom] + 1
             self._set(atom, 0)
         return last
 
     def _is_free(self, program: OffsetSymbol) -> bool:
-        every = (*self._facts, *self._known.evidence)
+        every = (*self._facts, *self._sizes.evidence)
         self._start({})
         return self._is_unbounded(program, [fact for fact in every if program in _symbols_of(fact)])
 
@@ -133,17 +133,17 @@ class SizeProblem:
 
     def _start(self, values: Mapping[OffsetSymbol, int]) -> None:
         scaled = {
-            atom: self._known.usual[atom] * self._scale
+            atom: self._sizes.usual[atom] * self._scale
             for atom in self._counted
-            if atom.name not in self._known.given
+            if atom.name not in self._sizes.given
         }
-        self._values = {**self._known.usual, **scaled, **values}
+        self._values = {**self._sizes.usual, **scaled, **values}
         self._memo = {}
 
     def _exceeds(self, grown: OffsetSymbol, size: int) -> bool:
         """Complete the values of a launch, and return whether an offset exceeds 32 bits."""
         self._start({grown: size})
-        every = (*self._facts, *self._known.evidence)
+        every = (*self._facts, *self._sizes.evidence)
         for kind in (SymbolKind.PROGRAM, SymbolKind.TURN, SymbolKind.LANE):
             facts = self._facts if kind is SymbolKind.LANE else every
             for atom in self._symbols:
@@ -233,7 +233,7 @@ class SizeProblem:
         if atom.kind in (SymbolKind.LANE, SymbolKind.TURN, SymbolKind.PROGRAM):
             return 0
         if atom.kind is SymbolKind.PROGRAMS:
-            program = self._known.axes.get(atom.number)
+            program = self._sizes.axes.get(atom.number)
             return self._value(program) + 1 if program else 1
         if atom.kind is not SymbolKind.COMPUTED:
             raise _Hidden

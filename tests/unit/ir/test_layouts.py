@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tritonsmith.core.errors import UsageError
-from tritonsmith.inspect.passes import show
+from tritonsmith.inspect import show_passes as show
 from tritonsmith.ir import layouts
 from tritonsmith.ir.layouts import Element, LinearLayout, Place
 

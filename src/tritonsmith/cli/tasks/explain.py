@@ -20,8 +20,7 @@ from tritonsmith.compiler.replay import bindings
 from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.core.plan import programs
 from tritonsmith.core.ui import console
-from tritonsmith.inspect import override
-from tritonsmith.inspect.passes import pipeline_table
+from tritonsmith.inspect import override, pipeline_table
 
 if TYPE_CHECKING:
     from tritonsmith.atlas.answer import AtlasFacts

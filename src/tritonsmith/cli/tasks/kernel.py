@@ -535,8 +535,8 @@ def profile(
 ) -> None:
     """Profile a program's kernels on a GPU, per line of Python."""
     from tritonsmith.facts import gpus
-    from tritonsmith.inspect.profile import profilers
-    from tritonsmith.inspect.profile import run as profile_run
+    from tritonsmith.inspect import profile as profile_run
+    from tritonsmith.inspect import profilers
 
     _, program = command_line()
     space = workspace.default()

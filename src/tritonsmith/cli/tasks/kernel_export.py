@@ -24,7 +24,8 @@ from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.core.ui import console, tables
 from tritonsmith.facts import gpus
-from tritonsmith.inspect.export_c import c_types, emit
+from tritonsmith.inspect import c_types
+from tritonsmith.inspect import export_c as emit
 from tritonsmith.inspect.export_ptx import compiled_kernel, cuda
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
     from tritonsmith.compiler.manifest import Manifest
     from tritonsmith.compiler.targets import Target
-    from tritonsmith.inspect.export_c.emit import PreparedAot
+    from tritonsmith.inspect.export_c import PreparedAot
 
 
 _WARPS = 1  # as upstream's triton/tools/compile.py, whose scripts should mean the same here

@@ -38,9 +38,8 @@ from tritonsmith.core.errors import FactError, SmithError, UsageError
 from tritonsmith.core.plan import files, programs
 from tritonsmith.core.text import byte_size, duration
 from tritonsmith.core.ui import console, tables
-from tritonsmith.inspect import layouts
-from tritonsmith.inspect.passes import pipeline_table
-from tritonsmith.inspect.passes import show as view
+from tritonsmith.inspect import layouts, pipeline_table
+from tritonsmith.inspect import show_passes as view
 from tritonsmith.inspect.report import write
 from tritonsmith.ir.layouts import memory_accesses, types_in
 from tritonsmith.ir.normalize import diff as normalize_diff

@@ -27,7 +27,7 @@ from tritonsmith.compiler.resources.measure import COLUMNS
 from tritonsmith.core import redact, untrusted
 from tritonsmith.core.errors import FactError, SmithError, UsageError
 from tritonsmith.core.plan import files
-from tritonsmith.inspect.passes import pipeline_table
+from tritonsmith.inspect import pipeline_table
 from tritonsmith.inspect.show import unescaped
 
 _FULL = 4 * 2**20  # bytes of distinct lines; a browser unpacks this in some 30 ms

@@ -14,8 +14,8 @@ from tritonsmith.compiler.replay import pass_chain
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import SmithError
-from tritonsmith.inspect.passes import show
-from tritonsmith.inspect.passes.show import ComparedRun, Divergence
+from tritonsmith.inspect import show_passes as show
+from tritonsmith.inspect.show_passes import ComparedRun, Divergence
 
 _RELEASES = "two releases may print the same IR differently, so this is a place to start and not a proof"
 

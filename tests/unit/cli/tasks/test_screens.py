@@ -72,17 +72,16 @@ from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
 from tritonsmith.doctor import report as doctor
 from tritonsmith.doctor import run, saved_report, snapshot
-from tritonsmith.inspect import layouts, resources
+from tritonsmith.inspect import layouts, pipeline_table, resources
+from tritonsmith.inspect import profile as profile_report
 from tritonsmith.inspect.layouts import BankAccess, ConvertedLayout
 from tritonsmith.inspect.lint import finding as lint_finding
 from tritonsmith.inspect.lint import run as lint_report
 from tritonsmith.inspect.lint.finding import LintFinding, StageLine
 from tritonsmith.inspect.lint.run import LintResult
-from tritonsmith.inspect.passes import pipeline_table
-from tritonsmith.inspect.passes.pipeline_table import BackendPass
-from tritonsmith.inspect.profile import run as profile_report
-from tritonsmith.inspect.profile.profilers import ProfiledKernel
-from tritonsmith.inspect.profile.run import KernelProfile
+from tritonsmith.inspect.pipeline_table import BackendPass
+from tritonsmith.inspect.profile import KernelProfile
+from tritonsmith.inspect.profilers import ProfiledKernel
 from tritonsmith.inspect.show import SourceLine
 from tritonsmith.ir.layouts import LayoutType, LinearLayout, WrittenType
 from tritonsmith.ir.normalize.diff import Diff

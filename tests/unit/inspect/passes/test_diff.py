@@ -13,8 +13,8 @@ from tests.unit.compiler.dump import streams
 from tests.unit.compiler.dump.streams import banner, split
 from tritonsmith.compiler.dump.index import Dump, DumpedKernel, DumpIndex
 from tritonsmith.core.errors import FactError
-from tritonsmith.inspect.passes import show
-from tritonsmith.inspect.passes.show import ComparedRun, IrChange
+from tritonsmith.inspect import show_passes as show
+from tritonsmith.inspect.show_passes import ComparedRun, IrChange
 from tritonsmith.ir.normalize import diff as normalize_diff
 
 WIDE = "#ttg.blocked<{sizePerThread = [4], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>"

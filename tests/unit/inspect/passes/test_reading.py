@@ -20,7 +20,8 @@ from tritonsmith.compiler.dump import import_log, pass_runs
 from tritonsmith.compiler.dump import index as indexes
 from tritonsmith.compiler.dump.index import KEPT, DumpIndex
 from tritonsmith.core.errors import FactError, SmithError, UsageError
-from tritonsmith.inspect.passes import pipeline_table, show
+from tritonsmith.inspect import pipeline_table
+from tritonsmith.inspect import show_passes as show
 
 pytestmark = pytest.mark.usefixtures("home")
 

@@ -9,8 +9,8 @@ import pytest
 
 from tritonsmith.compiler.replay.bindings import Binding, Call, TracedCall
 from tritonsmith.compiler.replay.pass_chain import parse_form
-from tritonsmith.inspect.passes import pipeline_table
-from tritonsmith.inspect.passes.pipeline_table import BackendPass
+from tritonsmith.inspect import pipeline_table
+from tritonsmith.inspect.pipeline_table import BackendPass
 
 BACKEND = """\
 class Backend:

@@ -14,11 +14,12 @@ from tritonsmith.core import configs
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.facts.gpus import Gpu, Gpus
+from tritonsmith.inspect import profile as run
+from tritonsmith.inspect import profilers
 from tritonsmith.inspect.lint.finding import LintFinding, StageLine, known_rules
 from tritonsmith.inspect.lint.run import LintResult
-from tritonsmith.inspect.profile import profilers, run
-from tritonsmith.inspect.profile.profilers import ProfiledKernel, Profiler, by_time
-from tritonsmith.inspect.profile.run import KernelProfile
+from tritonsmith.inspect.profile import KernelProfile
+from tritonsmith.inspect.profilers import ProfiledKernel, Profiler, by_time
 from tritonsmith.inspect.show import SourceLine
 from tritonsmith.worker.messages import ProfileSession
 

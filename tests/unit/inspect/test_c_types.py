@@ -10,8 +10,9 @@ import pytest
 
 from tritonsmith.compiler.manifest import Manifest, Point, Stage
 from tritonsmith.core.errors import FactError, SmithError, UsageError
-from tritonsmith.inspect.export_c import c_types, emit
-from tritonsmith.inspect.export_c.c_types import Variant
+from tritonsmith.inspect import c_types
+from tritonsmith.inspect import export_c as emit
+from tritonsmith.inspect.c_types import Variant
 
 BINARY = bytes(range(20))
 ADD = {"x": "*fp32", "y": "*fp32", "out": "*fp32", "scale": "fp32", "n": "i32", "BLOCK": "constexpr"}

@@ -23,10 +23,10 @@ from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
 from tritonsmith.facts import triton_cache
 from tritonsmith.facts.triton_cache import Root
+from tritonsmith.inspect import profilers
 from tritonsmith.inspect.lint import run as lint_run
 from tritonsmith.inspect.lint.run import LintResult
-from tritonsmith.inspect.profile import profilers
-from tritonsmith.inspect.profile.profilers import ProfiledKernel, Profiler, interpreter_of
+from tritonsmith.inspect.profilers import ProfiledKernel, Profiler, interpreter_of
 from tritonsmith.inspect.show import SourceLine
 from tritonsmith.worker.messages import ProfiledRow, ProfileRequest
 

@@ -25,8 +25,8 @@ from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, UsageError, did_you_mean
 from tritonsmith.core.plan import MakeDir, Plan, Remove, Run, Step, Write, digest
 from tritonsmith.core.plan.steps.base import CommandFailedError
-from tritonsmith.inspect.export_c import c_types
-from tritonsmith.inspect.export_c.c_types import CArgument, Variant
+from tritonsmith.inspect import c_types
+from tritonsmith.inspect.c_types import CArgument, Variant
 
 _WRITE, _CHECK = "write C", "check C"
 
@@ -264,7 +264,7 @@ def _compiler() -> tuple[str, ...]:
     )
 
 
-_TEMPLATES = Path(__file__).with_name("templates")
+_TEMPLATES = Path(__file__).with_name("c_templates")
 _PACKED = {"fp16": "half.c", "bf16": "bfloat.c"}  # types that C99 lacks
 
 

@@ -13,7 +13,7 @@ from tritonsmith.compiler import manifest
 from tritonsmith.compiler.manifest import Manifest, Point, Stage
 from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.core.plan import MakeDir, Remove, Run, Write
-from tritonsmith.inspect.export_c import emit
+from tritonsmith.inspect import export_c as emit
 
 
 @pytest.fixture(autouse=True)

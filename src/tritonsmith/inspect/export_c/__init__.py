@@ -1,1 +1,0 @@
-"""Kernels compiled ahead of time, as C: the interface of Triton's tools/compile.py and tools/link.py."""

@@ -1,1 +1,0 @@
-"""`passes.list`, `passes.diff` and `passes.show`: views of a dump."""
