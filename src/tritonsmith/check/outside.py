@@ -281,7 +281,7 @@ class _SmallLaunch:
         for size in dict.fromkeys(bound.size for bound in bounds):
             own = [bound.index for bound in bounds if bound.size is size]
             blocks = _FEW if size is larger else 1
-            if size.name not in search.known.given and (odd := _odd_size(own, size.unit, blocks)):
+            if size.name not in search.known.fixed and (odd := _odd_size(own, size.unit, blocks)):
                 self._values[size] = odd
         self._grid: tuple[int, ...] = (1, 1, 1)
         self._runs: dict[tuple[int, ...], AddressRun] = {}

@@ -33,13 +33,13 @@ class KnownSizes:
     Attributes:
         evidence: facts about every program of a launch.
         usual: the usual size of each argument.
-        given: the sizes that are known.
+        fixed: the sizes that are known.
         axes: the program ids that addresses and masks depend on, by their axes.
     """
 
     evidence: tuple[Fact, ...]
     usual: Mapping[OffsetSymbol, int]
-    given: Mapping[str, int]
+    fixed: Mapping[str, int]
     axes: Mapping[int, OffsetSymbol]
 
 
@@ -83,7 +83,7 @@ class SizeProblem:
         counted = [atom for atom in sizes if atom not in inputs]
         rest = [atom for atom in self._symbols if atom.kind is SymbolKind.ARGUMENT and atom in inputs]
         for atom in dict.fromkeys((*counted, *free, *sizes, *rest)):
-            if atom.name not in self._sizes.given:
+            if atom.name not in self._sizes.fixed:
                 yield atom
 
     def smallest(self, grown: OffsetSymbol) -> dict[OffsetSymbol, int] | None:
@@ -135,7 +135,7 @@ class SizeProblem:
         scaled = {
             atom: self._sizes.usual[atom] * self._scale
             for atom in self._counted
-            if atom.name not in self._sizes.given
+            if atom.name not in self._sizes.fixed
         }
         self._values = {**self._sizes.usual, **scaled, **values}
         self._memo = {}
