@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import runpy
 import signal
@@ -12,11 +13,13 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from invoke.program import Program
 
 from tritonsmith import __version__
-from tritonsmith.cli import completion, program
+from tritonsmith.cli import pages, program
 from tritonsmith.cli.tasks import namespace, task
 from tritonsmith.core.errors import EXIT_BUG, EXIT_INTERRUPTED
+from tritonsmith.core.plan import files
 
 BIN = Path(sys.executable).parent
 REPOSITORY = Path(__file__).parents[2]
@@ -89,14 +92,14 @@ def _completed(cwd: Path) -> dict[str, set[str]]:
 def test_the_shell_completes_tasks_and_flags(
     typed: str, offered: set[str], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    assert "_complete_tritonsmith" in completion.BASH
+    assert "_complete_tritonsmith" in pages.BASH
     assert _completed(tmp_path_factory.getbasetemp())[typed] == offered
 
 
 def test_a_tab_runs_nothing_of_what_a_dump_says(elsewhere: Path) -> None:
     """The names of passes come from a file that may be anybody's."""
     script = (
-        f"{completion.BASH}\n"
+        f"{pages.BASH}\n"
         "tritonsmith() { printf '%s\\n' tritongpu-coalesce '$(touch ran)' '`touch ran`'; }\n"
         'COMP_LINE="tritonsmith passes.show d "; COMP_POINT=${#COMP_LINE}; _complete_tritonsmith\n'
         'printf "%s\\n" "${COMPREPLY[@]}"'
@@ -109,10 +112,8 @@ def test_a_tab_runs_nothing_of_what_a_dump_says(elsewhere: Path) -> None:
 def test_a_value_that_a_shell_would_expand_is_not_offered(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(
-        completion, "candidates", lambda _: ["tritongpu-coalesce", "$(touch ran)", "a b", "a;b"]
-    )
-    completion.main(["--complete", "--", "tritonsmith passes.show d "])
+    monkeypatch.setattr(pages, "candidates", lambda _: ["tritongpu-coalesce", "$(touch ran)", "a b", "a;b"])
+    pages.main(["--complete", "--", "tritonsmith passes.show d "])
     assert capsys.readouterr().out == "tritongpu-coalesce\n"
 
 
@@ -120,9 +121,9 @@ def test_a_value_that_a_shell_would_expand_is_not_offered(
 def kept(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The file that completion keeps in a workspace which exists."""
     home = elsewhere / "home"
-    home.mkdir()
+    files.mark(home)
     monkeypatch.setenv("TRITONSMITH_HOME", str(home))
-    return home / completion.FILE
+    return home / pages.FILE
 
 
 def tab(cwd: Path, line: str) -> tuple[list[str], set[str]]:
@@ -170,14 +171,21 @@ def test_a_tab_after_another_task_keeps_the_flags_of_both(elsewhere: Path, kept:
 
 def offered(line: str) -> list[str]:
     """What a Tab offers, in this process."""
-    return list(completion.candidates(completion.typed(["--complete", "--", line])))
+    return list(pages.candidates(pages.typed(["--complete", "--", line])))
 
 
 @pytest.mark.slow
-def test_a_tab_writes_nothing_where_nothing_was_made_yet(kept: Path) -> None:
-    kept.parent.rmdir()
+@pytest.mark.parametrize("made", [False, True])
+def test_a_tab_writes_nothing_where_no_workspace_is_yet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: bool
+) -> None:
+    home = tmp_path / "home"
+    if made:
+        home.mkdir()
+    monkeypatch.setenv("TRITONSMITH_HOME", str(home))
     assert "--deep" in offered("tritonsmith doctor --")
-    assert not kept.parent.exists()
+    assert home.exists() == made
+    files.mark(home)  # which refuses a folder that holds a file
 
 
 @pytest.mark.slow
@@ -188,6 +196,67 @@ def test_a_tab_does_not_trust_what_does_not_fit(kept: Path, damage: str) -> None
     assert "--deep" in texts
     assert "gone" not in texts
     assert "gone" not in kept.read_text(encoding="utf-8")
+
+
+def page(cwd: Path, *words: str) -> tuple[str, set[str]]:
+    """What a command line prints, and the packages that were imported for it."""
+    code = (
+        "import sys; from tritonsmith.cli.start import main; sys.argv[:] = ['tritonsmith', *sys.argv[1:]]\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "print(*{name.partition('.')[0] for name in sys.modules}, file=sys.stderr)"
+    )
+    done = subprocess.run(
+        (sys.executable, "-c", code, *words), cwd=cwd, capture_output=True, text=True, check=True
+    )
+    return done.stdout, set(done.stderr.split())
+
+
+@pytest.mark.parametrize("words", [(), ("--list",), ("-l",)])
+def test_the_start_page_and_the_list_import_neither_invoke_nor_rich(
+    elsewhere: Path, kept: Path, words: tuple[str, ...]
+) -> None:
+    text, imported = page(elsewhere, *words)
+    assert "kernel.compile" in text
+    assert imported.isdisjoint({"invoke", "rich", "psutil"})
+    assert not kept.exists()
+
+
+@pytest.mark.parametrize(("words", "root"), [(["--list"], ""), (["--list", "passes"], "passes")])
+def test_the_list_is_laid_out_as_invoke_does(
+    words: list[str], root: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Plain(program.SmithProgram):
+        list_flat = Program.list_flat
+
+    Plain(name="tritonsmith", namespace=namespace).run(["tritonsmith", *words], exit=False)
+    assert capsys.readouterr().out == "".join(f"{line}\n" for line in pages.listing("Subcommands", root))
+
+
+@pytest.mark.slow
+def test_help_for_the_second_time_imports_neither_invoke_nor_rich(elsewhere: Path, kept: Path) -> None:
+    first, imported = page(elsewhere, "--help", "doctor")
+    assert "invoke" in imported
+    again, imported = page(elsewhere, "doctor", "-h")
+    assert again == first
+    assert imported.isdisjoint({"invoke", "rich", "psutil"})
+    assert kept.is_file()
+
+
+def test_help_is_read_again_after_any_change_of_the_tool(
+    kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "src" / "tritonsmith"
+    (package / "core").mkdir(parents=True)
+    (package / "core" / "some.py").write_text("A = 1\n", encoding="utf-8")
+    monkeypatch.setattr(pages, "_PACKAGE", package)
+    task = pages.Task(("Of the index.",), (), tables=False)
+    content = {"state": pages._state(), "tasks": {"doctor": task}}
+    kept.write_text(json.dumps(content), encoding="utf-8")
+    assert pages.task_of("doctor") == task
+    (package / "core" / "some.py").write_text("A = 10\n", encoding="utf-8")
+    assert pages.task_of("doctor").about[0].startswith("Diagnose")
+    (package / "core" / "new.py").touch()
+    assert json.loads(kept.read_text(encoding="utf-8"))["state"] != pages._state()
 
 
 @pytest.mark.slow
@@ -262,7 +331,7 @@ def test_a_failure_that_was_foreseen(elsewhere: Path) -> None:
 
 def test_stopped_before_a_task_begins(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["tritonsmith"])
-    monkeypatch.setattr(program, "start_page", lambda: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr(pages, "start_page", lambda: signal.raise_signal(signal.SIGINT))
     with pytest.raises(SystemExit) as caught:
         program.main()
     assert caught.value.code == 130

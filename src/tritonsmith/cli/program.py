@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
-import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import MISSING
 from pathlib import Path
 
 from invoke.exceptions import Exit, ParseError
@@ -16,24 +13,15 @@ from invoke.parser import Parser
 from invoke.program import Program
 
 from tritonsmith import __version__
-from tritonsmith.cli import commands, completion, modes
+from tritonsmith.cli import modes, pages
 from tritonsmith.cli.tasks import namespace
-from tritonsmith.cli.tasks.option_fields import WIDE, OptionTask, command_line
+from tritonsmith.cli.tasks.option_fields import WIDE, command_line
 from tritonsmith.cli.tasks.task import end_at_closed_pipe
 from tritonsmith.core import redact, untrusted
 from tritonsmith.core.errors import EXIT_INTERRUPTED, EXIT_USAGE, nearest
 from tritonsmith.core.ui import console
 
 _FEW = 4  # tasks that a hint names
-_EXAMPLES = {
-    "invoke up": "install a released Triton, and try it",
-    "invoke build-triton --debug": "build the current checkout",
-    "invoke doctor": "diagnose the environment",
-}
-_WIDTH = 80  # columns
-_WIDEST = 110  # columns of a page of help
-_FLAGS = 30  # columns of flags, at most; a longer one has a line of its own
-_HEAD = max(map(len, commands.GROUPS)) + 4
 
 
 class SmithProgram(Program):
@@ -58,14 +46,14 @@ class SmithProgram(Program):
         """Parse core options, and print the completion of Bash; see `invoke.Program`."""
         super().parse_core_args()
         if self.args["print-completion-script"].value == "bash":
-            console.write(completion.BASH)
+            console.write(pages.BASH)
             raise Exit
 
     def parse_tasks(self) -> None:
         """Parse the tasks and their flags; see `invoke.Program`."""
         if self.args.complete.value:
             # Instead of Invoke's own completion, which offers neither values of flags nor modes.
-            completion.main(sys.argv[1:])
+            pages.main(sys.argv[1:])
             raise Exit
         for old, usage in modes.old_names(self.core.unparsed):
             console.note(f"{old} is now: invoke {usage}")
@@ -83,109 +71,19 @@ class SmithProgram(Program):
 
     def print_task_help(self, name: str) -> None:
         """Print the help of a task; see `invoke.Program`."""
-        for line in help_of(namespace[name]):
+        for line in pages.help_of(modes.RENAMED.get(name, name)):
+            console.write(line)
+
+    def list_flat(self) -> None:
+        """Print the list of commands; see `invoke.Program`."""
+        for line in pages.listing(self.task_list_opener(), self.list_root or ""):
             console.write(line)
 
     def no_tasks_given(self) -> None:
         """Print the start page instead of Invoke's own flags."""
-        for line in start_page():
+        for line in pages.start_page():
             console.write(line)
         raise Exit
-
-
-def start_page() -> Iterator[str]:
-    """Yield the start page: at most 40 lines of at most 80 columns."""
-    yield f"tritonsmith {__version__}: for people who hack on the Triton GPU compiler."
-    yield "Builds LLVM/MLIR at the pin and a Debug Triton, compiles kernels for any GPU"
-    yield "(none required), records the IR before every pass, diagnoses environments."
-    yield ""
-    for title, names in commands.GROUPS.items():
-        head = f"  {title}".ljust(_HEAD)
-        # `env-triton` must not be broken at its hyphen: names are copied from here.
-        yield from textwrap.wrap(
-            "  ".join(names),
-            _WIDTH,
-            initial_indent=head,
-            subsequent_indent=" " * _HEAD,
-            break_on_hyphens=False,
-        )
-    yield ""
-    width = max(map(len, map(console.typed, _EXAMPLES)))
-    for command, about in _EXAMPLES.items():
-        yield f"  {console.typed(command).ljust(width)}  # {about}"
-    yield ""
-    yield console.typed("invoke --list: what each task does. invoke --help TASK: its flags.")
-    yield 'Completion: eval "$(tritonsmith --print-completion-script=bash)"  # zsh, fish'
-
-
-def help_of(task: OptionTask) -> Iterator[str]:
-    """Yield the help of a task: usage, purpose, an example, its flags with their defaults, its modes.
-
-    Args:
-        task: of the namespace.
-    """
-    words = [option for option in task.options if option.word]
-    flags = [option for option in (*task.options, *([WIDE] if task.tables else ())) if not option.word]
-    example = commands.EVERY[task.typed].example
-    # Invoke's parser knows nothing of a command after `--`, so the example has to say that the task takes
-    # one.
-    takes = " -- COMMAND" if " -- " in example else ""
-    yield f"Usage: {console.typed(f'invoke {usage(task)}')} [options]{takes}"
-    yield ""
-    yield from (f"  {line}" if line else "" for line in (task.__doc__ or "").splitlines())
-    yield ""
-    yield "Example:"
-    yield f"  {console.typed(f'invoke {example}')}"
-    for title, options in (("Arguments", words), ("Options", flags)):
-        yield from _section(title, [(option.usage, option.help) for option in options])
-    yield from _section("Modes, each with its own options", list(_modes(task.typed)))
-
-
-def usage(task: OptionTask) -> str:
-    """Return how a task is typed, with its words: `passes.show DIR --find TEXT` for the task passes.find."""
-    if mode := modes.of_task(task.typed):
-        return mode.usage
-    words = (option for option in task.options if option.word)
-    return " ".join(
-        (task.typed, *(word.usage if word.default is MISSING else f"[{word.usage}]" for word in words))
-    )
-
-
-def _modes(command: str) -> Iterator[tuple[str, str]]:
-    """Yield the modes of a command: its usage, and the first line of its help."""
-    for mode in modes.of_command(command):
-        yield mode.usage, commands.EVERY[mode.task].purpose
-
-
-def _section(title: str, rows: list[tuple[str, str]]) -> Iterator[str]:
-    if rows:
-        yield ""
-        yield f"{title}:"
-        width = min(_FLAGS, max(len(usage) for usage, _ in rows)) + 4
-        for usage, about in rows:
-            yield from _described(usage, about, width)
-
-
-def _described(usage: str, about: str, width: int) -> Iterator[str]:
-    # A usage that is wider than its column has a line of its own, as in the help of most programs.
-    head = f"  {usage}"
-    lines = textwrap.wrap(about, _columns() - width, break_on_hyphens=False, break_long_words=False)
-    if len(head) > width - 2:
-        yield head
-        head = ""
-    for line in lines:
-        yield f"{head.ljust(width)}{line}"
-        head = ""
-
-
-def _columns() -> int:
-    # COLUMNS comes first, so that a script and a test choose the width; of a pipe, the size cannot be asked.
-    try:
-        return min(
-            _WIDEST, max(_WIDTH // 2, int(os.environ.get("COLUMNS") or os.get_terminal_size(1).columns))
-        )
-    except (OSError, ValueError):
-        return console.PIPE_WIDTH
 
 
 @contextmanager
@@ -287,7 +185,7 @@ def _as_a_flag(wrong: str, name: str) -> Iterator[str]:
     values = {option.placeholder: option for option in reversed(namespace[name].options) if not option.word}
     if "ENV" in values and wrong in [known for known, _, _ in settings.available()]:
         yield f"did you mean {values['ENV'].flag} {wrong}?"
-    elif "GPU" in values and wrong in completion.gpus():
+    elif "GPU" in values and wrong in pages.gpus():
         yield f"did you mean {values['GPU'].flag} {wrong}?"
     elif untrusted.is_dir(Path(wrong)) and (folder := values.get("CHECKOUT") or values.get("DIR")):
         yield f"did you mean {folder.flag} {wrong}?"

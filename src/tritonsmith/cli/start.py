@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 
 from tritonsmith.cli.interrupt import interruptible
 
 
 def main() -> None:
-    """Import and run the program; for a Tab of the shell, print completions, which needs fewer imports."""
-    # Before the import of Invoke and of rich: a user waits for each Tab.
-    if sys.argv[1:2] == ["--complete"]:
-        with interruptible():
-            from tritonsmith.cli import completion  # noqa: PLC0415
-        completion.main(sys.argv[1:])
+    """Print a page about the command line, which needs few imports; or import and run the program."""
+    with interruptible():
+        from tritonsmith.cli import pages  # noqa: PLC0415 - before the import of Invoke and of rich
+    # As in `task.end_at_closed_pipe`, whose import takes longer than a page.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    if pages.answered(sys.argv[1:]):
         return
     with interruptible():
         from tritonsmith.cli.program import main as run  # noqa: PLC0415 - this is what takes the time

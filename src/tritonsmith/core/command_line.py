@@ -5,12 +5,30 @@ A layer below everything that prints a command; `cli/tasks/option_fields.py` par
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import sys
 from collections.abc import Iterable
 from itertools import chain
+from pathlib import Path
 
+BOOTSTRAP = "TRITONSMITH_BOOTSTRAP"  # how ./bootstrap was invoked
+PIPE_WIDTH = 100  # columns of a file or a pipe, unless COLUMNS says otherwise
 _SHELL_WORD = re.compile(r"""(?:'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^\s'"\\])+""")
+
+
+def typed(text: str) -> str:
+    """Rewrite commands as the user invoked this one: `./bootstrap TASK` works without an active venv.
+
+    Sources always say `invoke TASK`.
+    """
+    # A hint must work where it is pasted: with the tool installed by pipx there is no `invoke` on PATH.
+    name = Path(sys.argv[0]).name
+    called = "tritonsmith" if name == "tritonsmith" else "invoke"
+    if name == "__main__.py":  # python -m invoke
+        called = os.environ.get(BOOTSTRAP) or called
+    return re.sub(r"\binvoke (?=--|[a-z])", lambda _: f"{called} ", text)
 
 
 def command(task: str, *words: object, **flags: object) -> str:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tritonsmith.cli import program
+from tritonsmith.cli import pages
 from tritonsmith.cli.tasks import namespace
 
 
@@ -9,6 +9,6 @@ def test_a_newcomer_sees_few_commands() -> None:
 
 
 def test_it_fits_a_small_terminal() -> None:
-    page = list(program.start_page())
+    page = list(pages.start_page())
     assert len(page) <= 40
     assert max(map(len, page)) <= 80

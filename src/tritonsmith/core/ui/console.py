@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -22,11 +21,12 @@ from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook,
 from rich.segment import Segment
 from rich.text import Text
 
-from tritonsmith.core import redact
+from tritonsmith.core import command_line, redact
 from tritonsmith.core.redact import printable
 
-BOOTSTRAP = "TRITONSMITH_BOOTSTRAP"  # how ./bootstrap was invoked
-PIPE_WIDTH = 100  # columns of a file or a pipe, unless COLUMNS says otherwise
+# Here as well: whoever prints a hint imports this module anyhow.
+BOOTSTRAP, PIPE_WIDTH, typed = command_line.BOOTSTRAP, command_line.PIPE_WIDTH, command_line.typed
+
 _REWRITTEN = "\r"  # ends a line of Rich's that is written again and again
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}  # by a line's first character
 _RECORD_MARK = "\x1e"
@@ -57,19 +57,6 @@ def write(what: object, end: str = "\n") -> None:
     """Print a text unchanged; to a terminal, its printable form."""
     text, stream = str(what), sys.stdout
     print(printable(text) if stream and stream.isatty() else text, end=end)
-
-
-def typed(text: str) -> str:
-    """Rewrite commands as the user invoked this one: `./bootstrap TASK` works without an active venv.
-
-    Sources always say `invoke TASK`.
-    """
-    # A hint must work where it is pasted: with the tool installed by pipx there is no `invoke` on PATH.
-    name = Path(sys.argv[0]).name
-    called = "tritonsmith" if name == "tritonsmith" else "invoke"
-    if name == "__main__.py":  # python -m invoke
-        called = os.environ.get(BOOTSTRAP) or called
-    return re.sub(r"\binvoke (?=--|[a-z])", lambda _: f"{called} ", text)
 
 
 def note(text: str) -> None:
