@@ -122,11 +122,15 @@ def grow(log: Path, large: Path, least: int) -> None:
 def rates(large: Path, place: Path, rounds: int) -> None:
     """Split a large dump."""
     size = large.stat().st_size / 1e6
-    count = float("inf")
+    count = count_cpu = float("inf")
     best: dict[str, dict[str, float]] = {}
     memory = Path("/dev/shm")  # noqa: S108 - a file system in memory
     for _ in range(rounds):
+        before = os.times()
         count = min(count, run(["wc", "-l", str(large)], {}))
+        after = os.times()
+        lines = after.children_user + after.children_system - before.children_user - before.children_system
+        count_cpu = min(count_cpu, lines)
         for where in (place, memory) if memory.is_dir() else (place,):
             out = Path(tempfile.mkdtemp(dir=where)) / "out"
             try:
@@ -143,6 +147,7 @@ def rates(large: Path, place: Path, rounds: int) -> None:
     for name, seen in best.items():
         print(
             f"files {name}: {size / seen['wall']:.0f} MB/s, {seen['wall'] / count:.1f} times wc -l; "
+            f"{seen['cpu'] / count_cpu:.1f} times its CPU; "
             f"per second of CPU {size / seen['cpu']:.0f} MB, in user mode {size / seen['user']:.0f} MB; "
             f"{seen['memory']:.0f} MiB of memory"
         )

@@ -15,6 +15,8 @@ from tritonsmith.core import configs
 When = Literal["before", "after", "failed"]
 
 MARK = b"Dump "  # in every banner, and in hardly any other line: a search for it comes before the patterns
+# `bytes.find` compares the last byte of so short a text first, a blank, and takes twice as long.
+MARKED = re.compile(re.escape(MARK))
 LONGEST = 1 << 15  # bytes of a banner's line
 
 # mlir/lib/Pass/IRPrinting.cpp: `Name: pipeline{options}` since LLVM 22, `Name (argument)` before. The
@@ -124,6 +126,7 @@ _TOP = re.compile(
 _BLOCKS = re.compile(rb"(?:(?:[ \t;]|[-\w.$\"]+:)[^\n]*(?:\n|\Z)|\n)*+(?:Printing <null> Function\n)?")
 _PTX = re.compile(rb"(?:[\t .$%{}()/@][^\n]*(?:\n|\Z)|\n)*+")
 _AMDGCN = re.compile(rb"(?:(?:[\t .;\"]|[-\w.$@]+:|---\n|\.\.\.\n)[^\n]*(?:\n|\Z)|\n)*+")
+_CLOSE = re.compile(rb"\n}")  # twice as fast as `bytes.find`
 _LAST = b"\n# End machine code for function "
 
 
@@ -180,8 +183,8 @@ def _mlir_end(data: bytes) -> int | None:
     if not data[begin:stop].rstrip().endswith(b"{"):  # a declaration
         whole = stop > begin and data.endswith(b"\n", begin, stop)
         return _after_aliases(data, stop) if whole else None
-    close = data.find(b"\n}", stop - 1)
-    return _after_aliases(data, _line_end(data, close + 1)) if close >= 0 else None
+    close = _CLOSE.search(data, stop - 1)
+    return _after_aliases(data, _line_end(data, close.start() + 1)) if close else None
 
 
 def _after_aliases(data: bytes, at: int) -> int:
@@ -197,10 +200,10 @@ def _llvm_end(data: bytes) -> int | None:
         at = _matched(_TOP, data, at)
         if not data.startswith(b"define ", at):
             return at
-        close = data.find(b"\n}", at)
-        if close < 0:
+        close = _CLOSE.search(data, at)
+        if close is None:
             return None
-        at = _line_end(data, close + 1)
+        at = _line_end(data, close.start() + 1)
 
 
 def _matched(pattern: re.Pattern[bytes], data: bytes, at: int = 0) -> int:

@@ -224,6 +224,7 @@ _LLVM = re.compile(
     rb",? !dbg !\d+|(?m:^) *(?:#dbg_\w+\([^\n]*|![\w.]+ = [^\n]*)\n"
     rb"|,? *debug-location [^\n,]*|; [\w./-]+:\d+:\d+"
 )
+_CLOSE = re.compile(rb"\n}")  # twice as fast as `bytes.find`
 _FEW = 64  # lines that may differ in their locations alone, before all locations are removed
 
 
@@ -254,8 +255,8 @@ def _body(text: bytes) -> bytes:
     """Return the operation itself."""
     # Aliases of locations, which come before and after it, are renumbered by most passes.
     begin = text.find(b"\nmodule") + 1
-    close = text.find(b"\n}", begin)
-    return text[begin : close if close >= 0 else len(text)]
+    close = _CLOSE.search(text, begin)
+    return text[begin : close.start() if close else len(text)]
 
 
 def _differ_soon(kind: str, first_text: bytes, second_text: bytes) -> bool:

@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,7 @@ class IndexWriter:
     """A writer of dumps and their index into a folder."""
 
     def __init__(self, out: Path) -> None:
-        self._out = out
+        self._out, self._unfinished = out, out / UNFINISHED
         self._runs = PipelineRuns()
         self._rows: list[PendingDump] = []
         self._latest: tuple[int, bytes] = (-1, b"")
@@ -88,7 +89,7 @@ class IndexWriter:
         twin = twin or (
             self._rows[before] if before is not None and self._rows[before].sha256 == digest else None
         )
-        files.link_or_create(self._out / row.path, body, self._out / twin.path if twin else None)
+        files.link_or_create(f"{self._out}/{row.path}", body, f"{self._out}/{twin.path}" if twin else "")
         self._compare(row, body, before)
         self._latest = (len(self._rows) - 1, body)
 
@@ -155,10 +156,10 @@ class IndexWriter:
         else:
             run.output = b""
         level = text.level if text.module or text.level > LLIR else run.level
-        slug = re.sub(UNUSUAL, "-", banner.argument or banner.name).strip("-.")[:80] or "pass"
+        slug = _slug(banner.argument or banner.name)
         path = f"{run.name}/{len(run.places):03d}-{slug}.{banner.kind}"
         # Noted before the file exists, so that a killed run leaves no file that the next one does not know.
-        files.append_if_any(self._out / UNFINISHED, path)
+        files.append_if_any(self._unfinished, path)
         spelled = raw.decode("utf-8", "surrogateescape")
         place, module = len(run.places), text.module
         row = PendingDump(run, banner, place, path, 0, 0, digest, True, offset, spelled, level, module)
@@ -226,8 +227,8 @@ class IndexWriter:
             begin = data.rfind(b"\n", 0, begin - 1) + 1
         number = len(self._reproducers)
         path = f"{run.name}/reproducer{f'-{number + 1}' if number else ''}.mlir"
-        files.append_if_any(self._out / UNFINISHED, path)
-        files.link_or_create(self._out / path, data[begin:end] + b"\n")
+        files.append_if_any(self._unfinished, path)
+        files.link_or_create(f"{self._out}/{path}", data[begin:end] + b"\n")
         self._reproducers.append(path)
         return data[:begin] + data[end:].lstrip(b"\n")
 
@@ -325,6 +326,12 @@ class IndexWriter:
             )
             for place, row in enumerate(self._rows)
         )
+
+
+@lru_cache(4096)
+def _slug(name: str) -> str:
+    """Return the part of a file's name that tells the pass."""
+    return re.sub(UNUSUAL, "-", name).strip("-.")[:80] or "pass"
 
 
 def _text(raw: bytes) -> str:

@@ -57,11 +57,15 @@ class Splitter:
             self._line.append(chunk)
             self._length += len(chunk)
             return
-        left = len(chunk) - (cut or len(chunk))
-        whole = b"".join([*self._line, chunk]) if self._line else chunk
-        self._line = [chunk[cut:]] if left else []
-        self._length = left
-        self._lines(whole, len(whole) - left)
+        end, begin = cut or len(chunk), 0
+        if self._line:
+            # Only the line is put together: a copy of the whole chunk would take as long as the search in it.
+            begin = chunk.find(b"\n") + 1 or len(chunk)
+            line = b"".join([*self._line, chunk[:begin]])
+            self._lines(line, 0, len(line))
+        self._lines(chunk, begin, end)
+        self._line = [chunk[end:]] if end < len(chunk) else []
+        self._length = len(chunk) - end
 
     def idle(self) -> None:
         """Pass on text that is known to be the program's own output; called while nothing arrives."""
@@ -87,7 +91,7 @@ class Splitter:
             about: fields of `DumpIndex` about the run: command, Triton, interpreter, variables, reproducers.
         """
         rest = b"".join(self._line)
-        self._lines(rest, len(rest))
+        self._lines(rest, 0, len(rest))
         self._finish(last=True)
         self._output.close()
         return self._writer.close(died, size=self._size, **about)
@@ -98,10 +102,11 @@ class Splitter:
         if self._spilled:
             self._spilled.stop()
 
-    def _lines(self, data: bytes, end: int) -> None:
-        """Cut whole lines, up to an offset, at the banners."""
-        begin = at = 0
-        while (at := data.find(banners.MARK, at, end)) >= 0:
+    def _lines(self, data: bytes, begin: int, end: int) -> None:
+        """Cut whole lines, between two offsets, at the banners."""
+        at = begin
+        while mark := banners.MARKED.search(data, at, end):
+            at = mark.start()
             first = data.rfind(b"\n", begin, at) + 1 or begin
             last = data.find(b"\n", at, end) + 1 or end
             # The mark alone also occurs in strings of IR, and in a program's own output.
@@ -111,9 +116,18 @@ class Splitter:
                 self._finish()
                 self._begin, self._banner, self._raw = self._size, parsed[1], data[start:last]
                 self._size += last - start
-                begin = last
-            at = last
+                begin, at = last, self._after_same(data, last, end)
+            else:
+                at = last
         self._text(data[begin:end])
+
+    def _after_same(self, data: bytes, begin: int, end: int) -> int:
+        """Return the offset from which a banner may follow: after the whole lines of a repeated segment."""
+        # Most passes change nothing, and to compare is many times faster than to search.
+        kind, known, _ = self._same
+        whole = known.rfind(b"\n") + 1
+        same = self._banner and self._banner.kind == kind and data.startswith(known, begin)
+        return begin + whole if same and begin + whole <= end else begin
 
     def _text(self, data: bytes) -> None:
         if not data:

@@ -116,14 +116,15 @@ def create(path: Path) -> BinaryIO:
     return cast("BinaryIO", path.open("xb"))
 
 
-def link_or_create(path: Path, content: bytes, twin: Path | None = None) -> None:
+def link_or_create(path: str, content: bytes, twin: str = "") -> None:
     """Create a file, or a hard link to its twin, a file that already has this content."""
+    # Texts: to make paths of them would take as long as a link does, for each of thousands of dumps.
     if twin:
         # A file system without hard links, or with too many of this file.
         with suppress(OSError):
-            path.hardlink_to(twin)
+            os.link(twin, path)
             return
-    with path.open("xb", buffering=0) as file:
+    with open(path, "xb", buffering=0) as file:  # noqa: PTH123 - see above
         left = memoryview(content)
         # An almost full disk takes a part of it, and says so only by the count.
         while left:
@@ -139,10 +140,12 @@ def append_if_any(path: Path, line: str) -> None:
 def append(path: Path, line: str) -> None:
     """Append a line to a file that is there."""
     handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
-    with open(handle, "ab", buffering=0) as file:  # noqa: PTH123 - of a descriptor
+    try:
         left = memoryview(f"{line}\n".encode())
         while left:
-            left = left[file.write(left) :]
+            left = left[os.write(handle, left) :]
+    finally:
+        os.close(handle)
 
 
 def size_and_time(file: Path) -> tuple[int, int]:
