@@ -17,10 +17,12 @@ from rich.text import Text
 from tritonsmith.atlas import answer, symbols, tablegen
 from tritonsmith.atlas.answer import AtlasFacts
 from tritonsmith.atlas.index import KINDS, Entry, Index, known_variable, mlir_passes
-from tritonsmith.atlas.source_files import Definition, Place, SourceFiles, line_of
+from tritonsmith.atlas.source_files import Definition, KeptDefinitions, Place, SourceFiles, line_of
 from tritonsmith.core import configs
 from tritonsmith.core.command_line import command
+from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, SmithError, UsageError, did_you_mean
+from tritonsmith.core.plan import files
 from tritonsmith.core.text import counted
 from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
@@ -42,7 +44,10 @@ def index_of(root: Path, llvm: Iterable[Path]) -> Index:
     sources = SourceFiles(root)
     if not sources.names:
         raise FactError("no sources of Triton in this folder", where=root, hints=["--source CHECKOUT"])
-    return Index(sources, next((candidate for candidate in llvm if tablegen.program(candidate)), None))
+    # A question alone makes no workspace; see `files.mark`.
+    home = workspace.default().root
+    kept = KeptDefinitions(home / "atlas" if files.is_marked(home) else None)
+    return Index(sources, next((candidate for candidate in llvm if tablegen.program(candidate)), None), kept)
 
 
 def explain(index: Index, thing: str, kind: str = "") -> AtlasFacts:

@@ -13,7 +13,7 @@ from tritonsmith.atlas import frontend, mentions, pipeline, tablegen
 from tritonsmith.atlas.frontend import FrontEnd, LanguageFunction
 from tritonsmith.atlas.mentions import PythonBinding
 from tritonsmith.atlas.pipeline import PassCall, Switch
-from tritonsmith.atlas.source_files import Definition, Place, SourceFiles
+from tritonsmith.atlas.source_files import Definition, KeptDefinitions, Place, SourceFiles
 from tritonsmith.core import configs
 from tritonsmith.facts import variables
 
@@ -47,23 +47,37 @@ class Index:
     Args:
         tree: the files of a checkout, or of an installed Triton.
         llvm: an LLVM whose TableGen may be used, and whose own passes and ops count; None if there is none.
+        kept: what earlier questions have read.
     """
 
     # Everything is read on first use: most questions need one kind of thing, and all kinds together
     # take seconds.
-    def __init__(self, tree: SourceFiles, llvm: Path | None = None) -> None:
+    def __init__(
+        self, tree: SourceFiles, llvm: Path | None = None, kept: KeptDefinitions | None = None
+    ) -> None:
         self.tree = tree
         self.llvm = llvm
+        self._kept = kept or KeptDefinitions()
 
     @cached_property
     def definitions(self) -> tuple[Definition, ...]:
         """The definitions in the tree's `.td` files."""
-        return tablegen.read_td(self.tree)
+        return self._kept.get(("text", self.tree.root), self._td, lambda: tablegen.read_td(self.tree))
+
+    @cached_property
+    def _td(self) -> tuple[Path, ...]:
+        """The tree's `.td` files."""
+        return tuple(self.tree.root / name for name in self.tree.having(".td"))
 
     @cached_property
     def foreign(self) -> tuple[Definition, ...]:
         """The definitions in MLIR's own files, of the LLVM at hand."""
-        return tablegen.read_td(SourceFiles(self.llvm, ("include/mlir", "mlir/include"))) if self.llvm else ()
+        if self.llvm is None:
+            return ()
+        tops = ("include/mlir", "mlir/include")
+        tree = SourceFiles(self.llvm, tops)
+        folders = [self.llvm / top for top in tops]
+        return self._kept.get(("text", self.llvm), folders, lambda: tablegen.read_td(tree))
 
     @cached_property
     def bindings(self) -> tuple[PythonBinding, ...]:
@@ -178,15 +192,21 @@ class Index:
         """Return a definition as TableGen gives it, or as the text does, with the reason why."""
         # TableGen runs for a question and not for the index: a file takes up to a second, and many an LLVM is
         # too far from the pin.
-        if self.llvm is None or tablegen.program(self.llvm) is None:
+        llvm, program = self.llvm, self.llvm and tablegen.program(self.llvm)
+        if llvm is None or program is None:
             return definition, "read as text: no LLVM with MLIR's files at hand (--llvm-dir)"
         tree = (
             self.tree
             if definition in self.definitions
-            else SourceFiles(self.llvm, ("include/mlir", "mlir/include"))
+            else SourceFiles(llvm, ("include/mlir", "mlir/include"))
         )
+        sources = (program, *tablegen.includes(llvm), *self._td)
         try:
-            exact = tablegen.read_exact(tree, definition.file, self.llvm)
+            exact = self._kept.get(
+                ("exact", tree.root, definition.file, llvm),
+                sources,
+                lambda: tablegen.read_exact(tree, definition.file, llvm),
+            )
         except tablegen.TableGenError as error:
             return definition, f"read as text: llvm-tblgen of {self.llvm} refuses {definition.file}: {error}"
         answer = next((same for same in exact if same.record == definition.record), None)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from tritonsmith.core import untrusted
 from tritonsmith.core.errors import FactError
+from tritonsmith.core.plan import digest, files
 
 # Folders with code: of Triton; of MLIR in LLVM's sources and in an installed one; of an installed
 # Triton. Others, such as .git or a virtual environment in the checkout, would take seconds to walk.
@@ -50,10 +53,10 @@ class SourceFiles:
         """Yield the path of every file of a folder, relative to the root, without builds and caches."""
         # No links are followed: python/triton/backends/nvidia of an installed checkout leads to
         # third_party/nvidia, whose files would count twice.
-        for folder, folders, files in os.walk(self.root / top):
+        for folder, folders, names in os.walk(self.root / top):
             folders[:] = [name for name in folders if name not in _PASSED_OVER]
             path = os.path.relpath(folder, self.root)
-            yield from (f"{path}/{name}" for name in files)
+            yield from (f"{path}/{name}" for name in names)
 
     def having(self, *suffixes: str) -> tuple[str, ...]:
         """Return the paths with one of these suffixes."""
@@ -170,6 +173,75 @@ class Definition:
     def as_json(self) -> dict[str, Any]:
         """Return the definition as JSON."""
         return asdict(self)
+
+
+_FIELDS = tuple(field.name for field in fields(Definition))
+_LISTS = {"arguments", "results", "options", "statistics", "has", "traits"}  # fields that are tuples
+
+
+@dataclass(frozen=True)
+class KeptDefinitions:
+    """Definitions that were read once, in files that are valid as long as nothing they come from changes.
+
+    Attributes:
+        folder: of these files; None if nothing is kept.
+    """
+
+    folder: Path | None = None
+
+    def get(
+        self, what: Iterable[object], tops: Iterable[Path], make: Callable[[], tuple[Definition, ...]]
+    ) -> tuple[Definition, ...]:
+        """Return what `make` does, or did when all `.td` files were the same.
+
+        Args:
+            what: a name for it.
+            tops: files, and folders whose `.td` files it comes from.
+            make: reads the definitions.
+        """
+        if self.folder is None:
+            return make()
+        # Before the files are read: one that changes in between makes what is kept invalid. The readers
+        # themselves belong to it, for who changes them.
+        state = digest(*_states((*tops, Path(__file__).parent)))
+        path = self.folder / f"{digest(*map(str, what))[:16]}.json"
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            content = untrusted.read_json(path)
+            if content["state"] == state:
+                return tuple(map(_definition, content["definitions"]))
+        definitions = make()
+        rows = [[_plain(getattr(definition, name)) for name in _FIELDS] for definition in definitions]
+        with suppress(OSError):  # a full disk is no reason not to answer
+            files.write_atomically(path, json.dumps({"state": state, "definitions": rows}))
+        return definitions
+
+
+def _plain(value: Any) -> Any:
+    """Return the value of a field as JSON has it."""
+    if not isinstance(value, tuple):
+        return value
+    return [list(asdict(item).values()) if isinstance(item, PassOption) else item for item in value]
+
+
+def _definition(row: list[Any]) -> Definition:
+    values = dict(zip(_FIELDS, row, strict=True))
+    for name in _LISTS:
+        kind = PassOption if name in ("options", "statistics") else None
+        values[name] = tuple(
+            kind(*item) if kind else tuple(item) if isinstance(item, list) else item for item in values[name]
+        )
+    return Definition(**values)
+
+
+def _states(tops: Iterable[Path]) -> Iterator[tuple[str, int, int]]:
+    """Yield path, size and time of files, and of the `.td` and `.py` files of folders."""
+    for top in dict.fromkeys(tops):
+        if not top.is_dir():
+            yield str(top), *files.size_and_time(top)
+        for folder, folders, names in os.walk(top):
+            folders[:] = sorted(name for name in folders if name not in _PASSED_OVER)
+            for name in sorted(name for name in names if name.endswith((".td", ".py"))):
+                yield f"{folder}/{name}", *files.size_and_time(Path(folder, name))
 
 
 # Flags of a record that promise C++, and the words for them.

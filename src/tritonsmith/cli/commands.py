@@ -308,7 +308,7 @@ MODES = {
         "worktree remove wt-release-3.6.x",
     ),
     "pipeline": Command(
-        "explain:pipeline",
+        "passes:pipeline",
         "Show the passes of all stages, when they run, and which a target uses.",
         "explain --pipeline --target h100,mi300x",
     ),

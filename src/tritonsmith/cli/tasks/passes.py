@@ -12,8 +12,17 @@ from invoke.context import Context
 from invoke.exceptions import Exit
 
 from tritonsmith.cli.tasks import output
-from tritonsmith.cli.tasks.kernel_options import CompileOptions, ToolchainOptions, target_of
-from tritonsmith.cli.tasks.option_fields import CommaList, OutFile, again, command_line, flag, split, word
+from tritonsmith.cli.tasks.kernel_options import BackendOptions, CompileOptions, ToolchainOptions, target_of
+from tritonsmith.cli.tasks.option_fields import (
+    CommaList,
+    CommaLists,
+    OutFile,
+    again,
+    command_line,
+    flag,
+    split,
+    word,
+)
 from tritonsmith.cli.tasks.options import (
     ANY_ENV,
     DRY_RUN,
@@ -26,12 +35,14 @@ from tritonsmith.cli.tasks.options import (
     OUT,
     OUT_FILE,
     PYTHON,
+    TARGET,
 )
 from tritonsmith.cli.tasks.task import task
-from tritonsmith.compiler import env_profiles
+from tritonsmith.compiler import env_profiles, targets, tritons
 from tritonsmith.compiler.dump import import_log, index, pass_runs, run
 from tritonsmith.compiler.dump.run import Choices
 from tritonsmith.compiler.interpreter import choose_interpreter
+from tritonsmith.compiler.replay import bindings
 from tritonsmith.core.command_line import command, flag_of
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, SmithError, UsageError
@@ -409,3 +420,53 @@ def _list_profiles(*, json: bool, idle: bool) -> None:
         return
     cells = [[profile.name, profile.what, " ".join(profile.set)] for profile in profiles]
     console.out().print(tables.plain("sets of debug variables", ["name", "shows", "sets"], cells))
+
+
+@task(tables=True)
+def pipeline(
+    context: Context,
+    options: BackendOptions,
+    target: CommaLists = TARGET,
+    backend: str = flag("nvidia or amd, for its usual target instead of --target", ""),
+    triton: CommaLists = flag("Tritons side by side: versions, environments, interpreters (repeatable)", ()),
+    env: str = again(ANY_ENV, "wheel"),
+    python: Path | None = PYTHON,
+    taken: bool = flag("only passes that run for a target", default=False),
+    json: bool = JSON,
+) -> None:
+    """Show the passes of all stages, when they run, and which a target uses."""
+    usual = dict(zip(("nvidia", "amd"), targets.default(), strict=True))
+    if backend and (target or backend not in usual):
+        why = "--target names a GPU already" if target else f"--backend {backend}: nvidia or amd"
+        raise UsageError(why, hints=["--backend amd", "--target mi300x"])
+    targets_shown = targets.parse_all(target) if target else (usual[backend or "nvidia"],)
+    if triton and (env or python):
+        raise UsageError("--triton names all of them", hints=["omit --env and --python"])
+    # One column without --triton: an environment or an interpreter is a name of a Triton as well.
+    chosen = str(python) if python else env or "wheel"
+    compilers = [tritons.parse(text) for text in triton or (chosen,)]
+    sides, columns = [], []
+    for compiler in compilers:
+        if compiler.targets or compiler.options or compiler.folder:
+            hints = ["--triton 3.4.0,3.9.0 --target h100,a100"]
+            raise UsageError(f"--triton {compiler.label} must name a Triton, and nothing else", hints=hints)
+        where = tritons.place_of(compiler)
+        known = bindings.known_bindings(where.python, where.space)
+        for shown in targets_shown:
+            # The stages run on a nearly empty module, and one may end early where it looks for more.
+            calls, ended = bindings.backend_calls(where.python, where.space, shown, options.of_backend())
+            output.notes(
+                f"{compiler.label}, {shown}: {stage} is incomplete, as it ended early: {why}"
+                for stage, why in ended.items()
+            )
+            columns.append(pipeline_table.target_passes(calls, known))
+            # The title of a column names only what differs between the columns.
+            names = [compiler.label] if len(compilers) > 1 else []
+            sides.append(" ".join([*names, *([str(shown)] if len(targets_shown) > 1 or not names else [])]))
+    rows = pipeline_table.side_by_side(columns)
+    if taken:
+        rows = [row for row in rows if any(step and step.calls for step in row)]
+    if json:
+        output.json(pipeline_table.target_as_json(rows, sides))
+        return
+    console.out().print(pipeline_table.target_table(rows, sides))

@@ -1,0 +1,80 @@
+"""Definitions that were read once: equal to what is read, and never older than the files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.unit.atlas.planted import plant
+from tritonsmith.atlas import command, tablegen
+from tritonsmith.atlas.source_files import Definition, KeptDefinitions, SourceFiles
+from tritonsmith.core.plan import files
+
+
+class Reader:
+    """Reads the definitions of a tree, and counts how often."""
+
+    def __init__(self, root: Path, folder: Path | None) -> None:
+        self.root, self.kept, self.reads = root, KeptDefinitions(folder), 0
+
+    def __call__(self) -> tuple[Definition, ...]:
+        def make() -> tuple[Definition, ...]:
+            self.reads += 1
+            return tablegen.read_td(SourceFiles(self.root))
+
+        return self.kept.get(("text", self.root), [self.root], make)
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Reader:
+    return Reader(plant(tmp_path / "triton"), tmp_path / "kept")
+
+
+def test_what_is_kept_equals_what_was_read(read: Reader) -> None:
+    first = read()
+    assert any(definition.options and definition.statistics for definition in first)
+    assert any(definition.arguments for definition in first)
+    assert read() == first
+    assert read.reads == 1
+
+
+@pytest.mark.parametrize("change", ["edited", "same size", "added", "removed"])
+def test_a_change_of_any_file_is_read(read: Reader, change: str) -> None:
+    first = read()
+    file = read.root / "include/triton/Dialect/TritonGPU/Transforms/Passes.td"
+    text = file.read_text(encoding="utf-8")
+    assert "Number of loops" in text
+    if change == "edited":
+        file.write_text(text.replace("Number of loops", "Number of all loops"), encoding="utf-8")
+    elif change == "same size":
+        file.write_text(text.replace("Number of loops", "Number of LOOPS"), encoding="utf-8")
+    elif change == "added":
+        file.with_name("More.td").write_text(text, encoding="utf-8")
+    else:
+        file.unlink()
+    assert read() == tablegen.read_td(SourceFiles(read.root)) != first
+    assert read.reads == 2
+
+
+@pytest.mark.parametrize("damage", ["", "[]", "{}", '{"state": 1, "definitions": []}', "\0"])
+def test_a_damaged_file_is_not_trusted(read: Reader, tmp_path: Path, damage: str) -> None:
+    first = read()
+    (kept,) = (tmp_path / "kept").iterdir()
+    kept.write_text(damage, encoding="utf-8")
+    assert read() == first
+    assert read.reads == 2
+
+
+def test_a_question_keeps_nothing_where_no_workspace_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    monkeypatch.setenv("TRITONSMITH_HOME", str(home))
+    root = plant(tmp_path / "triton")
+    answer = command.explain(command.index_of(root, []), "tritongpu-pipeline")
+    assert not home.exists()
+    files.mark(home)
+    for _ in range(2):
+        assert command.explain(command.index_of(root, []), "tritongpu-pipeline") == answer
+    assert len([*(home / "atlas").iterdir()]) == 1
