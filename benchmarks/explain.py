@@ -48,7 +48,8 @@ def main() -> None:
         for word in WORDS:
             argv = ("explain", word, "--all", "--source", str(given.checkout), "--llvm-dir", str(given.llvm))
             first, answer = asked(REPOSITORY, Path(home), argv)
-            others, again = [], []
+            others: list[float] = []
+            again: list[float] = []
             for _ in range(given.runs):
                 for tool, seconds in ((given.other, others), (REPOSITORY, again)):
                     took, printed = asked(tool, Path(home), argv)

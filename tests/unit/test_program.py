@@ -249,6 +249,7 @@ def test_help_is_read_again_after_any_change_of_the_tool(
     (package / "core").mkdir(parents=True)
     (package / "core" / "some.py").write_text("A = 1\n", encoding="utf-8")
     monkeypatch.setattr(pages, "_PACKAGE", package)
+    (package / ".#some.py").symlink_to("somebody@host.1234")  # as Emacs locks a file
     task = pages.Task(("Of the index.",), (), tables=False)
     content = {"state": pages._state(), "tasks": {"doctor": task}}
     kept.write_text(json.dumps(content), encoding="utf-8")

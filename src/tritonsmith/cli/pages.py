@@ -1,4 +1,4 @@
-"""What the command line says about itself: the start page, the list, the help of a task, completion at Tab.
+"""The pages of the command line about itself: the start page, the list, help, and completion at Tab.
 
 None of these imports Invoke, rich or a task: people wait for them, and a shell asks at each Tab. The options
 of a task are read from an index in the workspace, which is valid as long as no file of the tool has changed.
@@ -80,7 +80,7 @@ class Flag(NamedTuple):
 
 
 class Task(NamedTuple):
-    """What a page says about a task.
+    """The content of a page about a task.
 
     Attributes:
         about: the lines of its docstring.
@@ -308,7 +308,7 @@ def _words(before: Sequence[str], flags: Iterable[Flag]) -> int:
 
 
 def task_of(name: str) -> Task:
-    """Return what a task says about itself; from the workspace if the tool has not changed since."""
+    """Return the content of a task's page; from the workspace if the tool has not changed since."""
     # Importing a task takes most of the time of a Tab.
     home = os.environ.get("TRITONSMITH_HOME")
     folder = Path(home).expanduser() if home else None
@@ -340,16 +340,19 @@ def task_of(name: str) -> Task:
 def _state() -> str:
     """Return a text that changes whenever a file of the tool changes."""
     # All files: the help of an option may be made of constants of any module, and of tables of configs/.
-    found, folders = [], [str(_PACKAGE), *map(str, _PACKAGE.parents[1].glob("configs/"))]
+    files, folders = [], [str(_PACKAGE), *map(str, _PACKAGE.parents[1].glob("configs/"))]
     for folder in folders:
         with os.scandir(folder) as entries:
             for entry in entries:
-                if entry.name.endswith((".py", ".toml")):
-                    status = entry.stat()
-                    found.append(f"{entry.path} {status.st_mtime_ns} {status.st_size}")
+                # Editors leave hidden files, and Emacs links that lead nowhere.
+                if entry.name.endswith((".py", ".toml")) and not entry.name.startswith("."):
+                    with suppress(FileNotFoundError):
+                        status = entry.stat()
+                        files.append(f"{entry.path} {status.st_mtime_ns} {status.st_size}")
                 elif "." not in entry.name and entry.name != "__pycache__" and entry.is_dir():
                     folders.append(entry.path)
-    return "\n".join((__version__, sys.version, *sorted(found)))
+    # With -OO, tasks have no docstrings.
+    return "\n".join((__version__, sys.version, str(sys.flags.optimize), *sorted(files)))
 
 
 def _declared(name: str) -> Task:
