@@ -71,6 +71,7 @@ MODES = (
     Mode("env.explain", "env [NAME]", "NAME", "--env"),
     Mode("env.explain", "env --env NAME", "--env", "--env"),
     Mode("env.allow", "env --allow FILE", "--allow"),
+    Mode("cache.verify", "cache.fill --verify -- COMMAND", "--verify"),
     Mode("cache.show", "cache.list ENTRY", "ENTRY"),
     Mode("build.explain", "build-triton --explain", "--explain"),
     Mode("ci-replay", "test-triton --ci [JOB]", "--ci"),

@@ -166,11 +166,7 @@ def prepare(
     Raises:
         SmithError: the file, the kernel or the signature is wrong, or the folder holds something else.
     """
-    kernel, head = _head_in_text(request)
-    if request.from_ir or (head and not request.runs_for_configs):
-        points = expand_points(request, head)
-    else:
-        points = tuple(_points_by_running(request, kernel, interpreter))
+    kernel, points = points_of(request, interpreter)
     folder = (out or interpreter.output(request, kernel)).absolute()
     # Before any step, so that a folder with somebody else's manifest is refused and not emptied.
     check_output(folder)
@@ -185,6 +181,18 @@ def prepare(
     variables = worker_variables(interpreter)
     steps += call.steps(interpreter.python, question, work / "request.json", env=variables, phase=phase)
     return PreparedCompile(Plan(phase, tuple(steps)), request, kernel, points, folder, work)
+
+
+def points_of(request: CompileRequest, interpreter: Interpreter) -> tuple[str, tuple[CompilePoint, ...]]:
+    """Return the kernel's name and the points; the file is run only if its text does not tell them.
+
+    Raises:
+        SmithError: the file, the kernel or the signature is wrong.
+    """
+    kernel, head = _head_in_text(request)
+    if request.from_ir or (head and not request.runs_for_configs):
+        return kernel, expand_points(request, head)
+    return kernel, tuple(_points_by_running(request, kernel, interpreter))
 
 
 def execute(prepared: PreparedCompile, interpreter: Interpreter, *, silent: bool = False) -> CompileResult:

@@ -22,6 +22,7 @@ from tritonsmith.core import configs, untrusted
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.untrusted import TRASH, CacheIndex
 
+RECORD = "tritonsmith-filled.json"  # in a cache that `cache.fill` has filled
 _NO_SPELLING = (re.compile(r"(?!)"), "")  # matches no name
 RootKind = Literal["jit", "dump", "override", "env", "inductor", "named"]
 
@@ -253,7 +254,7 @@ def scan(root: Root, limit: int | None = None) -> Content:
         entry = _look(root, folder, name, era) if pattern.fullmatch(name) else "not an entry name"
         if isinstance(entry, CacheEntry):
             entries.append(entry)
-        elif entry and not name.startswith(TRASH):
+        elif entry and name != RECORD and not name.startswith(TRASH):
             strangers.append((name, entry))
     trash = any(name.startswith(TRASH) for name in names)
     return Content(root, tuple(entries), len(entries) + uncounted, tuple(strangers), trash)

@@ -17,6 +17,8 @@
     reduce               run passes on one piece of IR after the other
     generic REQUEST      print IR in MLIR's generic form
     interpret REQUEST    run programs of a kernel in Triton's interpreter, on the request's memory
+    fill REQUEST         write the entries that Triton's JIT looks up into a cache
+    look-up REQUEST      record the entries that this process looks up: called, not started
     profile REQUEST      measure all further launches of this process with Proton
 
 Each command imports only what it needs: the worker starts in no more time than `import triton` takes.
@@ -45,6 +47,8 @@ COMMANDS = {  # module and function of each
     "interpret": ("interpret", "run_programs"),
     "canary": ("torch_accelerator", "sing"),
     "capture": ("capture", "start_capture"),
+    "fill": ("fill", "fill"),
+    "look-up": ("fill", "look_up"),
     "layout": ("introspect", "print_layouts"),
     "profile": ("capture", "start_profile"),
     "check": ("check", "run_script"),

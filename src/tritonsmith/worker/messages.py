@@ -787,3 +787,131 @@ class ProfiledRow:
 
     session: ProfileSession | None
     refused: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class NamedKernelRequest(FileRequest):
+    """A kernel of a list, with the launches to fill a cache for."""
+
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class FillRequest:
+    """Write the entries that Triton's JIT looks up into a cache.
+
+    Attributes:
+        kernels: at least one; all points have one target.
+        cache: the cache's folder.
+        results: the file of the rows: a `FillHead`, and a `FilledRow` for each point.
+        jobs: processes at once.
+        timeout: seconds for one point.
+        libcuda: folders of libcuda.so.1 where the cache will be used; those of this machine if empty.
+        without_extensions: why no C extension is to be built; empty to build them.
+    """
+
+    COMMAND: ClassVar[str] = "fill"
+
+    kernels: tuple[NamedKernelRequest, ...]
+    cache: str
+    results: str
+    jobs: int
+    timeout: float
+    libcuda: tuple[str, ...] = ()
+    without_extensions: str = ""
+
+
+@dataclass(frozen=True)
+class FillHead:
+    """What a filled cache is good for.
+
+    Attributes:
+        triton: the version.
+        key: digest of the part of a key that stands for this Triton.
+        python: the version of the interpreter.
+        suffix: of its extensions: `.cpython-312-x86_64-linux-gnu.so`.
+        folder: of the package `triton`.
+        backend: the backend's part of a key: for NVIDIA, what ptxas says of its version, and the architecture.
+        variables: environment variables that count in a key.
+        extensions: entries of the driver's extension.
+        per_kernel: kernels have extensions of their own.
+        libcuda: folders of libcuda.so.1 where the cache will be used.
+        without: why there are no extensions; empty if there are.
+    """
+
+    triton: str
+    key: str
+    python: str
+    suffix: str
+    folder: str
+    backend: str
+    variables: dict[str, str]
+    extensions: tuple[str, ...] = ()
+    per_kernel: bool = False
+    libcuda: tuple[str, ...] = ()
+    without: str = ""
+
+
+@dataclass(frozen=True)
+class CacheKey:
+    """The parts of the key by which Triton looks a kernel up.
+
+    Attributes:
+        kernel: the kernel and its specialization; without options.
+        source: a digest of its source and of what it depends on.
+        constants: each constant as the key spells it.
+        options: each option of the backend as the JIT resolves it.
+        backend: see `FillHead`.
+        triton: see `key` of `FillHead`.
+        variables: environment variables that count.
+    """
+
+    kernel: SpecializedKernel
+    source: str
+    constants: dict[str, str]
+    options: dict[str, str]
+    backend: str
+    triton: str
+    variables: dict[str, str]
+
+
+@dataclass(frozen=True)
+class FilledRow:
+    """An entry of a cache, or why there is none.
+
+    Attributes:
+        name: the kernel's name in the list.
+        point: the point's id.
+        status: `ok`, `failed`, or `different`: the JIT would look up something else than what was recorded.
+        error: empty if it is `ok`.
+        entry: the entry's name.
+        key: the parts of its key.
+        extensions: entries of its launcher.
+        seconds: wall time.
+    """
+
+    name: str
+    point: str
+    status: str
+    error: str
+    entry: str = ""
+    key: CacheKey | None = None
+    extensions: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class LookUpRequest:
+    """Record the entries that this process looks up; a file for each process goes to `results`."""
+
+    COMMAND: ClassVar[str] = "look-up"
+
+    results: str
+
+
+@dataclass(frozen=True)
+class LookedUpRow:
+    """An entry that a program looked up, and the parts of its key."""
+
+    entry: str
+    key: CacheKey

@@ -1,18 +1,35 @@
-"""`clear-cache` and `cache.list`: the entries of Triton's caches, and the results that commands keep."""
+"""`cache.*` and `clear-cache`: the entries of Triton's caches, and the results that commands keep."""
 
 from __future__ import annotations
 
 import os
 import time
 from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from invoke.context import Context
+from invoke.exceptions import Exit
 
 from tritonsmith.cli.tasks import output
-from tritonsmith.cli.tasks.option_fields import flag, word
-from tritonsmith.cli.tasks.options import DRY_RUN, JSON, SHA256, YES, EntryOptions
+from tritonsmith.cli.tasks.kernel_options import PoolOptions, listed_kernels
+from tritonsmith.cli.tasks.option_fields import CommaList, CommaLists, again, command_line, flag, word
+from tritonsmith.cli.tasks.options import (
+    ANY_ENV,
+    DRY_RUN,
+    JSON,
+    KERNELS_FILE,
+    PYTHON,
+    SHA256,
+    TARGET,
+    YES,
+    EntryOptions,
+)
 from tritonsmith.cli.tasks.task import task
+from tritonsmith.compiler import fill as cache_fill
+from tritonsmith.compiler import targets, user_program
+from tritonsmith.compiler.kernels import kernels_file
 from tritonsmith.core.command_line import command
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import SmithError, UsageError
@@ -27,6 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from contextlib import AbstractContextManager
 
+    from tritonsmith.compiler.fill import Filled, Verified
     from tritonsmith.core.plan import Plan
     from tritonsmith.doctor.cache_clear import Filters, PreparedClear
     from tritonsmith.doctor.cache_list import CacheListing
@@ -90,6 +108,104 @@ def show(
     # An entry has IR of an early stage, from which it can be compiled again without the kernel's source.
     if any(file.stage for file in files):
         console.note(f"compile it again, with every stage: {command('kernel.compile', from_cache=folder)}")
+
+
+@task(tables=True)
+def fill(
+    context: Context,
+    by: PoolOptions,
+    kernels: str = KERNELS_FILE,
+    target: CommaLists = again(TARGET, "the list's"),
+    out: Path | None = flag("new folder for the cache", None, value="DIR"),
+    into: Path | None = flag("existing cache to add to; asks first", None, value="DIR"),
+    at: Path | None = flag(
+        "folder of the cache where it will be used", None, unset="where it is written", value="DIR"
+    ),
+    libcuda: CommaList = flag("folders of libcuda.so.1 where it will be used", (), value="DIR"),
+    no_extensions: bool = flag("leave out the C extensions, which need a C compiler", default=False),
+    tuned: Path | None = flag("cache whose results of autotuners are added", None, value="DIR"),
+    yes: bool = YES,
+    json: bool = JSON,
+    dry_run: bool = DRY_RUN,
+) -> None:
+    """Fill a cache without a GPU, so that a program starts without a compile."""
+    if (out is None) == (into is None):
+        hints = ["--out DIR for a new cache", "--into ~/.triton/cache to add to one"]
+        raise UsageError("give either --out or --into", hints=hints)
+    path, name = kernels_file.named(kernels) or (Path(kernels).expanduser().absolute(), "")
+    cache = out or into
+    assert cache is not None  # noqa: S101 - one of them is given
+    if out and out.is_dir() and any(out.iterdir()):
+        hints = [f"add to it: --into {out}", "or name another folder"]
+        raise UsageError("--out is not empty", hints=hints)
+    entries = listed_kernels(path, name, by)
+    wanted = targets.parse_all(target)
+    requests = []
+    for entry in entries:
+        request = entry.request(path.parent, wanted, autotune=bool(entry.configs))
+        requests.append(replace(request, targets=wanted or request.targets, name=entry.name, listed=path))
+    if not all(request.targets for request in requests):
+        raise UsageError("the list names no target", hints=["give one: --target h100"])
+    wish = cache_fill.FillWish(cache, at or cache, libcuda, extensions=not no_extensions, tuned=tuned)
+    prepared = cache_fill.prepare(requests, by.toolchain(dry_run=dry_run), wish)
+    if dry_run:
+        output.plan(prepared.plan)
+        return
+    if into and not output.agreed(f"Add {entry_count(prepared.points)} to {into}?", yes=yes):
+        raise SmithError("nothing was added")
+    filled = cache_fill.execute(prepared)
+    if json:
+        output.json(cache_fill.as_json(filled, wish, prepared.target))
+    else:
+        _print_filled(filled, wish.out)
+    if filled.bad or filled.lacks_extensions:
+        raise Exit(code=1)
+
+
+def _print_filled(filled: Filled, cache: Path) -> None:
+    head = ["kernel", "entries", "status", "why"]
+    rows = [list(row) for row in cache_fill.summary(filled)]
+    console.out().print(tables.plain("filled", head, rows, right=["entries"]))
+    output.lines(cache_fill.closing(filled, cache))
+
+
+@task(tables=True)
+def verify(
+    context: Context,
+    out: Path | None = flag("filled cache", None, unset="Triton's own", value="DIR"),
+    env: str = again(ANY_ENV, "the Python on PATH"),
+    python: Path | None = PYTHON,
+    json: bool = JSON,
+    dry_run: bool = DRY_RUN,
+) -> None:
+    """Run a program on a filled cache, and tell why launches missed."""
+    _, program = command_line()
+    space = workspace.default()
+    own = triton_cache.find(os.environ, space)
+    cache = out or next(root.path for root in own if root.current)
+    interpreter = user_program.interpreter(env, python, space)
+    prepared = cache_fill.prepare_verify(program, cache, interpreter, space)
+    if dry_run:
+        output.plan(prepared.plan)
+        return
+    verified = cache_fill.verify(prepared, space)
+    if json:
+        output.json(cache_fill.verified_json(verified))
+    else:
+        _print_verified(verified)
+    output.notes(verified.notes)
+    if verified.misses:
+        raise Exit(code=1)
+    if verified.code:
+        raise Exit(code=verified.code)
+
+
+def _print_verified(verified: Verified) -> None:
+    if verified.misses:
+        head = ["missed", "where", "what differs"]
+        rows = [[miss.name, miss.file, "\n".join(miss.differences)] for miss in verified.misses]
+        console.out().print(tables.plain("missed", head, rows))
+    console.out().print(cache_fill.verdict(verified), markup=False)
 
 
 @task(tables=True, name="clear-cache")

@@ -1,4 +1,4 @@
-"""Remove entries of a cache that other programs write to: one rename each, then deletion.
+"""Remove entries of a cache that other programs write to: one rename each, then deletion. Add entries.
 
 Triton's cache has no lock. So an entry is removed only if it has not changed since it was inspected. Where
 others may read the entry, its index is emptied first: whoever has just read the index finds the files for a
@@ -7,6 +7,7 @@ while, and everyone else compiles again, which changes the entry, so that it sta
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import shutil
@@ -17,9 +18,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
+from tritonsmith.core import untrusted
 from tritonsmith.core.errors import OwnershipError
-from tritonsmith.core.plan import locks
+from tritonsmith.core.plan import files, locks
 from tritonsmith.core.plan.steps.base import Step, StepTools
 from tritonsmith.core.untrusted import TRASH, CacheIndex, SeenEntry
 
@@ -96,6 +99,63 @@ class RemoveEntries(Step):
     @property
     def title(self) -> str:
         return f"{len(self.entries)} entries of {self.root}"
+
+
+@dataclass(frozen=True)
+class AddEntries(Step):
+    """Copy entries into a cache; an entry that is there already stays as it is.
+
+    Attributes:
+        root: the cache's folder, which exists.
+        entries: folders of entries, each in the cache that wrote it.
+        home: the folder in which the cache lies where it is used: an index names the files by absolute paths.
+        index: how an entry's index is recognized.
+    """
+
+    noun: ClassVar[str] = "added entry"
+
+    root: Path
+    entries: tuple[Path, ...]
+    home: Path
+    index: CacheIndex
+
+    @property
+    def count(self) -> int:
+        return len(self.entries)
+
+    def shell(self) -> list[str]:
+        root, lines = shlex.quote(str(self.root)), []
+        for entry in self.entries:
+            source, name = shlex.quote(str(entry)), shlex.quote(entry.name)
+            paths = shlex.quote(f"s|{entry.parent}/|{self.home}/|g")
+            index = f"{root}/{name}/{self.index.prefix}*"
+            lines.append(f"[ -e {root}/{name} ] || {{ cp -R {source} {root}/ && sed -i {paths} {index}; }}")
+        return lines
+
+    def act(self, tools: StepTools) -> None:
+        for done, entry in enumerate(self.entries):
+            with suppress(FileExistsError):
+                self._add(entry)
+            if done % _EVERY == 0:
+                tools.update(done, len(self.entries), "adding entries")
+
+    def _add(self, entry: Path) -> None:
+        place = self.root / entry.name
+        place.mkdir()
+        names = sorted(file.name for file in entry.iterdir() if file.is_file() and not file.is_symlink())
+        indexes = [name for name in names if name.startswith(self.index.prefix)]
+        for name in names:
+            if name not in indexes and name != "lock":
+                files.copy(entry / name, place / name)
+        # Last, as Triton does: it takes an entry without an index for none at all.
+        for name in indexes:
+            table = json.loads(untrusted.read_text(entry / name))
+            paths = {file: str(self.home / entry.name / file) for file in table["child_paths"]}
+            files.write_atomically(place / name, json.dumps({**table, "child_paths": paths}))
+
+    @property
+    def title(self) -> str:
+        return f"{len(self.entries)} entries to {self.root}"
 
 
 def check_root(root: Path) -> None:

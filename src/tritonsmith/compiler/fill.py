@@ -1,0 +1,587 @@
+"""`cache.fill`: write the entries that Triton's JIT looks up, so that a program starts without a compile.
+
+A cache is filled from a kernels file on any machine: the worker lets the JIT make each key, under a driver that
+reports the target. `verify` runs a program on such a cache, and tells which part of a key differs where it
+missed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from tritonsmith.compiler import call, run, user_program
+from tritonsmith.compiler.interpreter import Interpreter, worker_variables
+from tritonsmith.compiler.request import CompileRequest
+from tritonsmith.core import untrusted
+from tritonsmith.core.command_line import command
+from tritonsmith.core.envs.workspace import Workspace
+from tritonsmith.core.errors import FactError, SmithError, UsageError
+from tritonsmith.core.plan import MakeDir, Plan, Remove, Write
+from tritonsmith.core.plan.steps.base import AttachedRun, CommandFailedError
+from tritonsmith.core.plan.steps.cache_entries import AddEntries
+from tritonsmith.core.text import counted, entry_count
+from tritonsmith.facts import triton_cache
+from tritonsmith.worker.border import request_of, text_of
+from tritonsmith.worker.messages import (
+    CacheKey,
+    FilledRow,
+    FillHead,
+    FillRequest,
+    LookedUpRow,
+    LookUpRequest,
+    NamedKernelRequest,
+)
+
+_TASK = "cache.fill"
+_SCHEMA = 1
+NO_EXTENSIONS = "--no-extensions"
+
+
+@dataclass(frozen=True)
+class Fill:
+    """What one run has written into a cache.
+
+    Attributes:
+        target: `cuda:90:32`.
+        home: the folder in which the cache has to lie to be used: indexes of entries name absolute paths.
+        head: what it is good for.
+        rows: the entries.
+    """
+
+    target: str
+    home: str
+    head: FillHead
+    rows: tuple[FilledRow, ...]
+
+
+@dataclass(frozen=True)
+class FillRecord:
+    """The record in a cache of the runs that have filled it."""
+
+    schema: int
+    fills: tuple[Fill, ...]
+
+
+@dataclass(frozen=True)
+class FillWish:
+    """What to write, and where.
+
+    Attributes:
+        out: the cache.
+        home: the folder in which it will lie where it is used.
+        libcuda: folders of libcuda.so.1 there; those of this machine if empty.
+        extensions: build the C extensions, too.
+        tuned: a cache with results of autotuners; None for none.
+    """
+
+    out: Path
+    home: Path
+    libcuda: tuple[str, ...] = ()
+    extensions: bool = True
+    tuned: Path | None = None
+
+
+@dataclass(frozen=True)
+class PreparedFill:
+    """A fill that is ready to run.
+
+    Attributes:
+        plan: the steps that compile, into a scratch folder.
+        wish: what to write.
+        target: the GPU.
+        work: that folder.
+        refused: a row for each kernel of which no compile can be made.
+        interpreter: the Triton.
+        points: number of compiles.
+    """
+
+    plan: Plan
+    wish: FillWish
+    target: str
+    work: Path
+    refused: tuple[FilledRow, ...]
+    interpreter: Interpreter
+    points: int
+
+
+@dataclass(frozen=True)
+class Filled:
+    """The result of a fill.
+
+    Attributes:
+        head: what the cache is good for.
+        rows: a row for each compile.
+        added: names of entries that are new in the cache.
+        present: number of entries that were there already, and are left alone.
+        tuned: number of results of autotuners that were added.
+    """
+
+    head: FillHead
+    rows: tuple[FilledRow, ...]
+    added: tuple[str, ...]
+    present: int
+    tuned: int = 0
+
+    @property
+    def bad(self) -> tuple[FilledRow, ...]:
+        """The compiles without an entry."""
+        return tuple(row for row in self.rows if row.status != "ok")
+
+    @property
+    def lacks_extensions(self) -> bool:
+        """Report whether the C extensions were asked for and could not be built."""
+        return self.head.without not in ("", NO_EXTENSIONS)
+
+
+def prepare(requests: Sequence[CompileRequest], interpreter: Interpreter, wish: FillWish) -> PreparedFill:
+    """Make the plan of the compiles.
+
+    Args:
+        requests: a request for each kernel of a list.
+        interpreter: the Triton that will look the entries up.
+        wish: what to write, and where.
+
+    Raises:
+        UsageError: the kernels have several targets.
+        FactError: the cache cannot be written to, or no kernel can be compiled.
+    """
+    _check_writable(wish.out)
+    targets = {str(target) for request in requests for target in request.targets}
+    if len(targets) > 1:
+        hints = [f"choose one: --target {target}" for target in sorted(targets)]
+        raise UsageError("a cache is filled for one target at a time", hints=hints)
+    kernels, refused = [], []
+    for request in requests:
+        try:
+            kernel, points = run.points_of(request, interpreter)
+        except SmithError as error:
+            refused.append(
+                FilledRow(request.name, "", "failed", "\n".join(filter(None, (error.what, error.why))))
+            )
+            continue
+        question = run.file_request(request.file, kernel, points, interpreter)
+        kernels.append(NamedKernelRequest(**vars(question), name=request.name))
+    if not kernels:
+        raise FactError("no kernel of this list can be compiled", why=refused[0].error if refused else None)
+    space = interpreter.space
+    work = space.root / "kernels" / ".fill" / str(os.getpid())
+    question = FillRequest(
+        kernels=tuple(kernels),
+        cache=str(work / "cache"),
+        results=str(work / "results.jsonl"),
+        jobs=interpreter.jobs,
+        timeout=interpreter.timeout,
+        libcuda=wish.libcuda,
+        without_extensions="" if wish.extensions else NO_EXTENSIONS,
+    )
+    phase = "fill"
+    steps = (
+        Remove((work,), space.root, phase=phase),
+        MakeDir(work / "cache", phase=phase),
+        *call.steps(
+            interpreter.python,
+            question,
+            work / "request.json",
+            env=worker_variables(interpreter),
+            phase=phase,
+        ),
+    )
+    note = f"the entries in {work / 'cache'} are then added to {wish.out}"
+    points = sum(len(kernel.points) for kernel in kernels)
+    return PreparedFill(
+        Plan(phase, steps, (note,)), wish, next(iter(targets)), work, tuple(refused), interpreter, points
+    )
+
+
+def _check_writable(folder: Path) -> None:
+    """Check that a cache can be written to before anything is compiled."""
+    above = next(path for path in (folder, *folder.parents) if path.exists())
+    if not above.is_dir():
+        raise FactError("this is not a folder", where=above)
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise FactError("cannot write into this folder", where=above, hints=["choose another one: --out DIR"])
+
+
+def execute(prepared: PreparedFill) -> Filled:
+    """Compile, and add the entries to the cache; what is in the cache stays as it is.
+
+    Raises:
+        SmithError: nothing could be compiled.
+    """
+    space, work, wish = prepared.interpreter.space, prepared.work, prepared.wish
+    space.claim()
+    log = space.log(_TASK)
+    results = work / "results.jsonl"
+    try:
+        try:
+            space.run(prepared.plan, _TASK, log=log)
+        except CommandFailedError as failure:
+            refusal = call.refusal_in(results)
+            why = refusal.why or None if refusal else "\n".join(failure.output[-8:]) or None
+            what = refusal.what if refusal else f"the compiler process failed with exit code {failure.code}"
+            raise SmithError(what, where=failure.log, why=why) from failure
+        head, written = call.headed_results(results, FillHead, FilledRow)
+        rows = (*_complete(prepared, written), *prepared.refused)
+        names = tuple(dict.fromkeys((*head.extensions, *(name for row in rows for name in _entries(row)))))
+        before = _names(wish.out)
+        tuned = _tuned(wish.tuned) if wish.tuned else {}
+        folders = [work / "cache" / name for name in names] + list(tuned.values())
+        record = _recorded(wish, Fill(prepared.target, str(wish.home), head, tuple(rows)))
+        steps = (
+            MakeDir(wish.out, phase="add"),
+            AddEntries(wish.out, tuple(folders), wish.home, triton_cache.index(), phase="add"),
+            Write(wish.out / triton_cache.RECORD, text_of(record) + "\n", phase="add"),
+        )
+        space.run(Plan("add", steps), _TASK, quiet=True, log=log)
+        added = tuple(name for name in names if name not in before)
+        return Filled(head, rows, added, len(names) - len(added), sum(name not in before for name in tuned))
+    finally:
+        space.run(Plan("clear up", (Remove((work,), space.root, phase="clear"),)), _TASK, quiet=True, log=log)
+
+
+def _entries(row: FilledRow) -> tuple[str, ...]:
+    return (row.entry, *row.extensions) if row.status == "ok" else ()
+
+
+def _names(cache: Path) -> set[str]:
+    return set(os.listdir(cache)) if cache.is_dir() else set()  # noqa: PTH208 - names are all that is wanted
+
+
+def _complete(prepared: PreparedFill, rows: Sequence[FilledRow]) -> Iterator[FilledRow]:
+    """Yield one row for each compile: a process that ended early leaves some out."""
+    request = json.loads(untrusted.read_text(prepared.work / "request.json", untrusted.OURS))
+    first: dict[tuple[str, str], FilledRow] = {}
+    for row in rows:
+        first.setdefault((row.name, row.point), row)
+    for kernel in request["kernels"]:
+        for point in kernel["points"]:
+            key = (kernel["name"], point["id"])
+            yield first.get(key) or FilledRow(*key, "failed", "the process ended before it came to this one")
+
+
+def _tuned(cache: Path) -> dict[str, Path]:
+    """Return the entries of a cache that are results of autotuners.
+
+    Raises:
+        FactError: there are none.
+    """
+    content = triton_cache.scan(triton_cache.Root("named", cache, "--tuned"))
+    found = {entry.name: Path(entry.path) for entry in content.entries if entry.kind == "autotune"}
+    if not found:
+        why = (
+            "Triton writes them where an autotuner has cache_results=True, or with TRITON_CACHE_AUTOTUNING=1"
+        )
+        raise FactError("this cache has no results of autotuners", where=cache, why=why)
+    return found
+
+
+def read_record(cache: Path) -> FillRecord | None:
+    """Return the record of what has filled a cache; None if nothing has, or it cannot be read."""
+    file = cache / triton_cache.RECORD
+    if not untrusted.is_file(file):
+        return None
+    try:
+        return request_of(FillRecord, untrusted.read_text(file, untrusted.OURS))
+    except (OSError, ValueError):
+        return None
+
+
+def _recorded(wish: FillWish, new: Fill) -> FillRecord:
+    """Return the record with one more run: rows of the same Triton, Python and GPU are merged."""
+    old = read_record(wish.out)
+    good = replace(new, rows=tuple(row for row in new.rows if row.status == "ok"))
+    fills = []
+    for fill in old.fills if old else ():
+        same = (fill.target, fill.home) == (new.target, new.home)
+        if same and (fill.head.key, fill.head.suffix) == (new.head.key, new.head.suffix):
+            known = {row.entry for row in good.rows}
+            kept = tuple(row for row in fill.rows if row.entry not in known)
+            good = replace(good, rows=(*kept, *good.rows))
+        else:
+            fills.append(fill)
+    return FillRecord(_SCHEMA, (*fills, good))
+
+
+@dataclass(frozen=True)
+class PreparedVerify:
+    """A program that is ready to run on a filled cache.
+
+    Attributes:
+        before: steps that copy the cache.
+        step: the program.
+        after: steps that clear up.
+        work: the scratch folder.
+        cache: the filled cache.
+        copy: the copy that the program uses.
+        record: what has filled the cache.
+        command_line: the command that runs the program, for errors.
+    """
+
+    before: Plan
+    step: AttachedRun
+    after: Plan
+    work: Path
+    cache: Path
+    copy: Path
+    record: FillRecord
+    command_line: str
+
+    @property
+    def plan(self) -> Plan:
+        """The whole plan, in order."""
+        return self.before + Plan("verify", (self.step,)) + self.after
+
+
+@dataclass(frozen=True)
+class Miss:
+    """A look-up that found no entry.
+
+    Attributes:
+        name: the kernel's name, or that of a C extension.
+        file: its file and line; empty for an extension.
+        differences: the parts of the key that differ from the nearest entry, each with both values.
+    """
+
+    name: str
+    file: str
+    differences: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Verified:
+    """The result of a program on a filled cache.
+
+    Attributes:
+        looked_up: number of kernels that it looked up.
+        misses: those that it compiled, and the extensions that it built.
+        code: the program's exit code, as a shell would report it.
+        notes: messages for the user.
+    """
+
+    looked_up: int
+    misses: tuple[Miss, ...]
+    code: int
+    notes: tuple[str, ...] = field(default=())
+
+
+def prepare_verify(argv: Sequence[str], cache: Path, python: Path | None, space: Workspace) -> PreparedVerify:
+    """Make the plan.
+
+    Raises:
+        SmithError: the cache was not filled by this tool, or there is no such program.
+    """
+    record = read_record(cache)
+    if record is None or not record.fills:
+        hints = [f"{command('cache.fill', out=cache)} captured.toml fills it", "or name the cache: --out DIR"]
+        raise FactError("this cache has no record of a fill", where=cache / triton_cache.RECORD, hints=hints)
+    work = space.root / "kernels" / ".verify" / str(os.getpid())
+    command_line = command("cache.fill", verify=True, out=cache)
+    step, site = user_program.watched_step(
+        argv, python, LookUpRequest(str(work / "results")), work, command_line
+    )
+    copy = Path(dict(step.env)["TRITON_CACHE_DIR"] or "")
+    folders = tuple(path for path in sorted(cache.iterdir()) if path.is_dir() and not path.is_symlink())
+    before = (
+        Remove((work,), space.root, phase="prepare"),
+        MakeDir(work / "results", phase="prepare"),
+        MakeDir(copy, phase="prepare"),
+        # A copy: what the program compiles stays out of the filled cache.
+        AddEntries(copy, folders, copy, triton_cache.index(), phase="prepare"),
+        *site,
+    )
+    clear = Plan("clear up", (Remove((work,), space.root, phase="clear"),))
+    return PreparedVerify(Plan("verify", before), step, clear, work, cache, copy, record, command_line)
+
+
+def verify(prepared: PreparedVerify, space: Workspace) -> Verified:
+    """Run the program, with its output on the terminal.
+
+    Raises:
+        SmithError: its Python has no Triton, or it looked up no kernel.
+    """
+    space.claim()
+    log = space.log(_TASK)
+    space.run(prepared.before, _TASK, quiet=True, log=log)
+    try:
+        filled = _names(prepared.copy)
+        code = user_program.run_step(prepared.step, space, _TASK, log)
+        if code:
+            user_program.check_triton(prepared.step, prepared.command_line)
+        rows = call.noted(prepared.work / "results", LookedUpRow)
+        if not rows:
+            hints = [
+                "check that it launches a Triton kernel, and that its Python is not started with -I or -E"
+            ]
+            what = "the program looked up no kernel" + (f", and ended with exit code {code}" if code else "")
+            raise SmithError(what, hints=hints)
+        unique = {row.entry: row for row in rows}
+        misses = [_miss(row.key, prepared.record) for row in unique.values() if row.entry not in filled]
+        misses += _extensions(prepared.copy, filled, prepared.record)
+        return Verified(len(unique), tuple(misses), code, tuple(_notes(prepared)))
+    finally:
+        space.run(prepared.after, _TASK, quiet=True, log=log)
+
+
+def _notes(prepared: PreparedVerify) -> Iterator[str]:
+    homes = {fill.home for fill in prepared.record.fills} - {str(prepared.cache)}
+    if homes:
+        yield (
+            f"the program used a copy; elsewhere than in {', '.join(sorted(homes))}, every look-up misses: "
+            "indexes of entries name absolute paths"
+        )
+
+
+def _miss(key: CacheKey, record: FillRecord) -> Miss:
+    kernel = key.kernel
+    known = [row.key for fill in record.fills for row in fill.rows if row.key is not None]
+    same = [each for each in known if each.kernel.function == kernel.function]
+    place = f"{kernel.file}:{kernel.line}"
+    if not same:
+        return Miss(kernel.function, place, ("the list that filled the cache has no kernel of this name",))
+    nearest = min((tuple(differences(key, each)) for each in same), key=len)
+    unknown = ("no part that is recorded differs: a hook or another cache manager may change the key",)
+    return Miss(kernel.function, place, nearest or unknown)
+
+
+def differences(here: CacheKey, filled: CacheKey) -> Iterator[str]:
+    """Yield the parts of two keys that differ, each with what it is here and what it is in the cache."""
+    if here.triton != filled.triton:
+        yield "Triton itself: its Python files or libtriton.so are others"
+    if here.backend != filled.backend:
+        yield f"ptxas or the architecture: {here.backend!r} here, {filled.backend!r} in the cache"
+    yield from _changed("variable", here.variables, filled.variables)
+    if here.source != filled.source:
+        yield f"source: {_source(here, filled)}"
+    yield from _changed("type of", _texts(here.kernel.signature), _texts(filled.kernel.signature))
+    yield from _changed("constant", here.constants, filled.constants)
+    yield from _changed("multiple of 16:", _texts(here.kernel.hints), _texts(filled.kernel.hints))
+    if here.kernel.ranges != filled.kernel.ranges:
+        yield f"pointers to less than 2 GiB: {here.kernel.ranges} here, {filled.kernel.ranges} in the cache"
+    yield from _changed("option", here.options, filled.options)
+
+
+def _texts(table: Mapping[str, object]) -> dict[str, str]:
+    return {name: str(value) for name, value in table.items()}
+
+
+def _changed(what: str, here: Mapping[str, str], filled: Mapping[str, str]) -> Iterator[str]:
+    for name in dict.fromkeys((*here, *filled)):
+        if here.get(name) != filled.get(name):
+            yield f"{what} {name}: {here.get(name, 'none')} here, {filled.get(name, 'none')} in the cache"
+
+
+def _source(here: CacheKey, filled: CacheKey) -> str:
+    if here.kernel.line != filled.kernel.line:
+        return f"line {here.kernel.line} of {here.kernel.file} here, line {filled.kernel.line} in the cache"
+    of = "" if here.kernel.file == filled.kernel.file else f", which was filled from {filled.kernel.file}"
+    return f"the kernel, or a function or constant that it uses, has changed in {here.kernel.file}{of}"
+
+
+def _extensions(copy: Path, filled: set[str], record: FillRecord) -> Iterator[Miss]:
+    """Yield the C extensions that the program built."""
+    suffixes = {fill.head.suffix for fill in record.fills}
+    for name in sorted(_names(copy) | filled):
+        folder = copy / name
+        files = [file.name for file in folder.glob("*.so")] if folder.is_dir() else []
+        fresh = name not in filled
+        # A folder that was filled has two files if the program's Python asked for another one.
+        if not fresh and len(files) <= 1:
+            continue
+        for file in files:
+            library = file.partition(".")[0]
+            if any(file == f"{library}{suffix}" for suffix in suffixes) and not fresh:
+                continue
+            if all(fill.head.without for fill in record.fills):
+                why = f"the cache has no extensions: {record.fills[0].head.without}"
+            elif suffixes and not any(file.endswith(suffix) for suffix in suffixes):
+                why = f"Python: {file} here, {', '.join(sorted(suffixes))} in the cache"
+            elif library == "cuda_utils":
+                dirs = ", ".join(record.fills[0].head.libcuda)
+                why = f"Triton, its folder, or the folder of libcuda.so.1, which was filled for {dirs}"
+            else:
+                why = "no kernel with this signature was filled"
+            yield Miss(library, "", (why,))
+
+
+def summary(filled: Filled) -> Iterator[tuple[str, str, str, str]]:
+    """Yield kernel, entries, status and error for a table, one row per kernel of the list."""
+    by_name: dict[str, list[FilledRow]] = {}
+    for row in filled.rows:
+        by_name.setdefault(row.name, []).append(row)
+    for name, rows in by_name.items():
+        counts = Counter(row.status for row in rows)
+        bad = [row for row in rows if row.status != "ok"]
+        status = "filled" if not bad else f"{counts['ok']} of {len(rows)}" if counts["ok"] else bad[0].status
+        error = bad[0].error.strip().splitlines() if bad else []
+        entries = len({row.entry for row in rows if row.status == "ok"})
+        yield name, str(entries), status, error[0] if error else ""
+
+
+def closing(filled: Filled, cache: Path) -> Iterator[str]:
+    """Yield the lines below that table: what was added, what it is good for, and what is left to build."""
+    head, there = filled.head, f"; {filled.present} were there already" if filled.present else ""
+    yield f"{entry_count(len(filled.added))} added to {cache}{there}"
+    if filled.tuned:
+        yield f"{counted(filled.tuned, 'autotuner result')} added"
+    yield f"good for Triton {head.triton} as it is in {head.folder}, Python {head.python.rpartition('.')[0]}"
+    if head.without:
+        yield f"without C extensions, which the first launches will build: {head.without}"
+
+
+def as_json(filled: Filled, wish: FillWish, target: str) -> dict[str, Any]:
+    """Return the result of a fill as JSON data."""
+    head = filled.head
+    return {
+        "schema": 1,
+        "cache": str(wish.out),
+        "at": str(wish.home),
+        "target": target,
+        "triton": head.triton,
+        "python": head.python,
+        "extensions": not head.without,
+        "why_no_extensions": head.without,
+        "added": list(filled.added),
+        "present": filled.present,
+        "tuned": filled.tuned,
+        "kernels": [
+            {
+                "name": row.name,
+                "point": row.point,
+                "status": row.status,
+                "entry": row.entry,
+                "launcher": list(row.extensions),
+                "error": row.error,
+                "seconds": row.seconds,
+            }
+            for row in filled.rows
+        ],
+    }
+
+
+def verdict(verified: Verified) -> str:
+    """Return the result of a program in one line."""
+    looked = counted(verified.looked_up, "kernel")
+    if not verified.misses:
+        return f"{looked} looked up, nothing was compiled"
+    extensions = sum(not miss.file for miss in verified.misses)
+    kernels = len(verified.misses) - extensions
+    return f"{looked} looked up, {kernels} compiled, {counted(extensions, 'C extension')} built"
+
+
+def verified_json(verified: Verified) -> dict[str, Any]:
+    """Return the result of a program as JSON data."""
+    return {
+        "schema": 1,
+        "looked_up": verified.looked_up,
+        "misses": [
+            {"name": miss.name, "where": miss.file, "differences": list(miss.differences)}
+            for miss in verified.misses
+        ],
+        "exit": verified.code,
+    }

@@ -1,0 +1,648 @@
+"""Fill a cache of Triton's without a GPU, and record which entries a program looks up.
+
+The JIT itself makes the keys: `JITFunction.run` gets stand-ins for the arguments of a recorded launch, under a
+driver that reports the target, and Triton's own `compile` writes the entry. The C extensions are made by
+the code of Triton's driver, too.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib
+import inspect
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from .border import EXIT_REFUSED, RequestRefusedError, decoded, nested, read_request, refusal_text, text_of
+from .compile_point import ALIGNED, complete, make_source, message_of
+from .file_context import FileSurroundings, prepare
+from .launches import specialized_kernel
+from .load import LoadedKernel, load_checked
+from .messages import (
+    CacheKey,
+    FilledRow,
+    FillHead,
+    FillRequest,
+    LookedUpRow,
+    LookUpRequest,
+    NamedKernelRequest,
+    PointRequest,
+)
+from .processes import die_with_parent, in_child, interrupt_with_parent
+from .stage import check_gpu
+from .stubs import ImportWatcher
+
+if TYPE_CHECKING:
+    import types
+
+    from .border import Table
+    from .foreign import AstSource, GpuTarget, JitFunction, TritonValue
+
+_OTHER = ("ELF", "")  # what `platform.architecture` reports with the program `file`, and without it
+_NVIDIA = "triton.backends.nvidia.driver"
+# No call sets them, but they would keep the JIT from writing an entry, or let it write another one.
+_IN_THE_WAY = ("TRITON_ALWAYS_COMPILE", "TRITON_KERNEL_OVERRIDE", "TRITON_INTERPRET")
+
+
+class DifferentKeyError(Exception):
+    """The JIT resolves the stand-ins to something else than what was recorded."""
+
+
+class _BuiltError(BaseException):
+    """An extension is in the cache: it is not loaded, since that would take a GPU's driver."""
+
+
+class _DType(str):
+    """A dtype by Triton's name for it, which the JIT reads as it does torch's."""
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes."""
+        bits = re.search(r"\d+", self)
+        return max(1, int(bits[0]) // 8) if bits else 1
+
+
+class _Pointer:
+    """A tensor, as far as the JIT looks at one."""
+
+    def __init__(self, dtype: str, *, is_aligned: bool, is_near: bool) -> None:
+        self.dtype = _DType(dtype)
+        self._address = ALIGNED if is_aligned else ALIGNED + 1
+        self._range = 0 if is_near else 1 << 40
+        self.shape: list[int] = []
+
+    def data_ptr(self) -> int:
+        """Return an address that is aligned, or not."""
+        return self._address
+
+    def ptr_range(self) -> int:
+        """Return the bytes of its memory: for AMD, 32-bit offsets reach it, or not."""
+        return self._range
+
+
+def stand_in(kind: Any, path: str, point: PointRequest, constexprs: Table) -> Any:
+    """Return an argument that the JIT specialises as the recorded launch did.
+
+    Args:
+        kind: the type of the parameter; a tuple of them for a tuple.
+        path: the parameter, or `x.1` for a part of a tuple.
+        point: the types and hints.
+        constexprs: the constants by path.
+
+    Raises:
+        DifferentKeyError: no argument has this type.
+    """
+    if path in constexprs:
+        return decoded(constexprs[path])
+    if isinstance(kind, tuple):
+        parts = [stand_in(part, f"{path}.{number}", point, constexprs) for number, part in enumerate(kind)]
+        return tuple(parts)
+    hint = point.hints.get(path)
+    if kind.startswith("*"):
+        dtype = re.sub(r"^k(?=[a-z])", "", kind[1:])
+        return _Pointer(dtype, is_aligned=hint == ALIGNED, is_near=path in point.ranges)
+    if kind.startswith("tensordesc<"):
+        return _descriptor(kind)
+    if kind in ("i1", "u1"):
+        return True
+    if kind[0] in "iu" and kind[1:].isdecimal():
+        return _integer(kind, hint)
+    if re.fullmatch(r"b?fp?\d+", kind):
+        return 1.5
+    raise DifferentKeyError(f"no argument of the type {kind} can be made for {path}")
+
+
+def _integer(kind: str, hint: int | None) -> int:
+    if hint == 1:
+        return 1
+    # The JIT chooses the type by the value, unless the parameter is annotated.
+    base = {"i64": 1 << 40, "u64": 1 << 63}.get(kind, ALIGNED)
+    return base if hint == ALIGNED else base + 3
+
+
+def _descriptor(kind: str) -> Any:
+    match = re.fullmatch(r"tensordesc<(\w+)\[([\d, ]+)\]>", kind)
+    if match is None:
+        raise DifferentKeyError(f"no argument of the type {kind} can be made")
+    module: Any = importlib.import_module("triton.tools.tensor_descriptor")
+    block = [int(size) for size in match[2].split(",")]
+    base = _Pointer(match[1], is_aligned=True, is_near=False)
+    base.shape = [256 * size for size in block]
+    strides = [1]
+    for size in reversed(base.shape[1:]):
+        strides.insert(0, strides[0] * size)
+    return module.TensorDescriptor(base, base.shape, strides, block)
+
+
+def fill(request_path: str) -> int:
+    """Write the entries of all kernels of a request into its cache."""
+    interrupt_with_parent()
+    request = read_request(FillRequest, request_path)
+    for name in _IN_THE_WAY:
+        os.environ.pop(name, None)
+    os.environ["TRITON_CACHE_DIR"] = request.cache
+    # The compiler's own temporary files, and the stub of libcuda.
+    scratch = os.path.dirname(request.results)
+    os.environ["TMPDIR"] = scratch
+    tempfile.tempdir = None
+    with open(request.results, "w", encoding="utf-8") as results:
+        try:
+            around, head, extensions = _ready(request, scratch)
+        except RequestRefusedError as error:
+            results.write(refusal_text(error.refusal) + "\n")
+            return EXIT_REFUSED
+        results.write(text_of(head) + "\n")
+    files: dict[str, list[NamedKernelRequest]] = {}
+    for kernel in request.kernels:
+        files.setdefault(kernel.file, []).append(kernel)
+    # Largest first, so that no process is left with a long file at the end.
+    groups = sorted(files.values(), key=lambda group: -sum(len(kernel.points) for kernel in group))
+    pids = [
+        _start(request, groups[number :: request.jobs], around, extensions) for number in range(request.jobs)
+    ]
+    for pid in pids:
+        os.waitpid(pid, 0)
+    return 0
+
+
+def _ready(request: FillRequest, scratch: str) -> tuple[FileSurroundings, FillHead, Extensions | None]:
+    """Import Triton, and build the extension that all launches need."""
+    try:
+        from triton.compiler import compiler
+        from triton.runtime import cache
+    except ImportError as error:
+        what = "this interpreter cannot import Triton 3.0 or later"
+        raise RequestRefusedError("triton", what, why=str(error)) from None
+    import triton
+
+    # A compile elsewhere has a cache of its own, and a shorter key; here the key is the point.
+    owners = [module for module in (compiler, cache) if hasattr(module, "triton_key")]
+    keys = [module.triton_key for module in owners]
+    around = prepare(request.kernels[0])
+    for module, key in zip(owners, keys):
+        module.triton_key = key
+    target = around_target(request.kernels[0].points[0])
+    if target.backend == "cuda":
+        check_gpu(int(target.arch))
+    around.become(target)
+    extensions: Extensions | None = None
+    why = "they are made on NVIDIA's only" if target.backend != "cuda" else request.without_extensions
+    shared: tuple[str, ...] = ()
+    if not why:
+        try:
+            extensions = Extensions(request, scratch)
+            shared = extensions.of_driver()
+        except _NoExtensionError as error:
+            extensions, why = None, str(error)
+    backend = _backend(target)
+    head = FillHead(
+        triton=triton.__version__,
+        key=triton_digest(),
+        python=sys.version.split()[0],
+        suffix=str(sysconfig.get_config_var("EXT_SUFFIX")),
+        folder=os.path.dirname(os.path.abspath(triton.__file__)),
+        backend=str(backend.hash()),
+        variables=_variables(),
+        extensions=shared,
+        per_kernel=bool(extensions and extensions.per_kernel),
+        libcuda=tuple(extensions.dirs) if extensions else (),
+        without=why,
+    )
+    return around, head, extensions
+
+
+def around_target(point: PointRequest) -> GpuTarget:
+    """Return Triton's target of a point."""
+    from triton.backends.compiler import GPUTarget
+
+    target: GpuTarget = GPUTarget(*point.target)
+    return target
+
+
+def _start(
+    request: FillRequest,
+    groups: list[list[NamedKernelRequest]],
+    around: FileSurroundings,
+    extensions: Extensions | None,
+) -> int:
+    """Start a process that fills the entries of some files; return its number."""
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        die_with_parent()
+        for group in groups:
+            _fill_file(request, group, around, extensions)
+    except BaseException:  # noqa: BLE001 - a full disk, say: the rows that are missing tell
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
+
+
+def _fill_file(
+    request: FillRequest,
+    group: list[NamedKernelRequest],
+    around: FileSurroundings,
+    extensions: Extensions | None,
+) -> None:
+    """Fill the entries of a file's kernels, in a process of its own: the file does what it likes there."""
+    reported: set[tuple[str, str]] = set()
+    results = os.open(request.results, os.O_WRONLY | os.O_APPEND)
+
+    def report(row: FilledRow) -> None:
+        # At once and whole: other processes write to the same file.
+        os.write(results, (text_of(row) + "\n").encode())
+        print(f"{row.name} {row.point}: {row.status}", flush=True)
+
+    def act() -> list[list[str]]:
+        done = []
+        for kernel in group:
+            for row in _filled(kernel, around, extensions):
+                report(row)
+                done.append([row.name, row.point])
+        return done
+
+    points = [(kernel.name, point.id) for kernel in group for point in kernel.points]
+    log = f"{request.results}.{os.getpid()}.log"
+    answer = in_child(act, log, request.timeout * max(1, len(points)))
+    os.close(results)
+    if answer["status"] != "ok":
+        # The rows that were written are in the file; a reader takes the first row of a point.
+        for name, point in points:
+            report_late = FilledRow(name, point, "failed", str(answer["error"]))
+            if (name, point) not in reported:
+                handle = os.open(request.results, os.O_WRONLY | os.O_APPEND)
+                os.write(handle, (text_of(report_late) + "\n").encode())
+                os.close(handle)
+
+
+def _filled(
+    kernel: NamedKernelRequest, around: FileSurroundings, extensions: Extensions | None
+) -> Iterator[FilledRow]:
+    """Yield a row for each point of a kernel."""
+    around.renew(kernel)
+    loaded: LoadedKernel | None = None
+    error: BaseException | None = None
+    try:
+        loaded = load_checked(kernel, around)
+    except BaseException as refused:  # noqa: BLE001 - whatever the file does
+        error = refused
+    for point in kernel.points:
+        began = time.monotonic()
+        row = FilledRow(kernel.name, point.id, "failed", _said(error, None) if error else "")
+        if loaded is not None:
+            around.ledger.strict = True
+            try:
+                row = _fill_point(kernel.name, point, loaded, extensions)
+            except DifferentKeyError as different:
+                row = FilledRow(kernel.name, point.id, "different", str(different))
+            except KeyboardInterrupt:
+                raise
+            except BaseException as failed:  # noqa: BLE001 - a compiler's failure is an answer
+                traceback.print_exc()
+                row = FilledRow(kernel.name, point.id, "failed", _said(failed, loaded))
+            around.ledger.strict = False
+        row.__dict__["seconds"] = time.monotonic() - began
+        yield row
+
+
+def _said(error: BaseException, loaded: LoadedKernel | None) -> str:
+    if isinstance(error, RequestRefusedError):
+        return "\n".join(filter(None, (str(error), error.refusal.why)))
+    return message_of(error, loaded)
+
+
+def _fill_point(
+    name: str, point: PointRequest, loaded: LoadedKernel, extensions: Extensions | None
+) -> FilledRow:
+    """Let the JIT compile a kernel for the arguments of a launch, and build its launcher."""
+    constexprs = complete(loaded, point)
+    target = around_target(point)
+    ranges = point.ranges if target.backend == "hip" else ()
+    expected = specialized_kernel(
+        make_source(loaded, point.signature, constexprs, point.hints, ranges), target, {}, _ignore
+    )
+    fn = loaded.fn
+    names = list(fn.arg_names)
+    values = {key: stand_in(nested(point.signature[key]), key, point, constexprs) for key in names}
+    kinds = inspect.signature(fn.fn).parameters
+    keyword = {key for key in names if kinds[key].kind is inspect.Parameter.KEYWORD_ONLY}
+    options = {key: decoded(value) for key, value in point.options.items()}
+    seen: list[tuple[CacheKey, Any]] = []
+
+    def watched(src: AstSource, target: GpuTarget, options: Table, call: Callable[[], Any]) -> Any:
+        resolved = specialized_kernel(src, target, {}, _ignore)
+        if difference := _difference(expected, resolved):
+            raise DifferentKeyError(difference)
+        key = cache_key(src, target, options)
+        compiled = call()
+        seen.append((key, compiled))
+        return compiled
+
+    fn.pre_run_hooks = []  # the user's code, which may look at the arguments
+    with watching(watched):
+        fn.run(
+            *[values[key] for key in names if key not in keyword],
+            grid=(1,),
+            warmup=True,
+            **{key: values[key] for key in names if key in keyword},
+            **options,
+        )
+    if not seen:
+        raise DifferentKeyError("the JIT compiled nothing for these arguments")
+    key, compiled = seen[-1]
+    launcher: tuple[str, ...] = ()
+    if extensions:
+        launcher = extensions.of_kernel(compiled)
+    return FilledRow(name, point.id, "ok", "", entry_of(compiled), key, launcher)
+
+
+def _ignore(_text: str) -> None:
+    pass
+
+
+def _difference(expected: Any, resolved: Any) -> str:
+    """Say which part of a kernel's specialization differs; empty if none does."""
+    for part in ("signature", "constexprs", "hints", "ranges"):
+        first, second = getattr(expected, part), getattr(resolved, part)
+        if first == second:
+            continue
+        if not isinstance(first, dict):
+            return f"{part}: recorded {list(first)}, but the JIT makes {list(second)} of it"
+        for name in dict.fromkeys([*first, *second]):
+            if first.get(name) != second.get(name):
+                recorded, made = first.get(name, "nothing"), second.get(name, "nothing")
+                return f"{part} of {name}: recorded {recorded}, but the JIT makes {made} of it"
+    return ""
+
+
+class watching:  # noqa: N801 - a context manager
+    """Call a function in place of each compile of the JIT, with what calls the real one."""
+
+    def __init__(self, watched: Callable[..., Any]) -> None:
+        self._watched = watched
+
+    def __enter__(self) -> None:
+        import triton
+        from triton.compiler import compiler
+
+        self._real = real = compiler.compile
+        watched = self._watched
+
+        def compile_(src: AstSource, target: Any = None, options: Any = None, **more: Any) -> Any:
+            call = functools.partial(real, src, target=target, options=options, **more)
+            if not hasattr(src, "fn"):  # IR of a file
+                return call()
+            target = target or triton.runtime.driver.active.get_current_target()
+            return watched(src, target, dict(options or {}), call)
+
+        self._modules = (triton, triton.compiler, compiler)
+        for module in self._modules:
+            vars(module)["compile"] = compile_
+
+    def __exit__(self, *_: object) -> None:
+        for module in self._modules:
+            vars(module)["compile"] = self._real
+
+
+def entry_of(compiled: Any) -> str:
+    """Return the name of the entry that a compiled kernel was read from."""
+    path = next(iter(compiled.metadata_group.values()))
+    return os.path.basename(os.path.dirname(str(path)))
+
+
+def cache_key(src: AstSource, target: GpuTarget, options: Table) -> CacheKey:
+    """Return the parts of the key by which Triton looks a kernel up."""
+    backend = _backend(target)
+    parsed = vars(backend.parse_options({**options, **src.parse_options()}))
+    return CacheKey(
+        kernel=specialized_kernel(src, target, {}, _ignore),
+        source=str(src.fn.cache_key),
+        constants={str(name): _plain(value) for name, value in src.constants.items()},
+        options={name: _option(name, value) for name, value in sorted(parsed.items())},
+        backend=str(backend.hash()),
+        triton=triton_digest(),
+        variables=_variables(),
+    )
+
+
+def _plain(value: TritonValue) -> str:
+    return str(getattr(value, "cache_key", value))
+
+
+def _option(name: str, value: Any) -> str:
+    # Files count by their content: `options.hash` of the backends does the same.
+    if name == "extern_libs":
+        return str([(library, _file_digest(path)) for library, path in value or ()])
+    return str(value)
+
+
+@functools.lru_cache(maxsize=None)
+def _file_digest(path: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            return hashlib.sha256(file.read()).hexdigest()
+    except OSError:
+        return ""
+
+
+@functools.lru_cache(maxsize=None)
+def _backend_of(backend: str, arch: int | str, warp_size: int) -> Any:
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler.compiler import make_backend
+
+    return make_backend(GPUTarget(backend, arch, warp_size))
+
+
+def _backend(target: GpuTarget) -> Any:
+    return _backend_of(target.backend, target.arch, target.warp_size)
+
+
+def _variables() -> dict[str, str]:
+    """Return the environment variables that count in a key."""
+    from triton._C.libtriton import get_cache_invalidating_env_vars
+
+    return {str(name): str(value) for name, value in get_cache_invalidating_env_vars().items()}
+
+
+@functools.lru_cache(maxsize=None)
+def triton_digest() -> str:
+    """Return a digest of the part of a key that stands for Triton: its files, and libtriton."""
+    from triton.compiler import compiler
+    from triton.runtime import cache
+
+    owner: Any = compiler if hasattr(compiler, "triton_key") else cache
+    return hashlib.sha256(owner.triton_key().encode()).hexdigest()
+
+
+class _NoExtensionError(Exception):
+    """An extension cannot be built here."""
+
+
+class Extensions:
+    """The C extensions of NVIDIA's driver, which Triton builds at a program's first launches.
+
+    Attributes:
+        dirs: folders of libcuda.so.1 on the machine where the cache will be used.
+        per_kernel: each signature has an extension of its own, its launcher: Triton up to 3.6 or so.
+    """
+
+    def __init__(self, request: FillRequest, scratch: str) -> None:
+        self._cache = request.cache
+        self._module: Any = importlib.import_module(_NVIDIA)
+        self._build: Any = importlib.import_module("triton.runtime.build")
+        self.per_kernel = hasattr(self._module, "make_launcher")
+        header = os.path.join(sysconfig.get_paths()["include"], "Python.h")
+        compiler = os.environ.get("CC") or shutil.which("gcc") or shutil.which("clang")
+        if not compiler:
+            raise _NoExtensionError("there is no C compiler: neither gcc, nor clang, nor CC")
+        if not os.path.exists(header):
+            raise _NoExtensionError(f"there is no {header}")
+        self.dirs = list(request.libcuda) or self._own_dirs()
+        self._link(compiler, scratch)
+        self._module.libcuda_dirs = lambda: self.dirs
+        self._module.library_dirs = lambda: [self._module.libdevice_dir, *self.dirs]
+        self._watch()
+
+    def _own_dirs(self) -> list[str]:
+        """Return the folders that Triton finds here; the usual one if there is none."""
+        try:
+            return list(self._module.libcuda_dirs())
+        except (AssertionError, OSError, subprocess.SubprocessError):
+            return [f"/lib/{sysconfig.get_config_var('MULTIARCH') or 'x86_64-linux-gnu'}"]
+
+    def _link(self, compiler: str, scratch: str) -> None:
+        """Let the compiler link to a libcuda that has no functions, where this machine has none."""
+        # The folders of a library are options of the compiler, and in some releases a part of the key; this
+        # variable is neither. What an extension calls is looked up when it is loaded.
+        folder = os.path.join(scratch, "libcuda")
+        os.makedirs(folder, exist_ok=True)
+        source = os.path.join(folder, "empty.c")
+        with open(source, "w", encoding="utf-8"):
+            pass
+        library = os.path.join(folder, "libcuda.so.1")
+        argv = [compiler, "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", library, source]
+        done = subprocess.run(argv, capture_output=True, check=False)
+        if done.returncode:
+            raise _NoExtensionError(f"{compiler} cannot link: {done.stderr.decode(errors='replace').strip()}")
+        if not os.path.lexists(os.path.join(folder, "libcuda.so")):
+            os.symlink("libcuda.so.1", os.path.join(folder, "libcuda.so"))
+        paths = [folder, *filter(None, [os.environ.get("LIBRARY_PATH", "")])]
+        os.environ["LIBRARY_PATH"] = os.pathsep.join(paths)
+
+    def _watch(self) -> None:
+        """Keep Triton from loading what it builds, and build each source once for all platforms."""
+        if not hasattr(self._build, "_load_module_from_path"):
+            return
+
+        def loaded(_name: str, _path: str) -> types.ModuleType:
+            raise _BuiltError
+
+        real, built = self._build._build, {}  # type: ignore[var-annotated] # noqa: SLF001 - Triton's own name
+
+        def build(name: str, src: str, srcdir: str, *rest: Any, **more: Any) -> str:
+            with open(src, "rb") as file:
+                content = file.read()
+            if content not in built:
+                path = real(name, src, srcdir, *rest, **more)
+                with open(path, "rb") as file:
+                    built[content] = (os.path.basename(path), file.read())
+                return str(path)
+            base, binary = built[content]
+            path = os.path.join(srcdir, base)
+            with open(path, "wb") as file:
+                file.write(binary)
+            return path
+
+        self._build._load_module_from_path = loaded  # noqa: SLF001 - Triton's own name
+        self._build._build = build  # noqa: SLF001 - Triton's own name
+
+    def of_driver(self) -> tuple[str, ...]:
+        """Build the extension with the driver's functions; return the names of its entries."""
+        return self._made(self._module.CudaUtils)
+
+    def of_kernel(self, compiled: Any) -> tuple[str, ...]:
+        """Build the launcher of a kernel; return the names of its entries."""
+        if not self.per_kernel:
+            return ()
+        return self._made(functools.partial(self._module.CudaLauncher, compiled.src, compiled.metadata))
+
+    def _made(self, act: Callable[[], Any]) -> tuple[str, ...]:
+        names = []
+        for _platform in self._platforms():
+            name = self._asked(act)
+            names.append(name)
+        return tuple(dict.fromkeys(names))
+
+    def _platforms(self) -> Iterator[None]:
+        """Change the platform in the key: it depends on whether the machine has a program `file`."""
+        real = getattr(self._build, "platform_key", None)
+        if real is None:
+            yield None
+            return
+        machine, system, bits, *_ = real().split(",")
+        for linkage in _OTHER:
+            self._build.platform_key = lambda linkage=linkage: ",".join((machine, system, bits, linkage))
+            yield None
+        self._build.platform_key = real
+
+    def _asked(self, act: Callable[[], Any]) -> str:
+        """Build an extension unless it is there; return the name of the entry that was asked for."""
+        asked: list[str] = []
+        from triton.runtime import cache
+
+        manager: Any = cache.FileCacheManager
+        before = manager.get_file
+
+        def get_file(self: Any, filename: str) -> Any:
+            asked.append(os.path.basename(self.cache_dir))
+            return before(self, filename)
+
+        manager.get_file = get_file
+        try:
+            act()
+        except (_BuiltError, ImportError):
+            pass  # it cannot be loaded without a driver, and need not be
+        except subprocess.CalledProcessError as error:
+            raise _NoExtensionError(f"the C compiler failed with exit code {error.returncode}") from None
+        finally:
+            manager.get_file = before
+        folder = os.path.join(self._cache, asked[-1]) if asked else ""
+        if not folder or not any(name.endswith(".so") for name in os.listdir(folder)):
+            raise _NoExtensionError("Triton built no extension")
+        return asked[-1]
+
+
+def look_up(request_path: str) -> int:
+    """Record each entry that the JIT looks up, from here on in this process."""
+    request = read_request(LookUpRequest, request_path)
+    sys.meta_path.insert(0, ImportWatcher({"triton": functools.partial(_with_triton, request)}))
+    return 0
+
+
+def _with_triton(request: LookUpRequest, run: Callable[[], None], _triton: types.ModuleType) -> None:
+    run()
+    name = os.path.join(request.results, f"{os.getpid()}-{time.time_ns()}.jsonl")
+
+    def watched(src: AstSource, target: GpuTarget, options: Table, call: Callable[[], Any]) -> Any:
+        key = cache_key(src, target, options)
+        compiled = call()
+        # A line for each look-up, in the file of this process, also after a fork.
+        with open(f"{name}.{os.getpid()}.jsonl", "a", encoding="utf-8") as file:
+            file.write(text_of(LookedUpRow(entry_of(compiled), key)) + "\n")
+        return compiled
+
+    watching(watched).__enter__()
