@@ -1,8 +1,8 @@
 """`cache.fill`: write the entries that Triton's JIT looks up, so that a program starts without a compile.
 
-A cache is filled from a kernels file on any machine: the worker lets the JIT make each key, under a driver that
-reports the target. `verify` runs a program on such a cache, and tells which part of a key differs where it
-missed.
+A cache is filled from a kernels file on any machine: the worker lets the JIT make each key, under a driver
+that reports the target. `verify` runs a program on such a cache, and tells which part of a key differs where
+it missed.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ def prepare(requests: Sequence[CompileRequest], interpreter: Interpreter, wish: 
         raise FactError("no kernel of this list can be compiled", why=refused[0].error if refused else None)
     space = interpreter.space
     work = space.root / "kernels" / ".fill" / str(os.getpid())
-    question = FillRequest(
+    fill_request = FillRequest(
         kernels=tuple(kernels),
         cache=str(work / "cache"),
         results=str(work / "results.jsonl"),
@@ -186,16 +186,16 @@ def prepare(requests: Sequence[CompileRequest], interpreter: Interpreter, wish: 
         MakeDir(work / "cache", phase=phase),
         *call.steps(
             interpreter.python,
-            question,
+            fill_request,
             work / "request.json",
             env=worker_variables(interpreter),
             phase=phase,
         ),
     )
     note = f"the entries in {work / 'cache'} are then added to {wish.out}"
-    points = sum(len(kernel.points) for kernel in kernels)
+    number = sum(len(kernel.points) for kernel in kernels)
     return PreparedFill(
-        Plan(phase, steps, (note,)), wish, next(iter(targets)), work, tuple(refused), interpreter, points
+        Plan(phase, steps, (note,)), wish, next(iter(targets)), work, tuple(refused), interpreter, number
     )
 
 

@@ -1,17 +1,17 @@
 """Fill a cache of Triton's without a GPU, and record which entries a program looks up.
 
-The JIT itself makes the keys: `JITFunction.run` gets stand-ins for the arguments of a recorded launch, under a
-driver that reports the target, and Triton's own `compile` writes the entry. The C extensions are made by
+The JIT itself makes the keys: `JITFunction.run` gets stand-ins for the arguments of a recorded launch, under
+a driver that reports the target, and Triton's own `compile` writes the entry. The C extensions are made by
 the code of Triton's driver, too.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import hashlib
 import importlib
 import inspect
-import json
 import os
 import re
 import shutil
@@ -21,7 +21,7 @@ import sysconfig
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from .border import EXIT_REFUSED, RequestRefusedError, decoded, nested, read_request, refusal_text, text_of
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     import types
 
     from .border import Table
-    from .foreign import AstSource, GpuTarget, JitFunction, TritonValue
+    from .foreign import AstSource, GpuTarget, TritonValue
 
 _OTHER = ("ELF", "")  # what `platform.architecture` reports with the program `file`, and without it
 _NVIDIA = "triton.backends.nvidia.driver"
@@ -65,6 +65,8 @@ class _BuiltError(BaseException):
 
 class _DType(str):
     """A dtype by Triton's name for it, which the JIT reads as it does torch's."""
+
+    __slots__ = ()
 
     @property
     def itemsize(self) -> int:
@@ -112,18 +114,16 @@ def stand_in(kind: Any, path: str, point: PointRequest, constexprs: Table) -> An
     if kind.startswith("*"):
         dtype = re.sub(r"^k(?=[a-z])", "", kind[1:])
         return _Pointer(dtype, is_aligned=hint == ALIGNED, is_near=path in point.ranges)
-    if kind.startswith("tensordesc<"):
-        return _descriptor(kind)
+    return _descriptor(kind) if kind.startswith("tensordesc<") else _number(kind, path, hint)
+
+
+def _number(kind: str, path: str, hint: int | None) -> float:
     if kind in ("i1", "u1"):
         return True
-    if kind[0] in "iu" and kind[1:].isdecimal():
-        return _integer(kind, hint)
     if re.fullmatch(r"b?fp?\d+", kind):
         return 1.5
-    raise DifferentKeyError(f"no argument of the type {kind} can be made for {path}")
-
-
-def _integer(kind: str, hint: int | None) -> int:
+    if not re.fullmatch(r"[iu]\d+", kind):
+        raise DifferentKeyError(f"no argument of the type {kind} can be made for {path}")
     if hint == 1:
         return 1
     # The JIT chooses the type by the value, unless the parameter is annotated.
@@ -259,7 +259,6 @@ def _fill_file(
     extensions: Extensions | None,
 ) -> None:
     """Fill the entries of a file's kernels, in a process of its own: the file does what it likes there."""
-    reported: set[tuple[str, str]] = set()
     results = os.open(request.results, os.O_WRONLY | os.O_APPEND)
 
     def report(row: FilledRow) -> None:
@@ -267,26 +266,18 @@ def _fill_file(
         os.write(results, (text_of(row) + "\n").encode())
         print(f"{row.name} {row.point}: {row.status}", flush=True)
 
-    def act() -> list[list[str]]:
-        done = []
+    def act() -> None:
         for kernel in group:
             for row in _filled(kernel, around, extensions):
                 report(row)
-                done.append([row.name, row.point])
-        return done
 
     points = [(kernel.name, point.id) for kernel in group for point in kernel.points]
-    log = f"{request.results}.{os.getpid()}.log"
-    answer = in_child(act, log, request.timeout * max(1, len(points)))
-    os.close(results)
+    answer = in_child(act, f"{request.results}.{os.getpid()}.log", request.timeout * len(points))
     if answer["status"] != "ok":
-        # The rows that were written are in the file; a reader takes the first row of a point.
-        for name, point in points:
-            report_late = FilledRow(name, point, "failed", str(answer["error"]))
-            if (name, point) not in reported:
-                handle = os.open(request.results, os.O_WRONLY | os.O_APPEND)
-                os.write(handle, (text_of(report_late) + "\n").encode())
-                os.close(handle)
+        # For those that have no row yet: a reader takes the first row of a point.
+        for name, point_id in points:
+            report(FilledRow(name, point_id, "failed", str(answer["error"])))
+    os.close(results)
 
 
 def _filled(
@@ -315,8 +306,7 @@ def _filled(
                 traceback.print_exc()
                 row = FilledRow(kernel.name, point.id, "failed", _said(failed, loaded))
             around.ledger.strict = False
-        row.__dict__["seconds"] = time.monotonic() - began
-        yield row
+        yield dataclasses.replace(row, seconds=time.monotonic() - began)
 
 
 def _said(error: BaseException, loaded: LoadedKernel | None) -> str:
@@ -420,8 +410,11 @@ class watching:  # noqa: N801 - a context manager
 
 def entry_of(compiled: Any) -> str:
     """Return the name of the entry that a compiled kernel was read from."""
-    path = next(iter(compiled.metadata_group.values()))
-    return os.path.basename(os.path.dirname(str(path)))
+    from triton.runtime import cache
+
+    # How the digest becomes the name of a folder differs from release to release.
+    manager: Any = cache.get_cache_manager(compiled.hash)
+    return os.path.basename(getattr(manager, "cache_dir", None) or str(compiled.hash))
 
 
 def cache_key(src: AstSource, target: GpuTarget, options: Table) -> CacheKey:
@@ -513,8 +506,9 @@ class Extensions:
             raise _NoExtensionError(f"there is no {header}")
         self.dirs = list(request.libcuda) or self._own_dirs()
         self._link(compiler, scratch)
-        self._module.libcuda_dirs = lambda: self.dirs
-        self._module.library_dirs = lambda: [self._module.libdevice_dir, *self.dirs]
+        module: Any = self._module
+        module.libcuda_dirs = lambda: self.dirs
+        module.library_dirs = lambda: [module.libdevice_dir, *self.dirs]
         self._watch()
 
     def _own_dirs(self) -> list[str]:
@@ -545,13 +539,8 @@ class Extensions:
 
     def _watch(self) -> None:
         """Keep Triton from loading what it builds, and build each source once for all platforms."""
-        if not hasattr(self._build, "_load_module_from_path"):
-            return
-
-        def loaded(_name: str, _path: str) -> types.ModuleType:
-            raise _BuiltError
-
-        real, built = self._build._build, {}  # type: ignore[var-annotated] # noqa: SLF001 - Triton's own name
+        built: dict[bytes, tuple[str, bytes]] = {}
+        real = self._build._build  # noqa: SLF001 - Triton's own name
 
         def build(name: str, src: str, srcdir: str, *rest: Any, **more: Any) -> str:
             with open(src, "rb") as file:
@@ -560,15 +549,20 @@ class Extensions:
                 path = real(name, src, srcdir, *rest, **more)
                 with open(path, "rb") as file:
                     built[content] = (os.path.basename(path), file.read())
-                return str(path)
             base, binary = built[content]
             path = os.path.join(srcdir, base)
             with open(path, "wb") as file:
                 file.write(binary)
             return path
 
-        self._build._load_module_from_path = loaded  # noqa: SLF001 - Triton's own name
-        self._build._build = build  # noqa: SLF001 - Triton's own name
+        def load(_name: str, _path: str) -> None:
+            raise _BuiltError
+
+        # Up to 3.3 the driver has these names, and later the module that builds.
+        for module in (self._module, self._build):
+            for name, value in (("_build", build), ("_load_module_from_path", load)):
+                if hasattr(module, name):
+                    setattr(module, name, value)
 
     def of_driver(self) -> tuple[str, ...]:
         """Build the extension with the driver's functions; return the names of its entries."""
@@ -589,15 +583,18 @@ class Extensions:
 
     def _platforms(self) -> Iterator[None]:
         """Change the platform in the key: it depends on whether the machine has a program `file`."""
-        real = getattr(self._build, "platform_key", None)
-        if real is None:
+        owners = [module for module in (self._module, self._build) if hasattr(module, "platform_key")]
+        if not owners:
             yield None
             return
+        real = owners[0].platform_key
         machine, system, bits, *_ = real().split(",")
         for linkage in _OTHER:
-            self._build.platform_key = lambda linkage=linkage: ",".join((machine, system, bits, linkage))
+            for module in owners:
+                module.platform_key = lambda linkage=linkage: f"{machine},{system},{bits},{linkage}"
             yield None
-        self._build.platform_key = real
+        for module in owners:
+            module.platform_key = real
 
     def _asked(self, act: Callable[[], Any]) -> str:
         """Build an extension unless it is there; return the name of the entry that was asked for."""

@@ -831,7 +831,7 @@ class FillHead:
         python: the version of the interpreter.
         suffix: of its extensions: `.cpython-312-x86_64-linux-gnu.so`.
         folder: of the package `triton`.
-        backend: the backend's part of a key: for NVIDIA, what ptxas says of its version, and the architecture.
+        backend: the backend's part of a key: NVIDIA's is the version of ptxas, and the architecture.
         variables: environment variables that count in a key.
         extensions: entries of the driver's extension.
         per_kernel: kernels have extensions of their own.
