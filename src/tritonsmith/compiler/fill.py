@@ -15,9 +15,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tritonsmith.compiler import call, run, user_program
+from tritonsmith.compiler import call, run, targets, user_program
 from tritonsmith.compiler.interpreter import Interpreter, worker_variables
-from tritonsmith.compiler.request import CompileRequest
+from tritonsmith.compiler.kernels.kernel_list import ListedKernel
+from tritonsmith.compiler.request import CompileRequest, expand_points
+from tritonsmith.compiler.signature import split_values
+from tritonsmith.compiler.source import KernelParameter, KernelSource
+from tritonsmith.compiler.targets import Target
 from tritonsmith.core import untrusted
 from tritonsmith.core.command_line import command
 from tritonsmith.core.envs.workspace import Workspace
@@ -29,6 +33,7 @@ from tritonsmith.core.text import counted, entry_count
 from tritonsmith.facts import triton_cache
 from tritonsmith.worker.border import request_of, text_of
 from tritonsmith.worker.messages import (
+    CacheFactsRequest,
     CacheKey,
     FilledRow,
     FillHead,
@@ -40,6 +45,7 @@ from tritonsmith.worker.messages import (
 
 _TASK = "cache.fill"
 _SCHEMA = 1
+_ANSWER = 60.0  # seconds: Triton's key is a digest of libtriton.so, too
 NO_EXTENSIONS = "--no-extensions"
 
 
@@ -139,11 +145,49 @@ class Filled:
         return self.head.without not in ("", NO_EXTENSIONS)
 
 
-def prepare(requests: Sequence[CompileRequest], interpreter: Interpreter, wish: FillWish) -> PreparedFill:
+def requests_of(
+    entries: Sequence[ListedKernel], path: Path, wanted: tuple[Target, ...]
+) -> tuple[tuple[CompileRequest, KernelSource | None], ...]:
+    """Return a compile request for each kernel of a list, and its head if the list has it.
+
+    Args:
+        entries: the kernels.
+        path: the list.
+        wanted: targets of the flags; those of the list if empty.
+
+    Raises:
+        SmithError: a kernel cannot be read, or has no target.
+    """
+    requests = []
+    for entry in entries:
+        request = entry.request(path.parent, wanted, autotune=bool(entry.configs))
+        request = replace(request, targets=wanted or request.targets, name=entry.name, listed=path)
+        if not request.targets:
+            hints = ["give one: --target h100"]
+            raise UsageError("the list names no target", where=f"{path}:{entry.name}", hints=hints)
+        requests.append((request, _head(entry)))
+    return tuple(requests)
+
+
+def _head(entry: ListedKernel) -> KernelSource | None:
+    """Return the head of a captured kernel: its signature names all parameters, in their order."""
+    # To run the file for it would import torch, once for each kernel.
+    names = [part.partition("=")[0] for part in split_values(entry.signature) if "=" in part]
+    if not entry.sha256 or len(names) != len(split_values(entry.signature)):
+        return None
+    parameters = tuple(
+        KernelParameter(name, constexpr=False, has_default=False, default=None) for name in names
+    )
+    return KernelSource(entry.kernel, parameters, (), autotuned=False)
+
+
+def prepare(
+    requests: Sequence[tuple[CompileRequest, KernelSource | None]], interpreter: Interpreter, wish: FillWish
+) -> PreparedFill:
     """Make the plan of the compiles.
 
     Args:
-        requests: a request for each kernel of a list.
+        requests: what `requests_of` returned.
         interpreter: the Triton that will look the entries up.
         wish: what to write, and where.
 
@@ -152,14 +196,16 @@ def prepare(requests: Sequence[CompileRequest], interpreter: Interpreter, wish: 
         FactError: the cache cannot be written to, or no kernel can be compiled.
     """
     _check_writable(wish.out)
-    targets = {str(target) for request in requests for target in request.targets}
-    if len(targets) > 1:
-        hints = [f"choose one: --target {target}" for target in sorted(targets)]
+    wanted = {str(target) for request, _ in requests for target in request.targets}
+    if len(wanted) > 1:
+        hints = [f"choose one: --target {target}" for target in sorted(wanted)]
         raise UsageError("a cache is filled for one target at a time", hints=hints)
     kernels, refused = [], []
-    for request in requests:
+    for request, head in requests:
         try:
-            kernel, points = run.points_of(request, interpreter)
+            kernel, points = request.kernel, expand_points(request, head) if head else ()
+            if not points:
+                kernel, points = run.points_of(request, interpreter)
         except SmithError as error:
             refused.append(
                 FilledRow(request.name, "", "failed", "\n".join(filter(None, (error.what, error.why))))
@@ -195,7 +241,7 @@ def prepare(requests: Sequence[CompileRequest], interpreter: Interpreter, wish: 
     note = f"the entries in {work / 'cache'} are then added to {wish.out}"
     number = sum(len(kernel.points) for kernel in kernels)
     return PreparedFill(
-        Plan(phase, steps, (note,)), wish, next(iter(targets)), work, tuple(refused), interpreter, number
+        Plan(phase, steps, (note,)), wish, next(iter(wanted)), work, tuple(refused), interpreter, number
     )
 
 
@@ -306,6 +352,39 @@ def _recorded(wish: FillWish, new: Fill) -> FillRecord:
         else:
             fills.append(fill)
     return FillRecord(_SCHEMA, (*fills, good))
+
+
+def unfit(fill: Fill, cache: Path, here: FillHead) -> Iterator[str]:
+    """Yield the reasons why a Triton would not use what a run has filled.
+
+    Args:
+        fill: the run.
+        cache: where the cache is.
+        here: what the same Triton would fill today.
+    """
+    head = fill.head
+    if fill.home != str(cache):
+        yield f"its indexes name files in {fill.home}"
+    if head.key != here.key:
+        yield f"Triton {head.triton} was another build: {head.folder}"
+    if head.backend != here.backend:
+        yield f"ptxas or the architecture: {' '.join(head.backend.split())}"
+    for name in sorted(dict.fromkeys((*head.variables, *here.variables))):
+        if head.variables.get(name) != here.variables.get(name):
+            yield f"{name} was {head.variables.get(name, 'not set')}"
+    if head.extensions and head.suffix != here.suffix:
+        yield f"its C extensions are for another Python: {head.suffix}"
+
+
+def facts_of(python: Path, target: str, space: Workspace) -> FillHead:
+    """Ask an interpreter what it would fill a cache for.
+
+    Raises:
+        UnansweredError: it does not tell.
+    """
+    parsed = targets.parse(target)
+    request = CacheFactsRequest((parsed.backend, parsed.arch, parsed.warp_size))
+    return call.ask_one(python, request, FillHead, space, timeout=_ANSWER)
 
 
 @dataclass(frozen=True)
@@ -452,7 +531,9 @@ def _miss(key: CacheKey, record: FillRecord) -> Miss:
 def differences(here: CacheKey, filled: CacheKey) -> Iterator[str]:
     """Yield the parts of two keys that differ, each with what it is here and what it is in the cache."""
     if here.triton != filled.triton:
-        yield "Triton itself: its Python files or libtriton.so are others"
+        # Sources, options and their defaults change with it.
+        yield "Triton itself: it is another release, or its Python files or libtriton.so have changed"
+        return
     if here.backend != filled.backend:
         yield f"ptxas or the architecture: {here.backend!r} here, {filled.backend!r} in the cache"
     yield from _changed("variable", here.variables, filled.variables)

@@ -228,7 +228,7 @@ def _of_pytorch(text: str) -> str:
 
 def _installed() -> Triton:
     active = installed_tritons.here(os.environ)
-    python = active and next((path for path in _pythons(active.where) if os.access(path, os.X_OK)), None)
+    python = active and next((path for path in pythons_of(active.where) if os.access(path, os.X_OK)), None)
     if active is None or python is None:
         hints = ["activate the environment that has it", "or name the release: 3.4.0"]
         raise FactError("no Triton in the active environment, and none for Python on PATH", hints=hints)
@@ -240,7 +240,7 @@ def _installed() -> Triton:
     return Triton(active.version, python=str(python))
 
 
-def _pythons(site: Path) -> tuple[Path, ...]:
+def pythons_of(site: Path) -> tuple[Path, ...]:
     """Return interpreters whose packages are in this folder: PREFIX/lib/python3.11/site-packages."""
     folder = site.parent.parent.parent / "bin"
     return folder / site.parent.name, folder / "python3", folder / "python"

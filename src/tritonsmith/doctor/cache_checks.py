@@ -9,12 +9,15 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from tritonsmith.compiler import fill, tritons
+from tritonsmith.compiler.fill import Fill
 from tritonsmith.core import configs
 from tritonsmith.core.command_line import command
+from tritonsmith.core.errors import FactError
 from tritonsmith.core.plan.steps.cache_entries import RemoveEntries
 from tritonsmith.core.text import byte_size, entry_count, short_age
 from tritonsmith.core.untrusted import SeenEntry
@@ -30,6 +33,7 @@ from tritonsmith.doctor.check import (
     warning,
 )
 from tritonsmith.facts import installed_tritons, machine, triton_cache
+from tritonsmith.facts.installed_tritons import InstalledTriton
 from tritonsmith.facts.triton_cache import CacheEntry, Content
 
 _GIB = float(1 << 30)
@@ -159,6 +163,50 @@ def dangling(subject: DoctorContext) -> Iterator[Finding]:
         remedy="clear this cache: it was moved, copied or swept, and is unusable in its current place",
         commands=(command("clear-cache", root=where),),
     )
+
+
+@check("caches.filled", "caches filled by cache.fill")
+def filled(subject: DoctorContext) -> Iterator[Finding]:
+    """Find filled caches that no installed Triton uses any more, and tell why."""
+    caches = [content.root for content in subject.caches]
+    records = [(root, record) for root in caches if (record := fill.read_record(root.real))]
+    fills = [(root, each) for root, record in records for each in record.fills]
+    if not fills:
+        raise NotApplicableError("no cache was filled")
+    installed = installed_tritons.find(subject.environ, subject.space, subject.packages)
+    useful = 0
+    for root, each in fills:
+        reasons = _reasons(root.real, each, installed, subject)
+        useful += not reasons
+        if reasons:
+            yield warning(
+                f"useless for Triton {each.head.triton}, {each.target}: {'; '.join(reasons)}",
+                str(root.path),
+                affects="programs compile the kernels again that the cache was filled with",
+                remedy="fill it again, with the Triton and in the place where it will be used",
+                commands=(f"{command('cache.fill')} captured.toml --into {root.path}",),
+            )
+    if useful:
+        yield ok(f"{useful} of {len(fills)} fills are of use to an installed Triton", str(fills[0][0].path))
+
+
+def _reasons(
+    cache: Path, filled: Fill, installed: Sequence[InstalledTriton], subject: DoctorContext
+) -> tuple[str, ...]:
+    """Return why no installed Triton uses what was filled; nothing if one does."""
+    same = [triton for triton in installed if triton.version == filled.head.triton]
+    if not same:
+        versions = ", ".join(sorted({triton.version for triton in installed})) or "none"
+        return (f"installed: {versions}",)
+    reasons: list[tuple[str, ...]] = []
+    for triton in same:
+        pythons = [path for path in tritons.pythons_of(triton.where) if os.access(path, os.X_OK)]
+        try:
+            here = fill.facts_of(pythons[0], filled.target, subject.space) if pythons else None
+        except FactError:
+            here = None
+        reasons.append(tuple(fill.unfit(filled, cache, here)) if here else ("its Triton does not answer",))
+    return min(reasons, key=len)
 
 
 @check("caches.filesystem", "caches on a network file system")

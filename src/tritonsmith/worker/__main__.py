@@ -18,6 +18,7 @@
     generic REQUEST      print IR in MLIR's generic form
     interpret REQUEST    run programs of a kernel in Triton's interpreter, on the request's memory
     fill REQUEST         write the entries that Triton's JIT looks up into a cache
+    cache-facts JSON     describe what a cache is good for that this interpreter fills: one JSON object
     look-up REQUEST      record the entries that this process looks up: called, not started
     profile REQUEST      measure all further launches of this process with Proton
 
@@ -48,6 +49,7 @@ COMMANDS = {  # module and function of each
     "canary": ("torch_accelerator", "sing"),
     "capture": ("capture", "start_capture"),
     "fill": ("fill", "fill"),
+    "cache-facts": ("fill", "print_facts"),
     "look-up": ("fill", "look_up"),
     "layout": ("introspect", "print_layouts"),
     "profile": ("capture", "start_profile"),

@@ -24,12 +24,22 @@ import traceback
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from .border import EXIT_REFUSED, RequestRefusedError, decoded, nested, read_request, refusal_text, text_of
+from .border import (
+    EXIT_REFUSED,
+    RequestRefusedError,
+    decoded,
+    nested,
+    read_request,
+    refusal_text,
+    request_of,
+    text_of,
+)
 from .compile_point import ALIGNED, complete, make_source, message_of
 from .file_context import FileSurroundings, prepare
 from .launches import specialized_kernel
 from .load import LoadedKernel, load_checked
 from .messages import (
+    CacheFactsRequest,
     CacheKey,
     FilledRow,
     FillHead,
@@ -184,8 +194,6 @@ def _ready(request: FillRequest, scratch: str) -> tuple[FileSurroundings, FillHe
     except ImportError as error:
         what = "this interpreter cannot import Triton 3.0 or later"
         raise RequestRefusedError("triton", what, why=str(error)) from None
-    import triton
-
     # A compile elsewhere has a cache of its own, and a shorter key; here the key is the point.
     owners = [module for module in (compiler, cache) if hasattr(module, "triton_key")]
     keys = [module.triton_key for module in owners]
@@ -205,21 +213,38 @@ def _ready(request: FillRequest, scratch: str) -> tuple[FileSurroundings, FillHe
             shared = extensions.of_driver()
         except _NoExtensionError as error:
             extensions, why = None, str(error)
-    backend = _backend(target)
-    head = FillHead(
-        triton=triton.__version__,
-        key=triton_digest(),
-        python=sys.version.split()[0],
-        suffix=str(sysconfig.get_config_var("EXT_SUFFIX")),
-        folder=os.path.dirname(os.path.abspath(triton.__file__)),
-        backend=str(backend.hash()),
-        variables=_variables(),
+    head = dataclasses.replace(
+        facts(target),
         extensions=shared,
         per_kernel=bool(extensions and extensions.per_kernel),
         libcuda=tuple(extensions.dirs) if extensions else (),
         without=why,
     )
     return around, head, extensions
+
+
+def facts(target: GpuTarget) -> FillHead:
+    """Return what a cache is good for, without extensions."""
+    import triton
+
+    return FillHead(
+        triton=triton.__version__,
+        key=triton_digest(),
+        python=sys.version.split()[0],
+        suffix=str(sysconfig.get_config_var("EXT_SUFFIX")),
+        folder=os.path.dirname(os.path.abspath(triton.__file__)),
+        backend=str(_backend(target).hash()),
+        variables=_variables(),
+    )
+
+
+def print_facts(request_text: str) -> int:
+    """Print what a cache is good for that this interpreter fills."""
+    request = request_of(CacheFactsRequest, request_text)
+    from triton.backends.compiler import GPUTarget
+
+    print(text_of(facts(GPUTarget(*request.target))))
+    return 0
 
 
 def around_target(point: PointRequest) -> GpuTarget:
@@ -267,8 +292,9 @@ def _fill_file(
         print(f"{row.name} {row.point}: {row.status}", flush=True)
 
     def act() -> None:
+        watch = CompileWatch(_pass_on)
         for kernel in group:
-            for row in _filled(kernel, around, extensions):
+            for row in _filled(kernel, around, extensions, watch):
                 report(row)
 
     points = [(kernel.name, point.id) for kernel in group for point in kernel.points]
@@ -281,7 +307,10 @@ def _fill_file(
 
 
 def _filled(
-    kernel: NamedKernelRequest, around: FileSurroundings, extensions: Extensions | None
+    kernel: NamedKernelRequest,
+    around: FileSurroundings,
+    extensions: Extensions | None,
+    watch: CompileWatch,
 ) -> Iterator[FilledRow]:
     """Yield a row for each point of a kernel."""
     around.renew(kernel)
@@ -297,7 +326,7 @@ def _filled(
         if loaded is not None:
             around.ledger.strict = True
             try:
-                row = _fill_point(kernel.name, point, loaded, extensions)
+                row = _fill_point(kernel.name, point, loaded, extensions, watch)
             except DifferentKeyError as different:
                 row = FilledRow(kernel.name, point.id, "different", str(different))
             except KeyboardInterrupt:
@@ -316,7 +345,7 @@ def _said(error: BaseException, loaded: LoadedKernel | None) -> str:
 
 
 def _fill_point(
-    name: str, point: PointRequest, loaded: LoadedKernel, extensions: Extensions | None
+    name: str, point: PointRequest, loaded: LoadedKernel, extensions: Extensions | None, watch: CompileWatch
 ) -> FilledRow:
     """Let the JIT compile a kernel for the arguments of a launch, and build its launcher."""
     constexprs = complete(loaded, point)
@@ -343,14 +372,14 @@ def _fill_point(
         return compiled
 
     fn.pre_run_hooks = []  # the user's code, which may look at the arguments
-    with watching(watched):
-        fn.run(
-            *[values[key] for key in names if key not in keyword],
-            grid=(1,),
-            warmup=True,
-            **{key: values[key] for key in names if key in keyword},
-            **options,
-        )
+    watch.act = watched
+    fn.run(
+        *[values[key] for key in names if key not in keyword],
+        grid=(1,),
+        warmup=True,
+        **{key: values[key] for key in names if key in keyword},
+        **options,
+    )
     if not seen:
         raise DifferentKeyError("the JIT compiled nothing for these arguments")
     key, compiled = seen[-1]
@@ -358,6 +387,10 @@ def _fill_point(
     if extensions:
         launcher = extensions.of_kernel(compiled)
     return FilledRow(name, point.id, "ok", "", entry_of(compiled), key, launcher)
+
+
+def _pass_on(_src: AstSource, _target: GpuTarget, _options: Table, call: Callable[[], Any]) -> Any:
+    return call()
 
 
 def _ignore(_text: str) -> None:
@@ -379,33 +412,31 @@ def _difference(expected: Any, resolved: Any) -> str:
     return ""
 
 
-class watching:  # noqa: N801 - a context manager
-    """Call a function in place of each compile of the JIT, with what calls the real one."""
+class CompileWatch:
+    """A function that is called in place of each compile of the JIT, with what calls the real one.
 
-    def __init__(self, watched: Callable[..., Any]) -> None:
-        self._watched = watched
+    Attributes:
+        act: that function; it gets Triton's source object, the target, the options, and the call.
+    """
 
-    def __enter__(self) -> None:
+    def __init__(self, act: Callable[..., Any]) -> None:
+        """Replace `compile` for the rest of the process."""
         import triton
         from triton.compiler import compiler
 
-        self._real = real = compiler.compile
-        watched = self._watched
+        # Once: a JITFunction keeps the `compile` that it has found at its first launch.
+        self.act = act
+        real = compiler.compile
 
         def compile_(src: AstSource, target: Any = None, options: Any = None, **more: Any) -> Any:
             call = functools.partial(real, src, target=target, options=options, **more)
             if not hasattr(src, "fn"):  # IR of a file
                 return call()
             target = target or triton.runtime.driver.active.get_current_target()
-            return watched(src, target, dict(options or {}), call)
+            return self.act(src, target, dict(options or {}), call)
 
-        self._modules = (triton, triton.compiler, compiler)
-        for module in self._modules:
+        for module in (triton, triton.compiler, compiler):
             vars(module)["compile"] = compile_
-
-    def __exit__(self, *_: object) -> None:
-        for module in self._modules:
-            vars(module)["compile"] = self._real
 
 
 def entry_of(compiled: Any) -> str:
@@ -642,4 +673,4 @@ def _with_triton(request: LookUpRequest, run: Callable[[], None], _triton: types
             file.write(text_of(LookedUpRow(entry_of(compiled), key)) + "\n")
         return compiled
 
-    watching(watched).__enter__()
+    CompileWatch(watched)

@@ -853,6 +853,15 @@ class FillHead:
 
 
 @dataclass(frozen=True)
+class CacheFactsRequest:
+    """Describe what a cache would be good for if this interpreter filled it: a `FillHead`."""
+
+    COMMAND: ClassVar[str] = "cache-facts"
+
+    target: tuple[str, int | str, int]
+
+
+@dataclass(frozen=True)
 class CacheKey:
     """The parts of the key by which Triton looks a kernel up.
 

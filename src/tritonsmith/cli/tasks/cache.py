@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -138,14 +137,7 @@ def fill(
     if out and out.is_dir() and any(out.iterdir()):
         hints = [f"add to it: --into {out}", "or name another folder"]
         raise UsageError("--out is not empty", hints=hints)
-    entries = listed_kernels(path, name, by)
-    wanted = targets.parse_all(target)
-    requests = []
-    for entry in entries:
-        request = entry.request(path.parent, wanted, autotune=bool(entry.configs))
-        requests.append(replace(request, targets=wanted or request.targets, name=entry.name, listed=path))
-    if not all(request.targets for request in requests):
-        raise UsageError("the list names no target", hints=["give one: --target h100"])
+    requests = cache_fill.requests_of(listed_kernels(path, name, by), path, targets.parse_all(target))
     wish = cache_fill.FillWish(cache, at or cache, libcuda, extensions=not no_extensions, tuned=tuned)
     prepared = cache_fill.prepare(requests, by.toolchain(dry_run=dry_run), wish)
     if dry_run:
