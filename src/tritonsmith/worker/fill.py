@@ -48,6 +48,7 @@ from .messages import (
     LookUpRequest,
     NamedKernelRequest,
     PointRequest,
+    SpecializedKernel,
 )
 from .processes import die_with_parent, in_child, interrupt_with_parent
 from .stage import check_gpu
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from .foreign import AstSource, GpuTarget, TritonValue
 
 _OTHER = ("ELF", "")  # what `platform.architecture` reports with the program `file`, and without it
+_BOOLEANS = ("i1", "u1")
 _NVIDIA = "triton.backends.nvidia.driver"
 # No call sets them, but they would keep the JIT from writing an entry, or let it write another one.
 _IN_THE_WAY = ("TRITON_ALWAYS_COMPILE", "TRITON_KERNEL_OVERRIDE", "TRITON_INTERPRET")
@@ -397,7 +399,7 @@ def _ignore(_text: str) -> None:
     pass
 
 
-def _difference(expected: Any, resolved: Any) -> str:
+def _difference(expected: SpecializedKernel, resolved: SpecializedKernel) -> str:
     """Say which part of a kernel's specialization differs; empty if none does."""
     for part in ("signature", "constexprs", "hints", "ranges"):
         first, second = getattr(expected, part), getattr(resolved, part)
@@ -406,10 +408,21 @@ def _difference(expected: Any, resolved: Any) -> str:
         if not isinstance(first, dict):
             return f"{part}: recorded {list(first)}, but the JIT makes {list(second)} of it"
         for name in dict.fromkeys([*first, *second]):
+            if part == "signature" and _means_same(name, expected, resolved):
+                continue
             if first.get(name) != second.get(name):
                 recorded, made = first.get(name, "nothing"), second.get(name, "nothing")
                 return f"{part} of {name}: recorded {recorded}, but the JIT makes {made} of it"
     return ""
+
+
+def _means_same(name: str, expected: SpecializedKernel, resolved: SpecializedKernel) -> bool:
+    """Report whether two types of a parameter are the same, as releases of Triton spell them."""
+    # Up to 3.2 None has the type of a pointer, and is a constant as well.
+    if name in expected.constexprs and name in resolved.constexprs:
+        return True
+    kinds = (expected.signature.get(name), resolved.signature.get(name))
+    return all(kind in _BOOLEANS for kind in kinds)
 
 
 class CompileWatch:
@@ -550,14 +563,18 @@ class Extensions:
             return [f"/lib/{sysconfig.get_config_var('MULTIARCH') or 'x86_64-linux-gnu'}"]
 
     def _link(self, compiler: str, scratch: str) -> None:
-        """Let the compiler link to a libcuda that has no functions, where this machine has none."""
+        """Let the compiler link to a libcuda whose functions do nothing, where this machine has none."""
         # The folders of a library are options of the compiler, and in some releases a part of the key; this
-        # variable is neither. What an extension calls is looked up when it is loaded.
+        # variable is neither. Functions have to be there: linkers that drop what is not needed (`--as-needed`
+        # is the default of some distributions) would leave out the library, and nobody loads it then.
         folder = os.path.join(scratch, "libcuda")
         os.makedirs(folder, exist_ok=True)
-        source = os.path.join(folder, "empty.c")
-        with open(source, "w", encoding="utf-8"):
-            pass
+        source = os.path.join(folder, "functions.c")
+        header = os.path.join(os.path.dirname(self._module.__file__), "include", "cuda.h")
+        with open(header, encoding="utf-8", errors="replace") as file:
+            names = sorted(set(re.findall(r"\bcu[A-Z]\w*", file.read())))
+        with open(source, "w", encoding="utf-8") as file:
+            file.write("".join(f"void {name}(void) {{}}\n" for name in names))
         library = os.path.join(folder, "libcuda.so.1")
         argv = [compiler, "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", library, source]
         done = subprocess.run(argv, capture_output=True, check=False)
