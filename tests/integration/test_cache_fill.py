@@ -181,7 +181,7 @@ def warm(smith: Smith, newest: Path) -> Path:
 @pytest.mark.slow
 def test_a_program_on_a_filled_cache_misses_nothing(smith: Smith, newest: Path, warm: Path) -> None:
     before = sorted(path for path in warm.rglob("*"))
-    flags = ("--verify", "--out", "warm", "--python", str(newest))
+    flags = ("--verify", "--cache", "warm", "--python", str(newest))
     done = smith("cache.fill", *flags, "--", "python", "program.py", "warm")
     assert "6 kernels looked up, nothing was compiled" in done.out
     assert sorted(path for path in warm.rglob("*")) == before
@@ -214,7 +214,7 @@ def test_a_miss_names_the_part_of_the_key_that_differs(
     assert old in PROGRAM
     program.write_text(PROGRAM.replace(old, new, 1) if old else PROGRAM)
     tool = Smith(smith.root, cwd=smith.root, more=variables, shared=smith.shared)
-    flags = ("--verify", "--out", "warm", "--python", str(newest), "--json")
+    flags = ("--verify", "--cache", "warm", "--python", str(newest), "--json")
     done = tool("cache.fill", *flags, "--", "python", str(program), "warm", code=1)
     answer = json.loads(done.out)
     assert any(text.startswith(differs) for miss in answer["misses"] for text in miss["differences"]), answer
@@ -288,5 +288,5 @@ def test_a_place_that_cannot_be_written_to_is_an_error_before_any_compile(smith:
 
 
 def test_a_cache_that_nothing_has_filled_cannot_be_verified(smith: Smith) -> None:
-    done = smith("cache.fill", "--verify", "--out", "stub", "--", "python", "program.py", code=1)
+    done = smith("cache.fill", "--verify", "--cache", "stub", "--", "python", "program.py", code=1)
     assert "this cache has no record of a fill" in done.error

@@ -120,6 +120,7 @@ NOT_RUN = {  # why, by how a command begins
     "bisect": "wheels of two releases; test_bisect.py has them",
     "blame": "wheels of two releases; test_blame.py has a compiler with a planted change",
     "build-triton --explain --cache-debug": "test_rebuild.py has the two builds that it compares",
+    "cache.fill": "a program's kernels and its Triton; test_cache_fill.py has both",
     "cache.list TQKSZLKS": "an entry of a cache; tests/unit/doctor/caches/test_list.py has some",
     "doctor --since": "a history, and a report; test_doctor_since.py has both",
     "doctor --compare": "as above",

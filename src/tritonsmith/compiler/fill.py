@@ -7,7 +7,6 @@ it missed.
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +30,7 @@ from tritonsmith.core.plan.steps.base import AttachedRun, CommandFailedError
 from tritonsmith.core.plan.steps.cache_entries import AddEntries
 from tritonsmith.core.text import counted, entry_count
 from tritonsmith.facts import triton_cache
-from tritonsmith.worker.border import request_of, text_of
+from tritonsmith.worker.border import text_of
 from tritonsmith.worker.messages import (
     CacheFactsRequest,
     CacheKey,
@@ -51,7 +50,7 @@ NO_EXTENSIONS = "--no-extensions"
 
 @dataclass(frozen=True)
 class Fill:
-    """What one run has written into a cache.
+    """The entries that one run has written into a cache.
 
     Attributes:
         target: `cuda:90:32`.
@@ -76,7 +75,7 @@ class FillRecord:
 
 @dataclass(frozen=True)
 class FillWish:
-    """What to write, and where.
+    """A choice of what to write, and where.
 
     Attributes:
         out: the cache.
@@ -196,9 +195,9 @@ def prepare(
         FactError: the cache cannot be written to, or no kernel can be compiled.
     """
     _check_writable(wish.out)
-    wanted = {str(target) for request, _ in requests for target in request.targets}
-    if len(wanted) > 1:
-        hints = [f"choose one: --target {target}" for target in sorted(wanted)]
+    gpus = {str(target) for request, _ in requests for target in request.targets}
+    if len(gpus) > 1:
+        hints = [f"choose one: --target {target}" for target in sorted(gpus)]
         raise UsageError("a cache is filled for one target at a time", hints=hints)
     kernels, refused = [], []
     for request, head in requests:
@@ -241,7 +240,7 @@ def prepare(
     note = f"the entries in {work / 'cache'} are then added to {wish.out}"
     number = sum(len(kernel.points) for kernel in kernels)
     return PreparedFill(
-        Plan(phase, steps, (note,)), wish, next(iter(wanted)), work, tuple(refused), interpreter, number
+        Plan(phase, steps, (note,)), wish, next(iter(gpus)), work, tuple(refused), interpreter, number
     )
 
 
@@ -301,7 +300,7 @@ def _names(cache: Path) -> set[str]:
 
 def _complete(prepared: PreparedFill, rows: Sequence[FilledRow]) -> Iterator[FilledRow]:
     """Yield one row for each compile: a process that ended early leaves some out."""
-    request = json.loads(untrusted.read_text(prepared.work / "request.json", untrusted.OURS))
+    request = untrusted.read_json(prepared.work / "request.json", untrusted.OURS)
     first: dict[tuple[str, str], FilledRow] = {}
     for row in rows:
         first.setdefault((row.name, row.point), row)
@@ -318,24 +317,18 @@ def _tuned(cache: Path) -> dict[str, Path]:
         FactError: there are none.
     """
     content = triton_cache.scan(triton_cache.Root("named", cache, "--tuned"))
-    found = {entry.name: Path(entry.path) for entry in content.entries if entry.kind == "autotune"}
-    if not found:
+    results = {entry.name: Path(entry.path) for entry in content.entries if entry.kind == "autotune"}
+    if not results:
         why = (
             "Triton writes them where an autotuner has cache_results=True, or with TRITON_CACHE_AUTOTUNING=1"
         )
         raise FactError("this cache has no results of autotuners", where=cache, why=why)
-    return found
+    return results
 
 
 def read_record(cache: Path) -> FillRecord | None:
     """Return the record of what has filled a cache; None if nothing has, or it cannot be read."""
-    file = cache / triton_cache.RECORD
-    if not untrusted.is_file(file):
-        return None
-    try:
-        return request_of(FillRecord, untrusted.read_text(file, untrusted.OURS))
-    except (OSError, ValueError):
-        return None
+    return call.kept(cache / triton_cache.RECORD, FillRecord)
 
 
 def _recorded(wish: FillWish, new: Fill) -> FillRecord:
@@ -457,10 +450,13 @@ def prepare_verify(argv: Sequence[str], cache: Path, python: Path | None, space:
     """
     record = read_record(cache)
     if record is None or not record.fills:
-        hints = [f"{command('cache.fill', out=cache)} captured.toml fills it", "or name the cache: --out DIR"]
+        hints = [
+            f"{command('cache.fill', 'captured.toml', out=cache)} fills it",
+            "or name the cache: --cache DIR",
+        ]
         raise FactError("this cache has no record of a fill", where=cache / triton_cache.RECORD, hints=hints)
     work = space.root / "kernels" / ".verify" / str(os.getpid())
-    command_line = command("cache.fill", verify=True, out=cache)
+    command_line = command("cache.fill --verify", cache=cache)
     step, site = user_program.watched_step(
         argv, python, LookUpRequest(str(work / "results")), work, command_line
     )

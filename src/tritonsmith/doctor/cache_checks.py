@@ -11,10 +11,8 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tritonsmith.compiler import fill, tritons
-from tritonsmith.compiler.fill import Fill
 from tritonsmith.core import configs
 from tritonsmith.core.command_line import command
 from tritonsmith.core.errors import FactError
@@ -36,11 +34,15 @@ from tritonsmith.facts import installed_tritons, machine, triton_cache
 from tritonsmith.facts.installed_tritons import InstalledTriton
 from tritonsmith.facts.triton_cache import CacheEntry, Content
 
+if TYPE_CHECKING:
+    from tritonsmith.compiler.fill import Fill
+
 _GIB = float(1 << 30)
 _NANOSECONDS = 1_000_000_000
 _HOUR = 3600.0
 _PHASE = "remove leftovers"
 _NOTHING = "no cache yet"
+_NOT_FILLED = "no cache was filled"
 
 
 @check("caches.size", "size and age of Triton's caches")
@@ -168,11 +170,17 @@ def dangling(subject: DoctorContext) -> Iterator[Finding]:
 @check("caches.filled", "caches filled by cache.fill")
 def filled(subject: DoctorContext) -> Iterator[Finding]:
     """Find filled caches that no installed Triton uses any more, and tell why."""
-    caches = [content.root for content in subject.caches]
-    records = [(root, record) for root in caches if (record := fill.read_record(root.real))]
+    roots = [content.root for content in subject.caches]
+    roots = [root for root in roots if (root.real / triton_cache.RECORD).is_file()]
+    if not roots:
+        raise NotApplicableError(_NOT_FILLED)
+    # Only here, since few machines have such a cache, and the doctor is quick without a compiler.
+    from tritonsmith.compiler import fill  # noqa: PLC0415
+
+    records = [(root, record) for root in roots if (record := fill.read_record(root.real))]
     fills = [(root, each) for root, record in records for each in record.fills]
     if not fills:
-        raise NotApplicableError("no cache was filled")
+        raise NotApplicableError(_NOT_FILLED)
     installed = installed_tritons.find(subject.environ, subject.space, subject.packages)
     useful = 0
     for root, each in fills:
@@ -184,7 +192,7 @@ def filled(subject: DoctorContext) -> Iterator[Finding]:
                 str(root.path),
                 affects="programs compile the kernels again that the cache was filled with",
                 remedy="fill it again, with the Triton and in the place where it will be used",
-                commands=(f"{command('cache.fill')} captured.toml --into {root.path}",),
+                commands=(command("cache.fill", "captured.toml", into=root.path),),
             )
     if useful:
         yield ok(f"{useful} of {len(fills)} fills are of use to an installed Triton", str(fills[0][0].path))
@@ -194,6 +202,8 @@ def _reasons(
     cache: Path, filled: Fill, installed: Sequence[InstalledTriton], subject: DoctorContext
 ) -> tuple[str, ...]:
     """Return why no installed Triton uses what was filled; nothing if one does."""
+    from tritonsmith.compiler import fill, tritons  # noqa: PLC0415 - as above
+
     same = [triton for triton in installed if triton.version == filled.head.triton]
     if not same:
         versions = ", ".join(sorted({triton.version for triton in installed})) or "none"

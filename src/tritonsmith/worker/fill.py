@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     import types
 
     from .border import Table
-    from .foreign import AstSource, GpuTarget, TritonValue
+    from .foreign import AstSource, CacheManager, Compiled, GpuTarget, TritonValue
 
 _OTHER = ("ELF", "")  # what `platform.architecture` reports with the program `file`, and without it
 _BOOLEANS = ("i1", "u1")
@@ -105,7 +105,7 @@ class _Pointer:
         return self._range
 
 
-def stand_in(kind: Any, path: str, point: PointRequest, constexprs: Table) -> Any:
+def stand_in(kind: TritonValue, path: str, point: PointRequest, constexprs: Table) -> Any:
     """Return an argument that the JIT specialises as the recorded launch did.
 
     Args:
@@ -362,7 +362,7 @@ def _fill_point(
     kinds = inspect.signature(fn.fn).parameters
     keyword = {key for key in names if kinds[key].kind is inspect.Parameter.KEYWORD_ONLY}
     options = {key: decoded(value) for key, value in point.options.items()}
-    seen: list[tuple[CacheKey, Any]] = []
+    compiles: list[tuple[CacheKey, Any]] = []
 
     def watched(src: AstSource, target: GpuTarget, options: Table, call: Callable[[], Any]) -> Any:
         resolved = specialized_kernel(src, target, {}, _ignore)
@@ -370,7 +370,7 @@ def _fill_point(
             raise DifferentKeyError(difference)
         key = cache_key(src, target, options)
         compiled = call()
-        seen.append((key, compiled))
+        compiles.append((key, compiled))
         return compiled
 
     fn.pre_run_hooks = []  # the user's code, which may look at the arguments
@@ -382,9 +382,9 @@ def _fill_point(
         **{key: values[key] for key in names if key in keyword},
         **options,
     )
-    if not seen:
+    if not compiles:
         raise DifferentKeyError("the JIT compiled nothing for these arguments")
-    key, compiled = seen[-1]
+    key, compiled = compiles[-1]
     launcher: tuple[str, ...] = ()
     if extensions:
         launcher = extensions.of_kernel(compiled)
@@ -441,7 +441,9 @@ class CompileWatch:
         self.act = act
         real = compiler.compile
 
-        def compile_(src: AstSource, target: Any = None, options: Any = None, **more: Any) -> Any:
+        def compile_(
+            src: AstSource, target: GpuTarget | None = None, options: Table | None = None, **more: Any
+        ) -> Any:
             call = functools.partial(real, src, target=target, options=options, **more)
             if not hasattr(src, "fn"):  # IR of a file
                 return call()
@@ -452,7 +454,7 @@ class CompileWatch:
             vars(module)["compile"] = compile_
 
 
-def entry_of(compiled: Any) -> str:
+def entry_of(compiled: Compiled) -> str:
     """Return the name of the entry that a compiled kernel was read from."""
     from triton.runtime import cache
 
@@ -480,7 +482,7 @@ def _plain(value: TritonValue) -> str:
     return str(getattr(value, "cache_key", value))
 
 
-def _option(name: str, value: Any) -> str:
+def _option(name: str, value: TritonValue) -> str:
     # Files count by their content: `options.hash` of the backends does the same.
     if name == "extern_libs":
         return str([(library, _file_digest(path)) for library, path in value or ()])
@@ -616,7 +618,7 @@ class Extensions:
         """Build the extension with the driver's functions; return the names of its entries."""
         return self._made(self._module.CudaUtils)
 
-    def of_kernel(self, compiled: Any) -> tuple[str, ...]:
+    def of_kernel(self, compiled: Compiled) -> tuple[str, ...]:
         """Build the launcher of a kernel; return the names of its entries."""
         if not self.per_kernel:
             return ()
@@ -645,15 +647,15 @@ class Extensions:
             module.platform_key = real
 
     def _asked(self, act: Callable[[], Any]) -> str:
-        """Build an extension unless it is there; return the name of the entry that was asked for."""
-        asked: list[str] = []
+        """Build an extension unless it is there; return the name of the entry that was looked_for for."""
+        looked_for: list[str] = []
         from triton.runtime import cache
 
         manager: Any = cache.FileCacheManager
         before = manager.get_file
 
-        def get_file(self: Any, filename: str) -> Any:
-            asked.append(os.path.basename(self.cache_dir))
+        def get_file(self: CacheManager, filename: str) -> Any:
+            looked_for.append(os.path.basename(self.cache_dir))
             return before(self, filename)
 
         manager.get_file = get_file
@@ -665,10 +667,10 @@ class Extensions:
             raise _NoExtensionError(f"the C compiler failed with exit code {error.returncode}") from None
         finally:
             manager.get_file = before
-        folder = os.path.join(self._cache, asked[-1]) if asked else ""
+        folder = os.path.join(self._cache, looked_for[-1]) if looked_for else ""
         if not folder or not any(name.endswith(".so") for name in os.listdir(folder)):
             raise _NoExtensionError("Triton built no extension")
-        return asked[-1]
+        return looked_for[-1]
 
 
 def look_up(request_path: str) -> int:

@@ -23,6 +23,8 @@ Inductor = Any  # an object of torch._inductor or torch._dynamo, whose classes c
 
 # Triton's Python; fields of these classes differ between 3.0 and main
 AstSource = Any  # triton.compiler.ASTSource
+Compiled = Any  # triton.compiler.CompiledKernel
+CacheManager = Any  # triton.runtime.cache.FileCacheManager
 JitFunction = Any  # triton.runtime.JITFunction, or a decorator around one
 Autotuner = Any  # triton.runtime.Autotuner
 Backend = Any  # triton.backends.compiler.BaseBackend

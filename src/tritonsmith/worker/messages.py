@@ -823,7 +823,7 @@ class FillRequest:
 
 @dataclass(frozen=True)
 class FillHead:
-    """What a filled cache is good for.
+    """The Triton, the Python and the machine that a filled cache is good for.
 
     Attributes:
         triton: the version.

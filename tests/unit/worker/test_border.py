@@ -194,7 +194,7 @@ def test_each_command_refuses_a_request_of_another_shape(shape: type[Any], tmp_p
     text = json.dumps({"later": 1})
     file = tmp_path / "request.json"
     file.write_text(text, encoding="utf-8")
-    by_text = shape.COMMAND in ("describe", "rehearse", "layout", "plugin")
+    by_text = shape.COMMAND in ("describe", "rehearse", "layout", "plugin", "cache-facts")
     words = [text if by_text else str(file), *(["script.py"] if shape.COMMAND == "check" else [])]
     done = started(shape.COMMAND, *words)
     assert done.returncode == 1

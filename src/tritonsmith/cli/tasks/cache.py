@@ -19,6 +19,7 @@ from tritonsmith.cli.tasks.options import (
     DRY_RUN,
     JSON,
     KERNELS_FILE,
+    OUT,
     PYTHON,
     SHA256,
     TARGET,
@@ -114,8 +115,8 @@ def fill(
     context: Context,
     by: PoolOptions,
     kernels: str = KERNELS_FILE,
-    target: CommaLists = again(TARGET, "the list's"),
-    out: Path | None = flag("new folder for the cache", None, value="DIR"),
+    target: CommaLists = TARGET,
+    out: Path | None = again(OUT),
     into: Path | None = flag("existing cache to add to; asks first", None, value="DIR"),
     at: Path | None = flag(
         "folder of the cache where it will be used", None, unset="where it is written", value="DIR"
@@ -164,7 +165,7 @@ def _print_filled(filled: Filled, cache: Path) -> None:
 @task(tables=True)
 def verify(
     context: Context,
-    out: Path | None = flag("filled cache", None, unset="Triton's own", value="DIR"),
+    cache: Path | None = flag("filled cache", None, unset="Triton's own", value="DIR"),
     env: str = again(ANY_ENV, "the Python on PATH"),
     python: Path | None = PYTHON,
     json: bool = JSON,
@@ -174,9 +175,9 @@ def verify(
     _, program = command_line()
     space = workspace.default()
     own = triton_cache.find(os.environ, space)
-    cache = out or next(root.path for root in own if root.current)
+    folder = cache or next(root.path for root in own if root.current)
     interpreter = user_program.interpreter(env, python, space)
-    prepared = cache_fill.prepare_verify(program, cache, interpreter, space)
+    prepared = cache_fill.prepare_verify(program, folder, interpreter, space)
     if dry_run:
         output.plan(prepared.plan)
         return

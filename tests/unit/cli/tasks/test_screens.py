@@ -50,6 +50,8 @@ from tritonsmith.cli.tasks import namespace, output, worktree
 from tritonsmith.cli.tasks import store as store_tasks
 from tritonsmith.cli.tasks.build import _list, _print_operations
 from tritonsmith.cli.tasks.cache import _print_doomed as show_cleared
+from tritonsmith.cli.tasks.cache import _print_filled as show_filled
+from tritonsmith.cli.tasks.cache import _print_verified as show_verified
 from tritonsmith.cli.tasks.editor import table as editor_files
 from tritonsmith.cli.tasks.env import print_survey as show_wheels
 from tritonsmith.cli.tasks.kernel import print_stages
@@ -288,6 +290,34 @@ def _cache_show(world: World) -> Iterable[Grid]:
     name = caches.kernel(root, KERNEL).name
     answer = world.smith("cache.show", name[:9], "--root", str(root))
     assert answer.code == 0, answer.err
+    return ()
+
+
+def _cache_fill(world: World) -> Iterable[Grid]:
+    from tritonsmith.compiler.fill import Filled
+    from tritonsmith.worker.messages import FilledRow, FillHead
+
+    where, python = (
+        "/home/somebody/venv/lib/python3.12/site-packages/triton",
+        ".cpython-312-x86_64-linux-gnu.so",
+    )
+    head = FillHead("3.6.0", "digest", "3.12.1", python, where, "ptxas", {}, without="there is no C compiler")
+    rows = (
+        FilledRow(KERNEL, "cuda-90-32", "ok", "", "ENTRY"),
+        FilledRow(
+            "add", "cuda-90-32", "different", "signature of n: recorded i32, but the JIT makes i64 of it"
+        ),
+    )
+    show_filled(Filled(head, rows, ("ENTRY",), 3), world.folder / "cache")
+    return ()
+
+
+def _cache_verify(_world: World) -> Iterable[Grid]:
+    from tritonsmith.compiler.fill import Miss, Verified
+
+    place = "/home/somebody/kernels/attention.py:15"
+    differences = ("option num_warps: 8 here, 4 in the cache", "constant BLOCK: 128 here, 64 in the cache")
+    show_verified(Verified(4, (Miss(KERNEL, place, differences),), 0))
     return ()
 
 
@@ -620,6 +650,8 @@ SAMPLES: dict[str, Callable[[World], Iterable[Grid]]] = {
     "triage": _triage,
     "build-triton": _phases,
     "cache.list": _cache,
+    "cache.fill": _cache_fill,
+    "cache.verify": _cache_verify,
     "cache.show": _cache_show,
     "clear-cache": _clear,
     "debug-library": _library,

@@ -149,7 +149,7 @@ class AddEntries(Step):
                 files.copy(entry / name, place / name)
         # Last, as Triton does: it takes an entry without an index for none at all.
         for name in indexes:
-            table = json.loads(untrusted.read_text(entry / name))
+            table = untrusted.read_json(entry / name)
             paths = {file: str(self.home / entry.name / file) for file in table["child_paths"]}
             files.write_atomically(place / name, json.dumps({**table, "child_paths": paths}))
 
