@@ -141,7 +141,8 @@ class Filled:
     @property
     def lacks_extensions(self) -> bool:
         """Report whether the C extensions were asked for and could not be built."""
-        return self.head.without not in ("", NO_EXTENSIONS)
+        launchers = any(row.error for row in self.rows if row.status == "ok")
+        return launchers or self.head.without not in ("", NO_EXTENSIONS)
 
 
 def requests_of(
@@ -195,6 +196,7 @@ def prepare(
         FactError: the cache cannot be written to, or no kernel can be compiled.
     """
     _check_writable(wish.out)
+    # The record and the driver's extension are of one target, and so is the question where the cache is used.
     gpus = {str(target) for request, _ in requests for target in request.targets}
     if len(gpus) > 1:
         hints = [f"choose one: --target {target}" for target in sorted(gpus)]
@@ -205,6 +207,7 @@ def prepare(
             kernel, points = request.kernel, expand_points(request, head) if head else ()
             if not points:
                 kernel, points = run.points_of(request, interpreter)
+        # One kernel that cannot be read must not keep the others from being filled.
         except SmithError as error:
             refused.append(
                 FilledRow(request.name, "", "failed", "\n".join(filter(None, (error.what, error.why))))
@@ -215,6 +218,7 @@ def prepare(
     if not kernels:
         raise FactError("no kernel of this list can be compiled", why=refused[0].error if refused else None)
     space = interpreter.space
+    # By the process, so that two fills at the same time keep apart.
     work = space.root / "kernels" / ".fill" / str(os.getpid())
     fill_request = FillRequest(
         kernels=tuple(kernels),
@@ -274,6 +278,7 @@ def execute(prepared: PreparedFill) -> Filled:
         head, written = call.headed_results(results, FillHead, FilledRow)
         rows = (*_complete(prepared, written), *prepared.refused)
         names = tuple(dict.fromkeys((*head.extensions, *(name for row in rows for name in _entries(row)))))
+        # Before anything is added, so that what is new can be told from what was there.
         before = _names(wish.out)
         tuned = _tuned(wish.tuned) if wish.tuned else {}
         folders = [work / "cache" / name for name in names] + list(tuned.values())
@@ -334,6 +339,7 @@ def read_record(cache: Path) -> FillRecord | None:
 def _recorded(wish: FillWish, new: Fill) -> FillRecord:
     """Return the record with one more run: rows of the same Triton, Python and GPU are merged."""
     old = read_record(wish.out)
+    # Failures are in the result of the run; a record is about what is in the cache.
     good = replace(new, rows=tuple(row for row in new.rows if row.status == "ok"))
     fills = []
     for fill in old.fills if old else ():
@@ -497,6 +503,7 @@ def verify(prepared: PreparedVerify, space: Workspace) -> Verified:
             raise SmithError(what, hints=hints)
         unique = {row.entry: row for row in rows}
         misses = [_miss(row.key, prepared.record) for row in unique.values() if row.entry not in filled]
+        misses += _unseen(prepared.copy, filled | set(unique))
         misses += _extensions(prepared.copy, filled, prepared.record)
         return Verified(len(unique), tuple(misses), code, tuple(_notes(prepared)))
     finally:
@@ -512,7 +519,15 @@ def _notes(prepared: PreparedVerify) -> Iterator[str]:
         )
 
 
+def _unseen(copy: Path, known: set[str]) -> Iterator[Miss]:
+    """Yield the kernels that were compiled without a look-up that was recorded: of IR, or by `python -I`."""
+    for entry in triton_cache.scan(triton_cache.Root("named", copy, "the copy")).entries:
+        if entry.kind == "kernel" and entry.name not in known:
+            yield Miss(entry.kernel, "?", ("the parts of its key are unknown: it was compiled unseen",))
+
+
 def _miss(key: CacheKey, record: FillRecord) -> Miss:
+    # By the function alone: its file may have moved, and that would be a part of the answer.
     kernel = key.kernel
     known = [row.key for fill in record.fills for row in fill.rows if row.key is not None]
     same = [each for each in known if each.kernel.function == kernel.function]
@@ -562,6 +577,7 @@ def _source(here: CacheKey, filled: CacheKey) -> str:
 
 def _extensions(copy: Path, filled: set[str], record: FillRecord) -> Iterator[Miss]:
     """Yield the C extensions that the program built."""
+    # They are no kernels, so no look-up is recorded: the folders that the program has made tell.
     suffixes = {fill.head.suffix for fill in record.fills}
     for name in sorted(_names(copy) | filled):
         folder = copy / name
@@ -593,8 +609,9 @@ def summary(filled: Filled) -> Iterator[tuple[str, str, str, str]]:
         by_name.setdefault(row.name, []).append(row)
     for name, rows in by_name.items():
         counts = Counter(row.status for row in rows)
-        bad = [row for row in rows if row.status != "ok"]
-        status = "filled" if not bad else f"{counts['ok']} of {len(rows)}" if counts["ok"] else bad[0].status
+        bad = [row for row in rows if row.status != "ok"] or [row for row in rows if row.error]
+        some = f"{counts['ok']} of {len(rows)}" if counts["ok"] else bad[0].status if bad else ""
+        status = "filled" if counts["ok"] == len(rows) else some
         error = bad[0].error.strip().splitlines() if bad else []
         entries = len({row.entry for row in rows if row.status == "ok"})
         yield name, str(entries), status, error[0] if error else ""

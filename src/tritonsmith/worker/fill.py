@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from .border import Table
     from .foreign import AstSource, CacheManager, Compiled, GpuTarget, TritonValue
 
-_OTHER = ("ELF", "")  # what `platform.architecture` reports with the program `file`, and without it
+_LINKAGES = ("ELF", "")  # what `platform.architecture` reports with the program `file`, and without it
 _BOOLEANS = ("i1", "u1")
 _NVIDIA = "triton.backends.nvidia.driver"
 # No call sets them, but they would keep the JIT from writing an entry, or let it write another one.
@@ -91,6 +91,7 @@ class _Pointer:
     """A tensor, as far as the JIT looks at one."""
 
     def __init__(self, dtype: str, *, is_aligned: bool, is_near: bool) -> None:
+        # Triton's releases from 3.0 on read a dtype by the last word of its text, and take its own names too.
         self.dtype = _DType(dtype)
         self._address = ALIGNED if is_aligned else ALIGNED + 1
         self._range = 0 if is_near else 1 << 40
@@ -117,6 +118,7 @@ def stand_in(kind: TritonValue, path: str, point: PointRequest, constexprs: Tabl
     Raises:
         DifferentKeyError: no argument has this type.
     """
+    # First, since an argument that is None or 1 has a type as well.
     if path in constexprs:
         return decoded(constexprs[path])
     if isinstance(kind, tuple):
@@ -124,6 +126,7 @@ def stand_in(kind: TritonValue, path: str, point: PointRequest, constexprs: Tabl
         return tuple(parts)
     hint = point.hints.get(path)
     if kind.startswith("*"):
+        # A pointer to constants is one by its annotation; the tensor itself has an ordinary dtype.
         dtype = re.sub(r"^k(?=[a-z])", "", kind[1:])
         return _Pointer(dtype, is_aligned=hint == ALIGNED, is_near=path in point.ranges)
     return _descriptor(kind) if kind.startswith("tensordesc<") else _number(kind, path, hint)
@@ -132,6 +135,7 @@ def stand_in(kind: TritonValue, path: str, point: PointRequest, constexprs: Tabl
 def _number(kind: str, path: str, hint: int | None) -> float:
     if kind in ("i1", "u1"):
         return True
+    # A fraction: an integer would be given to the JIT as one.
     if re.fullmatch(r"b?fp?\d+", kind):
         return 1.5
     if not re.fullmatch(r"[iu]\d+", kind):
@@ -140,6 +144,7 @@ def _number(kind: str, path: str, hint: int | None) -> float:
         return 1
     # The JIT chooses the type by the value, unless the parameter is annotated.
     base = {"i64": 1 << 40, "u64": 1 << 63}.get(kind, ALIGNED)
+    # An odd number, but not 1, which would become a constant.
     return base if hint == ALIGNED else base + 3
 
 
@@ -147,6 +152,7 @@ def _descriptor(kind: str) -> Any:
     match = re.fullmatch(r"tensordesc<(\w+)\[([\d, ]+)\]>", kind)
     if match is None:
         raise DifferentKeyError(f"no argument of the type {kind} can be made")
+    # Since 3.4. Its checks want aligned memory, and strides that are multiples of 16 bytes.
     module: Any = importlib.import_module("triton.tools.tensor_descriptor")
     block = [int(size) for size in match[2].split(",")]
     base = _Pointer(match[1], is_aligned=True, is_near=False)
@@ -175,6 +181,7 @@ def fill(request_path: str) -> int:
             results.write(refusal_text(error.refusal) + "\n")
             return EXIT_REFUSED
         results.write(text_of(head) + "\n")
+    # By file, which is loaded once for all of its kernels: it may import torch.
     files: dict[str, list[NamedKernelRequest]] = {}
     for kernel in request.kernels:
         files.setdefault(kernel.file, []).append(kernel)
@@ -202,7 +209,8 @@ def _ready(request: FillRequest, scratch: str) -> tuple[FileSurroundings, FillHe
     around = prepare(request.kernels[0])
     for module, key in zip(owners, keys):
         module.triton_key = key
-    target = around_target(request.kernels[0].points[0])
+    # The digest of libtriton.so takes a second, and is made before the processes part.
+    target = target_of(request.kernels[0].points[0])
     if target.backend == "cuda":
         check_gpu(int(target.arch))
     around.become(target)
@@ -212,6 +220,7 @@ def _ready(request: FillRequest, scratch: str) -> tuple[FileSurroundings, FillHe
     if not why:
         try:
             extensions = Extensions(request, scratch)
+            # Before the fork, too: all launches need it, and gcc takes a second for it.
             shared = extensions.of_driver()
         except _NoExtensionError as error:
             extensions, why = None, str(error)
@@ -249,7 +258,7 @@ def print_facts(request_text: str) -> int:
     return 0
 
 
-def around_target(point: PointRequest) -> GpuTarget:
+def target_of(point: PointRequest) -> GpuTarget:
     """Return Triton's target of a point."""
     from triton.backends.compiler import GPUTarget
 
@@ -318,6 +327,7 @@ def _filled(
     around.renew(kernel)
     loaded: LoadedKernel | None = None
     error: BaseException | None = None
+    # What the file prints goes to the log of this process: nothing reads its standard output.
     try:
         loaded = load_checked(kernel, around)
     except BaseException as refused:  # noqa: BLE001 - whatever the file does
@@ -326,6 +336,7 @@ def _filled(
         began = time.monotonic()
         row = FilledRow(kernel.name, point.id, "failed", _said(error, None) if error else "")
         if loaded is not None:
+            # From here on an unknown value would become a part of the code, and so of the key.
             around.ledger.strict = True
             try:
                 row = _fill_point(kernel.name, point, loaded, extensions, watch)
@@ -351,7 +362,7 @@ def _fill_point(
 ) -> FilledRow:
     """Let the JIT compile a kernel for the arguments of a launch, and build its launcher."""
     constexprs = complete(loaded, point)
-    target = around_target(point)
+    target = target_of(point)
     ranges = point.ranges if target.backend == "hip" else ()
     expected = specialized_kernel(
         make_source(loaded, point.signature, constexprs, point.hints, ranges), target, {}, _ignore
@@ -360,11 +371,13 @@ def _fill_point(
     names = list(fn.arg_names)
     values = {key: stand_in(nested(point.signature[key]), key, point, constexprs) for key in names}
     kinds = inspect.signature(fn.fn).parameters
+    # By position where it can be: a parameter may be called `grid`, as an argument of `run` is.
     keyword = {key for key in names if kinds[key].kind is inspect.Parameter.KEYWORD_ONLY}
     options = {key: decoded(value) for key, value in point.options.items()}
     compiles: list[tuple[CacheKey, Any]] = []
 
     def watched(src: AstSource, target: GpuTarget, options: Table, call: Callable[[], Any]) -> Any:
+        # Before the compile: an entry under another key would be of no use, and nobody would notice.
         resolved = specialized_kernel(src, target, {}, _ignore)
         if difference := _difference(expected, resolved):
             raise DifferentKeyError(difference)
@@ -386,9 +399,13 @@ def _fill_point(
         raise DifferentKeyError("the JIT compiled nothing for these arguments")
     key, compiled = compiles[-1]
     launcher: tuple[str, ...] = ()
-    if extensions:
-        launcher = extensions.of_kernel(compiled)
-    return FilledRow(name, point.id, "ok", "", entry_of(compiled), key, launcher)
+    problem = ""
+    try:
+        launcher = extensions.of_kernel(compiled) if extensions else ()
+    except _NoExtensionError as error:
+        # The kernel itself is there: it is of use without its launcher.
+        problem = f"no launcher: {error}"
+    return FilledRow(name, point.id, "ok", problem, entry_of(compiled), key, launcher)
 
 
 def _pass_on(_src: AstSource, _target: GpuTarget, _options: Table, call: Callable[[], Any]) -> Any:
@@ -411,8 +428,8 @@ def _difference(expected: SpecializedKernel, resolved: SpecializedKernel) -> str
             if part == "signature" and _means_same(name, expected, resolved):
                 continue
             if first.get(name) != second.get(name):
-                recorded, made = first.get(name, "nothing"), second.get(name, "nothing")
-                return f"{part} of {name}: recorded {recorded}, but the JIT makes {made} of it"
+                recorded, now = first.get(name, "nothing"), second.get(name, "nothing")
+                return f"{part} of {name}: recorded {recorded}, but the JIT makes {now} of it"
     return ""
 
 
@@ -421,6 +438,7 @@ def _means_same(name: str, expected: SpecializedKernel, resolved: SpecializedKer
     # Up to 3.2 None has the type of a pointer, and is a constant as well.
     if name in expected.constexprs and name in resolved.constexprs:
         return True
+    # A bool is `i1` up to 3.2, and `u1` since: a list may be from a capture with another release.
     kinds = (expected.signature.get(name), resolved.signature.get(name))
     return all(kind in _BOOLEANS for kind in kinds)
 
@@ -450,6 +468,7 @@ class CompileWatch:
             target = target or triton.runtime.driver.active.get_current_target()
             return self.act(src, target, dict(options or {}), call)
 
+        # The JIT imports it from one of these, a program from another.
         for module in (triton, triton.compiler, compiler):
             vars(module)["compile"] = compile_
 
@@ -466,6 +485,7 @@ def entry_of(compiled: Compiled) -> str:
 def cache_key(src: AstSource, target: GpuTarget, options: Table) -> CacheKey:
     """Return the parts of the key by which Triton looks a kernel up."""
     backend = _backend(target)
+    # As `compile` itself does: options of the source, such as a number of warps in IR, win.
     parsed = vars(backend.parse_options({**options, **src.parse_options()}))
     return CacheKey(
         kernel=specialized_kernel(src, target, {}, _ignore),
@@ -479,6 +499,7 @@ def cache_key(src: AstSource, target: GpuTarget, options: Table) -> CacheKey:
 
 
 def _plain(value: TritonValue) -> str:
+    # A function as a constant counts by its source, as in `ASTSource.hash`.
     return str(getattr(value, "cache_key", value))
 
 
@@ -541,8 +562,12 @@ class Extensions:
 
     def __init__(self, request: FillRequest, scratch: str) -> None:
         self._cache = request.cache
-        self._module: Any = importlib.import_module(_NVIDIA)
-        self._build: Any = importlib.import_module("triton.runtime.build")
+        try:
+            self._module: Any = importlib.import_module(_NVIDIA)
+            self._build: Any = importlib.import_module("triton.runtime.build")
+        except ImportError as error:  # setuptools, which releases up to 3.2 import there
+            raise _NoExtensionError(f"Triton's driver cannot be imported: {error}") from None
+        # Since 3.7 one function of the driver launches kernels of any signature.
         self.per_kernel = hasattr(self._module, "make_launcher")
         header = os.path.join(sysconfig.get_paths()["include"], "Python.h")
         compiler = os.environ.get("CC") or shutil.which("gcc") or shutil.which("clang")
@@ -552,6 +577,7 @@ class Extensions:
             raise _NoExtensionError(f"there is no {header}")
         self.dirs = list(request.libcuda) or self._own_dirs()
         self._link(compiler, scratch)
+        # Whatever this machine has: the answer is that of the machine where the cache will be used.
         module: Any = self._module
         module.libcuda_dirs = lambda: self.dirs
         module.library_dirs = lambda: [module.libdevice_dir, *self.dirs]
@@ -595,6 +621,7 @@ class Extensions:
         def build(name: str, src: str, srcdir: str, *rest: Any, **more: Any) -> str:
             with open(src, "rb") as file:
                 content = file.read()
+            # The key has the platform in it, but the binary does not.
             if content not in built:
                 path = real(name, src, srcdir, *rest, **more)
                 with open(path, "rb") as file:
@@ -605,6 +632,7 @@ class Extensions:
                 file.write(binary)
             return path
 
+        # Triton takes a failed import for a damaged entry, and builds it again at each launch.
         def load(_name: str, _path: str) -> None:
             raise _BuiltError
 
@@ -639,7 +667,7 @@ class Extensions:
             return
         real = owners[0].platform_key
         machine, system, bits, *_ = real().split(",")
-        for linkage in _OTHER:
+        for linkage in _LINKAGES:
             for module in owners:
                 module.platform_key = lambda linkage=linkage: f"{machine},{system},{bits},{linkage}"
             yield None
@@ -647,7 +675,8 @@ class Extensions:
             module.platform_key = real
 
     def _asked(self, act: Callable[[], Any]) -> str:
-        """Build an extension unless it is there; return the name of the entry that was looked_for for."""
+        """Build an extension unless it is there; return the name of its entry."""
+        # By the look-up and not by what is new: another kernel may have the same launcher.
         looked_for: list[str] = []
         from triton.runtime import cache
 
@@ -685,7 +714,10 @@ def _with_triton(request: LookUpRequest, run: Callable[[], None], _triton: types
     name = os.path.join(request.results, f"{os.getpid()}-{time.time_ns()}.jsonl")
 
     def watched(src: AstSource, target: GpuTarget, options: Table, call: Callable[[], Any]) -> Any:
-        key = cache_key(src, target, options)
+        try:
+            key = cache_key(src, target, options)
+        except Exception:  # noqa: BLE001 - the program goes on, and the tool sees a new entry without a row
+            return call()
         compiled = call()
         # A line for each look-up, in the file of this process, also after a fork.
         with open(f"{name}.{os.getpid()}.jsonl", "a", encoding="utf-8") as file:
