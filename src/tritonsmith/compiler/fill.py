@@ -161,12 +161,24 @@ def requests_of(
     requests = []
     for entry in entries:
         request = entry.request(path.parent, wanted, autotune=bool(entry.configs))
+        _check_vendor(entry, wanted, path)
         request = replace(request, targets=wanted or request.targets, name=entry.name, listed=path)
         if not request.targets:
             hints = ["give one: --target h100"]
             raise UsageError("the list names no target", where=f"{path}:{entry.name}", hints=hints)
         requests.append((request, _head(entry)))
     return tuple(requests)
+
+
+def _check_vendor(entry: ListedKernel, wanted: tuple[Target, ...], path: Path) -> None:
+    """Check that a list is not used for another vendor's GPU."""
+    # The range of a pointer is a part of AMD's keys, and is recorded for AMD's GPUs only.
+    if wanted and entry.targets and wanted[0].backend != entry.targets[0].backend:
+        raise UsageError(
+            f"this kernel was captured for {entry.targets[0]}, and {wanted[0]} is of another vendor",
+            where=f"{path}:{entry.name}",
+            hints=[command("kernel.capture", device=str(wanted[0])) + user_program.EXAMPLE],
+        )
 
 
 def _head(entry: ListedKernel) -> KernelSource | None:

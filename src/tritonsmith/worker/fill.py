@@ -215,7 +215,7 @@ def _ready(request: FillRequest, scratch: str) -> tuple[FileSurroundings, FillHe
         check_gpu(int(target.arch))
     around.become(target)
     extensions: Extensions | None = None
-    why = "they are made on NVIDIA's only" if target.backend != "cuda" else request.without_extensions
+    why = request.without_extensions or ("" if target.backend == "cuda" else "NVIDIA's only can be built")
     shared: tuple[str, ...] = ()
     if not why:
         try:

@@ -17,6 +17,7 @@ from tests.support import as_plain_user
 from tests.unit.doctor.caches import made
 from tests.unit.doctor.conftest import only
 from tests.unit.facts.test_installed_tritons import install
+from tritonsmith.compiler.fill import Fill, FillRecord
 from tritonsmith.core import configs
 from tritonsmith.core.plan.runner import Runner
 from tritonsmith.core.ui.progress import PhaseProgress
@@ -24,6 +25,9 @@ from tritonsmith.core.untrusted import TRASH
 from tritonsmith.doctor import cache_checks as caches
 from tritonsmith.doctor import run
 from tritonsmith.doctor.check import Check, DoctorContext
+from tritonsmith.facts import triton_cache
+from tritonsmith.worker.border import text_of
+from tritonsmith.worker.messages import FillHead
 
 Limits = Callable[..., None]
 
@@ -63,6 +67,53 @@ def test_no_cache_yet(subject: DoctorContext, root: Path, check: Check) -> None:
     assert only(check, subject).status == "not applicable"
     root.rmdir()
     assert only(check, subject).status == "not applicable"
+
+
+# --- caches.filled
+
+
+def filled(cache: Path, home: Path, version: str = "3.6.0") -> None:
+    """A record in a cache, of a Triton that was installed when the cache was filled."""
+    head = FillHead(version, "digest", "3.12.1", ".cpython-312.so", "/v/t", "ptxas", {})
+    record = FillRecord(1, (Fill("cuda:90:32", str(home), head, ()),))
+    (cache / triton_cache.RECORD).write_text(text_of(record))
+
+
+def test_a_cache_that_was_not_filled_is_not_judged(subject: DoctorContext, root: Path) -> None:
+    made.kernel(root)
+    assert only(caches.filled, subject).status == "not applicable"
+    (root / triton_cache.RECORD).write_text("somebody's")
+    assert only(caches.filled, subject).status == "not applicable"
+
+
+def test_a_filled_cache_of_a_triton_that_is_gone(subject: DoctorContext, root: Path) -> None:
+    filled(root, root)
+    found = only(caches.filled, subject)
+    assert found.status == "warning"
+    assert found.seen == "useless for Triton 3.6.0, cuda:90:32: installed: none"
+    assert found.commands == (f"invoke cache.fill captured.toml --into {root}",)
+
+
+@pytest.mark.parametrize(
+    ("here", "status", "text"),
+    [
+        ("digest", "ok", "1 of 1 fills are of use to an installed Triton"),
+        ("other", "warning", "useless for Triton 3.6.0, cuda:90:32: Triton 3.6.0 was another build: /v/t"),
+    ],
+)
+def test_a_filled_cache_is_compared_with_what_the_interpreter_answers(
+    here: str, status: str, text: str, subject: DoctorContext, root: Path, tmp_path: Path
+) -> None:
+    filled(root, root)
+    install(tmp_path / "venv", "3.6.0")
+    # An interpreter that answers as the worker does.
+    python = tmp_path / "venv" / "bin" / "python3"
+    answer = text_of(FillHead("3.6.0", here, "3.12.1", ".cpython-312.so", "/v/t", "ptxas", {}))
+    python.write_text(f"#!/bin/sh\necho '{answer}'\n")
+    python.chmod(0o755)
+    subject.environ = {**subject.environ, "VIRTUAL_ENV": str(tmp_path / "venv")}
+    found = only(caches.filled, subject)
+    assert (found.status, found.seen) == (status, text)
 
 
 # --- caches.size

@@ -128,8 +128,15 @@ class AddEntries(Step):
         for entry in self.entries:
             source, name = shlex.quote(str(entry)), shlex.quote(entry.name)
             paths = shlex.quote(f"s|{entry.parent}/|{self.home}/|g")
-            index = f"{root}/{name}/{self.index.prefix}*"
-            lines.append(f"[ -e {root}/{name} ] || {{ cp -R {source} {root}/ && sed -i {paths} {index}; }}")
+            lines += [
+                f"if [ ! -e {root}/{name} ]; then",
+                f"  cp -R {source} {root}/",
+                # An extension has no index.
+                f"  for index in {root}/{name}/{self.index.prefix}*; do",
+                f'    if [ -f "$index" ]; then sed -i {paths} "$index"; fi',
+                "  done",
+                "fi",
+            ]
         return lines
 
     def act(self, tools: StepTools) -> None:

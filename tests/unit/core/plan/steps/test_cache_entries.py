@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import signal
 import subprocess
@@ -21,7 +22,7 @@ from tests.unit.core.plan.conftest import Recorder, tools
 from tritonsmith.core.errors import LockedError, OwnershipError, StepError
 from tritonsmith.core.plan import Plan
 from tritonsmith.core.plan.runner import Runner
-from tritonsmith.core.plan.steps.cache_entries import RemoveEntries
+from tritonsmith.core.plan.steps.cache_entries import AddEntries, RemoveEntries
 from tritonsmith.core.untrusted import TRASH, CacheIndex, SeenEntry
 
 INDEX = CacheIndex("__grp__", "{}")
@@ -234,7 +235,7 @@ from pathlib import Path
 from tritonsmith.core.plan import Plan
 from tritonsmith.core.plan.runner import Runner
 from tritonsmith.core.untrusted import CacheIndex, SeenEntry
-from tritonsmith.core.plan.steps.cache_entries import RemoveEntries
+from tritonsmith.core.plan.steps.cache_entries import AddEntries, RemoveEntries
 from tritonsmith.core.ui.progress import PhaseProgress
 root = Path(sys.argv[1])
 names = [SeenEntry(path.name, path.stat().st_mtime_ns) for path in root.iterdir() if len(path.name) == 5]
@@ -308,3 +309,46 @@ def test_no_descriptor_is_left_open(cache: Path) -> None:
     before = psutil.Process().num_fds()
     act(step(cache, "A", "B"))
     assert psutil.Process().num_fds() == before
+
+
+def scratch_entry(root: Path, name: str) -> Path:
+    """An entry with two files and an index, in a cache of its own."""
+    folder = root / name
+    folder.mkdir(parents=True)
+    for file in ("k.cubin", "k.json", "lock"):
+        (folder / file).write_text(f"{name} {file}")
+    paths = {file: str(folder / file) for file in ("k.cubin", "k.json")}
+    (folder / "__grp__k.json").write_text(json.dumps({"child_paths": paths}))
+    return folder
+
+
+def test_added_entries_name_their_files_in_the_new_place(tmp_path: Path, cache: Path) -> None:
+    entries = tuple(scratch_entry(tmp_path / "scratch", name) for name in ("A", "N"))
+    AddEntries(cache, entries, Path("/opt/warm"), INDEX, phase="add").act(tools())
+    assert sorted(path.name for path in (cache / "N").iterdir()) == ["__grp__k.json", "k.cubin", "k.json"]
+    index = json.loads((cache / "N" / "__grp__k.json").read_text())
+    assert index["child_paths"] == {"k.cubin": "/opt/warm/N/k.cubin", "k.json": "/opt/warm/N/k.json"}
+
+
+def test_an_entry_that_is_there_stays_as_it_is(tmp_path: Path, cache: Path) -> None:
+    before = {path: path.read_bytes() for path in (cache / "A").iterdir()}
+    AddEntries(cache, (scratch_entry(tmp_path / "scratch", "A"),), cache, INDEX, phase="add").act(tools())
+    assert {path: path.read_bytes() for path in (cache / "A").iterdir()} == before
+
+
+def test_the_script_adds_the_same(tmp_path: Path) -> None:
+    entries = tuple(scratch_entry(tmp_path / "scratch", name) for name in ("A", "N", "X"))
+    (tmp_path / "scratch" / "X" / "__grp__k.json").unlink()  # as of an extension
+    first, second = tmp_path / "by the step", tmp_path / "by the script"
+    for root in (first, second):
+        (root / "A").mkdir(parents=True)
+    AddEntries(first, entries, tmp_path / "home", INDEX, phase="add").act(tools())
+    script = "\n".join(AddEntries(second, entries, tmp_path / "home", INDEX, phase="add").shell())
+    subprocess.run(("sh", "-e", "-c", script), check=True)
+    for name in ("N", "X"):
+        (second / name / "lock").unlink()
+    contents = [
+        {path.relative_to(root): path.read_text() for path in root.rglob("*") if path.is_file()}
+        for root in (first, second)
+    ]
+    assert contents[0] == contents[1]

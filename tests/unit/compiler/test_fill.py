@@ -1,0 +1,162 @@
+"""Records of filled caches, the parts of a key that differ, and what makes a cache useless."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support import as_plain_user
+from tritonsmith.compiler import fill, targets
+from tritonsmith.compiler.fill import Fill, Filled, FillRecord, FillWish, Miss, Verified
+from tritonsmith.compiler.kernels.kernel_list import ListedKernel
+from tritonsmith.core.errors import FactError, UsageError
+from tritonsmith.facts import triton_cache
+from tritonsmith.worker.border import text_of
+from tritonsmith.worker.messages import (
+    CacheKey,
+    FilledRow,
+    FillHead,
+    RecordedParameter,
+    SpecializedKernel,
+)
+
+HEAD = FillHead("3.6.0", "digest", "3.12.1", ".cpython-312.so", "/v/triton", "ptxas 12.8-90", {})
+
+
+def key(**more: Any) -> CacheKey:
+    """A key of a kernel."""
+    kernel = SpecializedKernel(
+        "/k.py", 3, "k", "k", "k", (RecordedParameter("x", False),), ("cuda", 90, 32), {}, {"x": "i32"}
+    )
+    own = {name: more.pop(name) for name in ("file", "line", "signature", "hints") if name in more}
+    parts = {"source": "s", "constants": {}, "options": {"num_warps": "4"}, "backend": "b", "triton": "t"}
+    more.setdefault("variables", {})
+    return CacheKey(replace(kernel, **own), **{**parts, **more})
+
+
+@pytest.mark.parametrize(
+    ("here", "differs"),
+    [
+        ({}, []),
+        ({"options": {"num_warps": "8"}}, ["option num_warps: 8 here, 4 in the cache"]),
+        ({"variables": {"A": "1"}}, ["variable A: 1 here, none in the cache"]),
+        ({"backend": "c"}, ["ptxas or the architecture: 'c' here, 'b' in the cache"]),
+        ({"constants": {"(1,)": "64"}}, ["constant (1,): 64 here, none in the cache"]),
+        ({"signature": {"x": "i64"}}, ["type of x: i64 here, i32 in the cache"]),
+        ({"hints": {"x": 16}}, ["multiple of 16: x: 16 here, none in the cache"]),
+        ({"source": "r", "line": 4}, ["source: line 4 of /k.py here, line 3 in the cache"]),
+    ],
+)
+def test_each_part_of_a_key_that_differs_is_named(here: dict[str, Any], differs: list[str]) -> None:
+    assert list(fill.differences(key(**here), key())) == differs
+
+
+def test_a_source_that_changed_names_the_file_that_filled_the_cache() -> None:
+    (text,) = fill.differences(key(source="r", file="/new.py"), key())
+    assert text.endswith("has changed in /new.py, which was filled from /k.py")
+
+
+def test_of_another_triton_no_other_part_is_compared() -> None:
+    (text,) = fill.differences(key(triton="u", backend="c", options={}), key())
+    assert text.startswith("Triton itself")
+
+
+@pytest.mark.parametrize(
+    ("here", "home", "why"),
+    [
+        (HEAD, "/cache", []),
+        (HEAD, "/elsewhere", ["its indexes name files in /elsewhere"]),
+        (replace(HEAD, key="other"), "/cache", ["Triton 3.6.0 was another build: /v/triton"]),
+        (replace(HEAD, backend="ptxas 13.0-90"), "/cache", ["ptxas or the architecture: ptxas 12.8-90"]),
+        (replace(HEAD, variables={"A": "1"}), "/cache", ["A was not set"]),
+        (
+            replace(HEAD, suffix=".cpython-313.so"),
+            "/cache",
+            ["its C extensions are for another Python: .cpython-312.so"],
+        ),
+    ],
+)
+def test_what_makes_a_cache_useless(here: FillHead, home: str, why: list[str]) -> None:
+    made = Fill("cuda:90:32", home, replace(HEAD, extensions=("E",)), ())
+    assert list(fill.unfit(made, Path("/cache"), here)) == why
+
+
+def test_a_second_run_adds_to_the_record_of_the_first(tmp_path: Path) -> None:
+    wish = FillWish(tmp_path, tmp_path)
+    rows = tuple(FilledRow(name, "p", "ok", "", name) for name in "ab")
+    first = Fill("cuda:90:32", str(tmp_path), HEAD, rows[:1])
+    (tmp_path / triton_cache.RECORD).write_text(text_of(fill._recorded(wish, first)))
+    bad = FilledRow("c", "p", "failed", "no")
+    again = Fill("cuda:90:32", str(tmp_path), HEAD, (*rows[1:], bad))
+    record = fill._recorded(wish, again)
+    assert [row.name for row in record.fills[0].rows] == ["a", "b"]
+    other = Fill("cuda:100:32", str(tmp_path), HEAD, rows)
+    assert len(fill._recorded(wish, other).fills) == 2
+    (tmp_path / triton_cache.RECORD).write_text(text_of(record))
+    assert fill.read_record(tmp_path) == record
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"schema": 1}', '{"schema": "1", "fills": []}', "\xff"])
+def test_a_record_of_somebody_else_is_none(text: str, tmp_path: Path) -> None:
+    (tmp_path / triton_cache.RECORD).write_text(text, encoding="latin-1")
+    assert fill.read_record(tmp_path) is None
+
+
+def test_the_record_is_no_stranger_in_the_cache(tmp_path: Path) -> None:
+    (tmp_path / triton_cache.RECORD).write_text(text_of(FillRecord(1, ())))
+    assert triton_cache.scan(triton_cache.Root("named", tmp_path, "a test")).strangers == ()
+
+
+def test_a_list_of_another_vendors_gpu_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "k.py").write_text("import triton\n@triton.jit\ndef k(x):\n    pass\n")
+    entry = ListedKernel("a.toml", "k.py", "k", "k", "x=*fp32:16", targets=targets.parse_all(["h100"]))
+    path = tmp_path / "a.toml"
+    with pytest.raises(UsageError, match="captured for cuda:90:32, and hip:gfx942:64 is of another vendor"):
+        fill.requests_of((entry,), path, targets.parse_all(["mi300x"]))
+    ((request, _),) = fill.requests_of((entry,), path, targets.parse_all(["b200"]))
+    assert [str(target) for target in request.targets] == ["cuda:100:32"]
+    with pytest.raises(UsageError, match="names no target"):
+        fill.requests_of((replace(entry, targets=()),), path, ())
+
+
+def test_results_of_autotuners_are_taken_from_a_cache_that_has_some(tmp_path: Path) -> None:
+    with pytest.raises(FactError, match="has no results of autotuners"):
+        fill._tuned(tmp_path)
+    folder = tmp_path / ("A" * 52)
+    folder.mkdir()
+    (folder / "k.autotune.json").write_text("{}")
+    assert fill._tuned(tmp_path) == {folder.name: folder}
+
+
+def test_a_folder_that_cannot_be_written_to_is_an_error(tmp_path: Path) -> None:
+    fill._check_writable(tmp_path / "new" / "deep")
+    tmp_path.chmod(0o555)
+    with pytest.raises(FactError, match="cannot write into this folder"):
+        as_plain_user(lambda: fill._check_writable(tmp_path / "new"))
+    with pytest.raises(FactError, match="this is not a folder"):
+        fill._check_writable(Path("/dev/null/warm"))
+
+
+def test_the_result_says_what_is_missing() -> None:
+    rows = (
+        FilledRow("k", "a", "ok", "", "E"),
+        FilledRow("k", "b", "failed", "CompilationError: no\nmore"),
+        FilledRow("l", "a", "ok", "no launcher: gcc failed", "F"),
+    )
+    filled = Filled(replace(HEAD, without="there is no C compiler"), rows, ("E", "F"), 1)
+    assert list(fill.summary(filled)) == [
+        ("k", "1", "1 of 2", "CompilationError: no"),
+        ("l", "1", "filled", "no launcher: gcc failed"),
+    ]
+    assert filled.lacks_extensions
+    assert len(filled.bad) == 1
+    assert not Filled(replace(HEAD, without=fill.NO_EXTENSIONS), rows[:1], (), 0).lacks_extensions
+
+
+def test_a_verdict_counts_kernels_and_extensions() -> None:
+    assert fill.verdict(Verified(2, (), 0)) == "2 kernels looked up, nothing was compiled"
+    misses = (Miss("k", "k.py:1", ("x",)), Miss("cuda_utils", "", ("y",)))
+    assert fill.verdict(Verified(2, misses, 0)) == "2 kernels looked up, 1 compiled, 1 C extension built"
