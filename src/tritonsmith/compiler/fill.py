@@ -208,6 +208,8 @@ def prepare(
         FactError: the cache cannot be written to, or no kernel can be compiled.
     """
     _check_writable(wish.out)
+    if wish.tuned:
+        _tuned(wish.tuned)  # not after minutes of compiles
     # The record and the driver's extension are of one target, and so is the question where the cache is used.
     gpus = {str(target) for request, _ in requests for target in request.targets}
     if len(gpus) > 1:
@@ -374,7 +376,8 @@ def unfit(fill: Fill, cache: Path, here: FillHead) -> Iterator[str]:
         here: what the same Triton would fill today.
     """
     head = fill.head
-    if fill.home != str(cache):
+    # A cache may be reached through a link: /home is one on some machines.
+    if Path(fill.home).resolve() != cache.resolve():
         yield f"its indexes name files in {fill.home}"
     if head.key != here.key:
         yield f"Triton {head.triton} was another build: {head.folder}"
@@ -523,7 +526,8 @@ def verify(prepared: PreparedVerify, space: Workspace) -> Verified:
 
 
 def _notes(prepared: PreparedVerify) -> Iterator[str]:
-    homes = {fill.home for fill in prepared.record.fills} - {str(prepared.cache)}
+    here = prepared.cache.resolve()
+    homes = {fill.home for fill in prepared.record.fills if Path(fill.home).resolve() != here}
     if homes:
         yield (
             f"the program used a copy; elsewhere than in {', '.join(sorted(homes))}, every look-up misses: "
@@ -604,7 +608,8 @@ def _extensions(copy: Path, filled: set[str], record: FillRecord) -> Iterator[Mi
                 continue
             if all(fill.head.without for fill in record.fills):
                 why = f"the cache has no extensions: {record.fills[0].head.without}"
-            elif suffixes and not any(file.endswith(suffix) for suffix in suffixes):
+            # Up to 3.3 the name does not say for which Python it is.
+            elif file != f"{library}.so" and not any(file.endswith(suffix) for suffix in suffixes):
                 why = f"Python: {file} here, {', '.join(sorted(suffixes))} in the cache"
             elif library == "cuda_utils":
                 dirs = ", ".join(record.fills[0].head.libcuda)
