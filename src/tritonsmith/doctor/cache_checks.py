@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tritonsmith.core import configs
 from tritonsmith.core.command_line import command
-from tritonsmith.core.errors import FactError
+from tritonsmith.core.errors import SmithError
 from tritonsmith.core.plan.steps.cache_entries import RemoveEntries
 from tritonsmith.core.text import byte_size, entry_count, short_age
 from tritonsmith.core.untrusted import SeenEntry
@@ -213,7 +213,7 @@ def _reasons(
         pythons = [path for path in tritons.pythons_of(triton.where) if os.access(path, os.X_OK)]
         try:
             here = fill.facts_of(pythons[0], filled.target, subject.space) if pythons else None
-        except FactError:
+        except SmithError:  # the target of a record may be one that this version does not know
             here = None
         reasons.append(tuple(fill.unfit(filled, cache, here)) if here else ("its Triton does not answer",))
     return min(reasons, key=len)
