@@ -152,7 +152,7 @@ def variant(manifest: Manifest, point: Point, out_name: str) -> Variant:
         algo=f"{_constants_word(constants)}_{meta}",
         arguments=tuple(_arguments(point, _types(manifest.triton, table), vendor, as_i32=names["ones"])),
         constants=constants,
-        scratch=_scratch(manifest.triton, point, table),
+        scratch=scratch_names(manifest.triton, point),
         asked_warps=warps,
         asked_stages=stages,
     )
@@ -276,12 +276,12 @@ def _suffix(point: Point, which: str) -> str:
     return text
 
 
-def _scratch(version: str, point: Point, table: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the names of scratch pointers that the compiler appended."""
+def scratch_names(version: str, point: Point) -> tuple[str, ...]:
+    """Return the names of the scratch pointers that a version of Triton appended to a kernel's parameters."""
     # A build between two releases carries the number of the older one, yet may append a pointer
     # already; its metadata shows that. Pointers are appended in a fixed order, so the last one
     # present implies those before it.
-    rows = table["scratch"]
+    rows = configs.load("aot")["scratch"]
     there = [_has_reached(version, row) or f"{row['name']}_size" in point.metadata for row in rows]
     last = max((number for number, has in enumerate(there) if has), default=-1)
     return tuple(row["name"] for row in rows[: last + 1])
