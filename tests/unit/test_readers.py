@@ -28,7 +28,7 @@ _KNOWN = {
     "lab/bisect/report.py": _RESULT,
     "lab/bisect/llvm_range.py": _RESULT,
     "build/cmake.py": _PACKAGE,
-    "check/grid.py": "an expression of a flag",
+    "compiler/signature.py": "an expression of a flag",
     "build/debug_library/abi_check.py": _RESULT,
     "build/debug_library/relink.py": _OWN,
     "build/compile_commands.py": _RESULT,

@@ -1,15 +1,14 @@
 """Run all programs of a launch on one memory, and find out how many there are.
 
-A grid is an expression over the kernel's parameters, or as many programs as write something.
+A grid is an expression over the kernel's parameters (`signature.evaluated`), or as many programs as write
+something.
 """
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -24,7 +23,6 @@ from tritonsmith.check.memory import Array, RecordingMemory
 from tritonsmith.check.module import UnsupportedIrError, integer, name_of
 from tritonsmith.check.program import EndlessError
 from tritonsmith.core import configs
-from tritonsmith.core.errors import UsageError
 
 if TYPE_CHECKING:
     from tritonsmith.check.runs import TritonKernel
@@ -40,78 +38,6 @@ EMPTY = 3  # programs in a row that write nothing: no further one does
 # the last one still fits 32 bits.
 _FAR = (1009, 200_003)
 _MANY = "more programs write something than can be run (--set smaller sizes, or --grid)"
-_EXAMPLE = "--grid 'cdiv(M, BLOCK_M) * cdiv(N, BLOCK_N)'"
-_FUNCTIONS: Mapping[str, Callable[..., int]] = {
-    "cdiv": lambda size, block: -(-size // block),
-    "next_power_of_2": lambda size: 1 << max(size - 1, 0).bit_length(),
-    "min": min,
-    "max": max,
-    "abs": abs,
-    "int": int,
-}
-_OPERATORS: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: lambda a, b: a + b,
-    ast.Sub: lambda a, b: a - b,
-    ast.Mult: lambda a, b: a * b,
-    ast.FloorDiv: lambda a, b: a // b,
-    ast.Mod: lambda a, b: a % b,
-}
-
-
-def evaluated(text: str, names: Mapping[str, Any], flag: str, *, whole: bool = True) -> tuple[Any, ...]:
-    """Evaluate an expression over parameters: a number, a tuple of them, or a lambda of META.
-
-    Args:
-        text: `cdiv(n, BLOCK)`, `(n + BLOCK - 1) / BLOCK, 1, 1`, `lambda META: (triton.cdiv(n, META["B"]),)`.
-        names: the values of the parameters, constants included.
-        flag: the flag that has it, for errors.
-        whole: divide as C does; else `/` gives a fraction.
-
-    Raises:
-        UsageError: it is no such expression, or names something that the kernel does not have.
-    """
-    try:
-        body: ast.expr = ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise UsageError(f"{flag} cannot be {text!r}", why=str(error), hints=[_EXAMPLE]) from error
-    own = ""
-    if isinstance(body, ast.Lambda):
-        own, body = next((argument.arg for argument in body.args.args), ""), body.body
-    parts = body.elts if isinstance(body, (ast.Tuple, ast.List)) else [body]
-    try:
-        numbers = (_value(part, names, own, whole=whole) for part in parts)
-        return tuple(int(number) if whole else number for number in numbers)
-    # `int(1e400)` is an OverflowError, and `next_power_of_2(4.5)` an AttributeError.
-    except (KeyError, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
-        why = f"the kernel has no {error}" if isinstance(error, KeyError) else str(error)
-        hints = [_EXAMPLE, f"its parameters: {', '.join(names)}"]
-        raise UsageError(f"{flag} cannot be {text!r}", why=why, hints=hints) from error
-
-
-def _value(node: ast.expr, names: Mapping[str, Any], own: str, *, whole: bool) -> Any:
-    """Return the value of an expression; `own` is the name of the lambda's parameter."""
-    inner = partial(_value, names=names, own=own, whole=whole)
-    result: Any = None
-    match node:
-        case ast.Constant(value=int() | float() as number):
-            result = number
-        case ast.Name(id=name):
-            result = names[name]
-        case ast.Subscript(value=ast.Name(id=table), slice=ast.Constant(value=str() as name)) if table == own:
-            result = names[name]
-        case ast.BinOp(left=left, op=ast.Div(), right=right):
-            result = inner(left) // inner(right) if whole else inner(left) / inner(right)
-        case ast.BinOp(left=left, op=operator, right=right) if type(operator) in _OPERATORS:
-            result = _OPERATORS[type(operator)](inner(left), inner(right))
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            result = -inner(operand)
-        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=values, keywords=[]) if (
-            name in _FUNCTIONS
-        ):
-            result = _FUNCTIONS[name](*map(inner, values))
-    if result is None:
-        raise ValueError(f"{ast.unparse(node)} is no arithmetic of parameters")
-    return result
 
 
 @dataclass

@@ -13,7 +13,7 @@ import numpy as np
 from xdsl.ir import Operation
 
 from tritonsmith.check.boundaries import BoundaryFinder
-from tritonsmith.check.grid import LaunchGrid, evaluated
+from tritonsmith.check.grid import LaunchGrid
 from tritonsmith.check.inputs import arguments, blocks_of, flags, long_sizes, most_of, unit_of
 from tritonsmith.check.memory import Contents, base
 from tritonsmith.check.module import (
@@ -25,6 +25,7 @@ from tritonsmith.check.module import (
     without_locations,
 )
 from tritonsmith.check.runs import TritonKernel, parsed
+from tritonsmith.compiler.signature import evaluated
 from tritonsmith.core import configs
 from tritonsmith.core.errors import UsageError
 

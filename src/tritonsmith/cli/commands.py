@@ -125,13 +125,10 @@ GROUPS = {
     },
     "LLVM store": {
         "store": Command("store:listing", "List the LLVMs in the store, and who uses them.", "store"),
-        "store.export": Command(
-            "store:export",
-            "Pack an LLVM of the store into one relocatable archive.",
-            "store.export mine llvm.tar.zst",
-        ),
         "store.import": Command(
-            "store:import_", "Unpack an archive of store.export into the store.", "store.import llvm.tar.zst"
+            "store:import_",
+            "Unpack an archive of store --export into the store.",
+            "store.import llvm.tar.zst",
         ),
     },
     "kernels": {
@@ -161,6 +158,11 @@ GROUPS = {
             "kernel:profile",
             "Profile a program's kernels on a GPU, per line of Python.",
             "kernel.profile --env torch -- python script.py",
+        ),
+        "kernel.time": Command(
+            "kernel:time_",
+            "Time binaries of any Tritons on the GPU that is here.",
+            "kernel.time captured.toml --triton 3.6.0,3.9.0 --fail-on 'time>+5%'",
         ),
         "kernel.capture": Command(
             "kernel:capture",
@@ -327,6 +329,11 @@ MODES = {
     ),
     "store.forget": Command(
         "store:forget", "Remove an adopted LLVM from the store's list.", "store --forget mine"
+    ),
+    "store.export": Command(
+        "store:export",
+        "Pack an LLVM of the store into one relocatable archive.",
+        "store --export mine llvm.tar.zst",
     ),
     "store.adopt": Command(
         "store:adopt",

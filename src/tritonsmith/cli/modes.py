@@ -82,6 +82,7 @@ MODES = (
     Mode("store.gc", "store --gc", "--gc"),
     Mode("store.verify", "store --verify", "--verify"),
     Mode("store.forget", "store --forget NAME", "--forget"),
+    Mode("store.export", "store --export NAME DEST", "--export"),
     Mode("store.adopt", "store.import --in-place PATH", "--in-place"),
     Mode("kernel.resources", "kernel.compile --resources [FILE[:KERNEL]]", "--resources"),
     Mode("kernel.bounds", "kernel.lint --bounds [FILE[:KERNEL]]", "--bounds"),

@@ -2,15 +2,16 @@
 
 `*fp32:16,i32,1024` gives types, hints and constants in the order of the kernel's parameters, and
 `*fp32:16,i32,BLOCK=1024` gives some of them by name. Values are numbers, words, dtypes and tuples; options
-and sweeps of the command line spell them in the same way.
+and sweeps of the command line spell them in the same way. A grid is an expression over the parameters.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from tritonsmith.compiler.source import KernelParameter, KernelSource
@@ -25,6 +26,23 @@ _NAMED = re.compile(r"([A-Za-z_]\w*)\s*=(?!=)\s*(.*)", re.DOTALL)
 _LITERALS = {"none": None, "true": True, "false": False}
 # A tuple of dtypes and integers, which Python's parser of literals refuses because of the names in it.
 _DTYPES = re.compile(r"(?=.*tl\.)\((tl\.\w+|-?\d+)(,\s*(tl\.\w+|-?\d+))*,?\)")
+
+_GRID = "--grid 'cdiv(M, BLOCK_M) * cdiv(N, BLOCK_N)'"
+_FUNCTIONS: Mapping[str, Callable[..., int]] = {
+    "cdiv": lambda size, block: -(-size // block),
+    "next_power_of_2": lambda size: 1 << max(size - 1, 0).bit_length(),
+    "min": min,
+    "max": max,
+    "abs": abs,
+    "int": int,
+}
+_OPERATORS: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: lambda a, b: a + b,
+    ast.Sub: lambda a, b: a - b,
+    ast.Mult: lambda a, b: a * b,
+    ast.FloorDiv: lambda a, b: a // b,
+    ast.Mod: lambda a, b: a % b,
+}
 
 
 @dataclass
@@ -305,3 +323,59 @@ def spell_value(value: Any) -> str:
         return f"({','.join(map(spell_value, value))}{',' if len(value) == 1 else ''})"
     # A string that reads as something else (`"64"`, `"none"`) keeps its quotes.
     return repr(value) if isinstance(value, str) and parse_value(value) != value else str(value)
+
+
+def evaluated(text: str, names: Mapping[str, Any], flag: str, *, whole: bool = True) -> tuple[Any, ...]:
+    """Evaluate an expression over parameters: a number, a tuple of them, or a lambda of META.
+
+    Args:
+        text: `cdiv(n, BLOCK)`, `(n + BLOCK - 1) / BLOCK, 1, 1`, `lambda META: (triton.cdiv(n, META["B"]),)`.
+        names: the values of the parameters, constants included.
+        flag: the flag that has it, for errors.
+        whole: divide as C does; else `/` gives a fraction.
+
+    Raises:
+        UsageError: it is no such expression, or names something that the kernel does not have.
+    """
+    try:
+        body: ast.expr = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise UsageError(f"{flag} cannot be {text!r}", why=str(error), hints=[_GRID]) from error
+    own = ""
+    if isinstance(body, ast.Lambda):
+        own, body = next((argument.arg for argument in body.args.args), ""), body.body
+    parts = body.elts if isinstance(body, (ast.Tuple, ast.List)) else [body]
+    try:
+        numbers = (_computed(part, names, own, whole=whole) for part in parts)
+        return tuple(int(number) if whole else number for number in numbers)
+    # `int(1e400)` is an OverflowError, and `next_power_of_2(4.5)` an AttributeError.
+    except (KeyError, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
+        why = f"the kernel has no {error}" if isinstance(error, KeyError) else str(error)
+        hints = [_GRID, f"its parameters: {', '.join(names)}"]
+        raise UsageError(f"{flag} cannot be {text!r}", why=why, hints=hints) from error
+
+
+def _computed(node: ast.expr, names: Mapping[str, Any], own: str, *, whole: bool) -> Any:
+    """Return the value of an expression; `own` is the name of the lambda's parameter."""
+    inner = partial(_computed, names=names, own=own, whole=whole)
+    result: Any = None
+    match node:
+        case ast.Constant(value=int() | float() as number):
+            result = number
+        case ast.Name(id=name):
+            result = names[name]
+        case ast.Subscript(value=ast.Name(id=table), slice=ast.Constant(value=str() as name)) if table == own:
+            result = names[name]
+        case ast.BinOp(left=left, op=ast.Div(), right=right):
+            result = inner(left) // inner(right) if whole else inner(left) / inner(right)
+        case ast.BinOp(left=left, op=operator, right=right) if type(operator) in _OPERATORS:
+            result = _OPERATORS[type(operator)](inner(left), inner(right))
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            result = -inner(operand)
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=values, keywords=[]) if (
+            name in _FUNCTIONS
+        ):
+            result = _FUNCTIONS[name](*map(inner, values))
+    if result is None:
+        raise ValueError(f"{ast.unparse(node)} is no arithmetic of parameters")
+    return result

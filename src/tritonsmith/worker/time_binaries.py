@@ -1,7 +1,8 @@
 """Time compiled kernels on the GPU that is there, by its driver alone.
 
-    python time_binaries.py JOB.json            time all kernels of a job; JSON to stdout
-    python time_binaries.py JOB.json --kernel 2 [--without LABEL ...]    one of them, in this process
+    python time_binaries.py JOB TIMES           time all kernels of a job, a file; write another file
+    python time_binaries.py JOB --probe         say which GPU is there
+    python time_binaries.py JOB --kernel 2 [--without LABEL ...]    time one kernel, in this process
 
 This file needs Python 3.8 and the driver's library, nothing else: neither Triton nor torch nor the rest of
 this tool. It may be copied to the machine with the GPU, beside the job and its binaries. Each kernel runs in
@@ -144,7 +145,7 @@ class Method:
 
     rounds: int = 30
     samples: int = 8
-    seconds: float = 20.0
+    seconds: float = 10.0
     warm: bool = False
     flush: int = 0
     seed: int = 0
@@ -1028,15 +1029,27 @@ def run(path: str) -> dict[str, Any]:
     """Time all kernels of a job, each in a process of its own.
 
     Returns:
-        A row for each kernel: `binaries` that were loaded or `failed`, outputs, rounds of samples.
+        The method, and a row for each kernel: which binaries were loaded or `failed`, how outputs differ,
+        rounds of samples. Without a GPU, the `error`.
     """
     with open(path, encoding="utf-8") as file:
         job = read_job(json.load(file))
-    rows = []
+    rows: list[dict[str, Any]] = []
+    times = {"schema": SCHEMA, "backend": job.backend, "method": vars(job.method), "kernels": rows}
+    # In another process: one that is to start others with a GPU should not hold it itself.
+    probe = subprocess.run(
+        [sys.executable, os.path.abspath(__file__), path, "--probe"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if probe.returncode:
+        times["error"] = (probe.stderr.strip().splitlines() or ["no GPU"])[-1]
+        return times
     for number, kernel in enumerate(job.kernels):
-        print(f"{number + 1}/{len(job.kernels)} {kernel.name}", file=sys.stderr, flush=True)
+        print(f"[{number}/{len(job.kernels)}] {kernel.name}", flush=True)
         rows.append(_timed(path, number, kernel))
-    return {"schema": SCHEMA, "backend": job.backend, "method": vars(job.method), "kernels": rows}
+    return times
 
 
 def _timed(path: str, number: int, kernel: TimedKernel) -> dict[str, Any]:
@@ -1078,16 +1091,21 @@ def _timed(path: str, number: int, kernel: TimedKernel) -> dict[str, Any]:
 
 def main(arguments: Sequence[str]) -> int:
     """Time a job, or one kernel of it; return the exit code."""
-    path = arguments[0]
-    if "--kernel" not in arguments:
-        print(json.dumps(run(path)))
+    path, how = arguments[:2]
+    if not how.startswith("--"):
+        times = run(path)
+        with open(how, "w", encoding="utf-8") as file:
+            json.dump(times, file)
+        print(times.get("error", how))
         return 0
-    number = int(arguments[arguments.index("--kernel") + 1])
-    without = [word for before, word in zip(arguments, arguments[1:]) if before == "--without"]
     with open(path, encoding="utf-8") as file:
         job = read_job(json.load(file))
     try:
-        time_kernel(job, number, without, os.path.dirname(os.path.abspath(path)))
+        if how == "--probe":
+            _say(row="device", device=_described(Driver(job.backend, job.method.device)))
+        else:
+            without = [word for before, word in zip(arguments, arguments[1:]) if before == "--without"]
+            time_kernel(job, int(arguments[2]), without, os.path.dirname(os.path.abspath(path)))
     except GpuError as error:
         print(error, file=sys.stderr)
         return 1

@@ -21,11 +21,11 @@ from tritonsmith.check.against import (
     renames_of,
 )
 from tritonsmith.check.answer import compare_memory
-from tritonsmith.check.grid import evaluated
 from tritonsmith.check.limited import LimitedChecks
 from tritonsmith.check.memory import GlobalMemory, base
 from tritonsmith.check.pair import compare_versions
 from tritonsmith.check.versions import KernelVersion, PairRequest, PairResult
+from tritonsmith.compiler.signature import evaluated
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import EXIT_UNDECIDED, UsageError
 

@@ -13,6 +13,7 @@ from tritonsmith.cli.tasks.kernel_options import (
     CompileOptions,
     KernelOptions,
     compared_kernels,
+    entries_of,
     listed_kernels,
     parse_stages,
 )
@@ -27,6 +28,7 @@ from tritonsmith.cli.tasks.options import (
     JOBS,
     JSON,
     KERNELS_FILE,
+    MANY_TRITONS,
     OUT,
     OUT_FILE,
     PLOT,
@@ -46,7 +48,6 @@ from tritonsmith.core.ui import console
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tritonsmith.compiler.kernels.kernel_list import ListedKernel
     from tritonsmith.lab.batch.run import BatchOptions
     from tritonsmith.lab.bisect.sides import Sides
     from tritonsmith.lab.compare.matching import Comparison
@@ -179,7 +180,7 @@ def study(
     what: KernelOptions,
     tests: ExperimentOptions,
     kernels: str = COMPILED_KERNEL,
-    triton: CommaLists = flag("versions, environments, interpreters: 3.2.0,3.6.0,debug (repeatable)", ()),
+    triton: CommaLists = MANY_TRITONS,
     source: str = flag("clone to read kernels from, at each version's commit; or CLONE@REF", ""),
     out: Path | None = OUT,
     scheduler: str = SCHEDULER,
@@ -206,7 +207,7 @@ def study(
         if not plot.parent.is_dir():
             raise UsageError("--plot: the folder does not exist", where=plot.parent)
     tritons = use_case.parse_tritons(triton)
-    entries, path = _entries(kernels, what)
+    entries, path = entries_of(kernels, what)
     folder = out or workspace.default().root / "studies" / folder_name(path.stem)
     prepared = use_case.prepare(
         entries,
@@ -230,36 +231,6 @@ def study(
         _print_study(cells, folder, plot, json=json, csv=csv)
     finally:  # also where compiles failed, which is an error
         tests.write_page(journal, "study", [journal.answer], use_case.WORDS)
-
-
-def _entries(kernel: str, what: KernelOptions) -> tuple[list[ListedKernel], Path]:
-    """Return the kernels of a study, one or those of a kernels file, and the file."""
-    from dataclasses import replace
-
-    from tritonsmith.compiler.kernels import kernels_file
-    from tritonsmith.compiler.kernels.kernel_list import ListedKernel
-    from tritonsmith.lab.compare import two_sides
-
-    if listed := kernels_file.named(kernel):
-        path, name = listed
-        entries = list(listed_kernels(path, name))
-        output.notes(kernels_file.own_targets(entries, what.target))
-        # The kernels of a list have different parameters, and their signatures are in the file.
-        if what.signature and len(entries) > 1:
-            hints = ["omit it", f"choose one: {path}:{entries[0].name}"]
-            raise UsageError(
-                "--signature applies to one kernel, but a TOML file lists many", where=path, hints=hints
-            )
-    else:
-        (compared,) = two_sides.single_kernel(what.request(kernel))
-        path, name = compared.asked.file, compared.asked.kernel
-        entries = [ListedKernel(str(path), str(path), name, name)]
-    # Flags override what the file says of a kernel, as in every other command.
-    options, signature = what.of_backend(), what.signature
-    return [
-        replace(entry, options={**entry.options, **options}, signature=signature or entry.signature)
-        for entry in entries
-    ], path
 
 
 def _print_study(

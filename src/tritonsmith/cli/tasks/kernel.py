@@ -7,7 +7,7 @@ import re
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from invoke.context import Context
 from invoke.exceptions import Exit
@@ -19,6 +19,7 @@ from tritonsmith.cli.tasks.kernel_options import (
     PoolOptions,
     SweptOptions,
     ToolchainOptions,
+    entries_of,
     folder_of,
     listed_kernels,
     parse_stages,
@@ -31,13 +32,17 @@ from tritonsmith.cli.tasks.options import (
     COMPILED_KERNEL,
     CSV,
     DRY_RUN,
+    FAIL_ON,
     FROM_CACHE,
+    JOBS,
     JSON,
     KERNEL,
+    MANY_TRITONS,
     OUT,
     OUT_FILE,
     PLOT,
     PYTHON,
+    TIMEOUT,
     TRITON,
     WHEEL_ENV,
 )
@@ -54,16 +59,20 @@ from tritonsmith.inspect import resources as resource_views
 from tritonsmith.wheels import ptxas as wheels_ptxas
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from tritonsmith.check.against import Version
     from tritonsmith.compiler.interpreter import Interpreter
+    from tritonsmith.compiler.kernels.kernel_list import ListedKernel
     from tritonsmith.compiler.manifest import Manifest
     from tritonsmith.compiler.request import CompileRequest
     from tritonsmith.compiler.resources.measure import Measured
     from tritonsmith.compiler.run import CompileResult
     from tritonsmith.inspect.lint.run import LintResult
     from tritonsmith.ir.normalize.diff import Diff
+    from tritonsmith.lab.compare.study import StudyPlan
+    from tritonsmith.lab.terms import Limit
+    from tritonsmith.lab.timing_report import KernelTimes
 
 
 @task(tables=True, reads_outputs=True, name="compile")
@@ -561,6 +570,123 @@ def profile(
     # The program's own code: what it launched until then is measured all the same.
     if measured.code:
         raise Exit(code=measured.code)
+
+
+@task(tables=True, reads_outputs=True, name="time")
+def time_(
+    context: Context,
+    what: SweptOptions,
+    kernel: str = word("FILE[:KERNEL], kernels file, folder of compiled kernels, or of an earlier --out"),
+    triton: CommaLists = MANY_TRITONS,
+    launches: Path | None = flag("kernels file with the launches of a folder's kernels", None, value="FILE"),
+    grid: str = flag("programs of a launch: 'cdiv(n, BLOCK), 1'", "", unset="as captured"),
+    size: tuple[str, ...] = flag(
+        "scalar, or elements of a tensor: n=4096 (repeatable)", (), value="NAME=VALUE"
+    ),
+    warm_l2: bool = flag("keep what is in the L2 cache from launch to launch", default=False),
+    seconds: int | None = flag("seconds to measure each kernel", None, unset="10", least=1),
+    tolerance: str = flag("largest difference of outputs: 0.01 of the largest number", "", unset="by type"),
+    times: Path | None = flag("times measured on another machine, instead", None, value="FILE"),
+    fail_on: str | None = again(FAIL_ON),
+    out: Path | None = OUT,
+    plot: Path | None = PLOT,
+    jobs: int | None = JOBS,
+    timeout: int | None = TIMEOUT,
+    json: bool = JSON,
+    dry_run: bool = DRY_RUN,
+) -> None:
+    """Time binaries of any Tritons on the GPU that is here."""
+    from tritonsmith.lab import timing
+    from tritonsmith.lab import timing_report as report
+
+    limits = report.parse_limits(fail_on)
+    if plot:
+        resource_views.check_plot(plot)
+    space = workspace.default()
+    given = timing.Given(grid, timing.parse_sizes(size), launches)
+    method = timing.method_of(seconds, tolerance, warm=warm_l2)
+    folder = folder_of(kernel)
+    if folder and timing.is_plan(folder):
+        prepared = timing.reopen(folder, given)
+        method = timing.method_of(seconds, tolerance, warm=warm_l2, before=prepared.job.method)
+        prepared = replace(prepared, job=replace(prepared.job, method=method))
+    else:
+        target = folder or out or space.root / "timings" / manifest.folder_name(Path(kernel).stem)
+        if folder:
+            _refuse_compile(what, triton)
+            groups = timing.members(timing.manifests_below(folder), folder, targets.parse_all(what.target))
+            entries: Sequence[ListedKernel] = given.entries()
+        else:
+            study, listed = _timed_study(kernel, what, triton, target)
+            if dry_run:
+                output.plan(study.plan())
+                return
+            groups, entries = timing.compiled(study, jobs, timeout, silent=json), listed
+        arguments = {
+            name: timing.arguments_of(timing.entry_of(name, group, entries), given)
+            for name, group in groups.items()
+        }
+        prepared = timing.prepare(groups, arguments, out or target / "time", method)
+    if dry_run:
+        output.plan(prepared.plan() + prepared.run())
+        return
+    output.notes(prepared.notes)
+    measured = timing.read_times(times) if times else timing.measure_here(prepared, space, silent=json)
+    _print_times(report.read(measured, timing.figures(prepared.job)), limits, measured, plot, json=json)
+
+
+def _refuse_compile(what: SweptOptions, triton: Sequence[str]) -> None:
+    """Refuse flags of a compile where everything is compiled; `--target` chooses among what is there."""
+    replace(what, target=()).refuse()
+    if triton:
+        hints = ["omit --triton: all that the folder has is timed", "give FILE[:KERNEL] or a kernels file"]
+        raise UsageError("--triton: these kernels are already compiled", hints=hints)
+
+
+def _timed_study(
+    kernel: str, what: SweptOptions, triton: Sequence[str], folder: Path
+) -> tuple[StudyPlan, list[ListedKernel]]:
+    """Return the compiles of the kernels to time, and the entries of the kernels file."""
+    from tritonsmith.lab.compare import study
+
+    if what.sweep not in ((), ("autotune",)):
+        hints = ["--sweep autotune", "kernel.compile --sweep ... --out DIR, then kernel.time DIR"]
+        raise UsageError("kernel.time compiles no sweep but the configs of an autotuner", hints=hints)
+    entries, path = entries_of(kernel, what)
+    chosen = targets.parse_all(what.target)
+    # Kernels of a captured list have their target; all others are for the GPU that is here.
+    if not chosen and any(not entry.targets for entry in entries):
+        chosen = targets.parse_all(("native",))
+    tritons_ = study.parse_tritons(triton)
+    swept = bool(what.sweep)
+    return study.prepare(entries, tritons_, chosen, folder, path.parent, autotune=swept), entries
+
+
+def _print_times(
+    results: Sequence[KernelTimes],
+    limits: Sequence[Limit],
+    measured: Mapping[str, Any],
+    plot: Path | None,
+    *,
+    json: bool,
+) -> None:
+    from tritonsmith.lab import timing_report as report
+
+    found = list(report.violations(results, limits))
+    if json:
+        output.json(report.as_json(results, found, measured))
+    else:
+        output.lines(report.head(measured))
+        output.blocks(report.tables_of(results))
+        output.notes(dict.fromkeys(f"{each.kernel}: {note}" for each in results for note in each.notes))
+    report.require_any(results)
+    if plot:
+        report.write_plot(results, plot)
+        console.note(f"the plot is in {plot}")
+    if error := report.failure(results, found):
+        raise error
+    if limits and not json:
+        console.out().print(report.passed(limits), markup=False)
 
 
 @task(tables=True, name="capture")

@@ -309,6 +309,33 @@ def compared_kernels(kernel: str, what: CompileOptions) -> tuple[ComparedKernel,
     return two_sides.single_kernel(what.request(kernel))
 
 
+def entries_of(kernel: str, what: KernelOptions) -> tuple[list[ListedKernel], Path]:
+    """Return the kernels that many Tritons compile, one or those of a kernels file, and the file."""
+    from tritonsmith.compiler.kernels.kernel_list import ListedKernel
+    from tritonsmith.lab.compare import two_sides
+
+    if listed := kernels_file.named(kernel):
+        path, name = listed
+        entries = list(listed_kernels(path, name))
+        output.notes(kernels_file.own_targets(entries, what.target))
+        # The kernels of a list have different parameters, and their signatures are in the file.
+        if what.signature and len(entries) > 1:
+            hints = ["omit it", f"choose one: {path}:{entries[0].name}"]
+            raise UsageError(
+                "--signature applies to one kernel, but a TOML file lists many", where=path, hints=hints
+            )
+    else:
+        (compared,) = two_sides.single_kernel(what.request(kernel))
+        path, name = compared.asked.file, compared.asked.kernel
+        entries = [ListedKernel(str(path), str(path), name, name)]
+    # Flags override what the file says of a kernel, as in every other command.
+    options, signature = what.of_backend(), what.signature
+    return [
+        replace(entry, options={**entry.options, **options}, signature=signature or entry.signature)
+        for entry in entries
+    ], path
+
+
 def target_of(stage: str) -> str:
     """Return the default target for a stage."""
     # `--stage amdgcn` without a target can only mean AMD's.

@@ -69,6 +69,7 @@ TIMEOUT = flag(
     unset="600",
     example="seconds, --timeout 600; 0 for the default",
 )
+MANY_TRITONS = flag("versions, environments, interpreters: 3.2.0,3.6.0,debug (repeatable)", ())
 FROM_CACHE = flag("entry of Triton's cache to compile: its folder, or its name", "", value="ENTRY")
 KERNELS_FILE = word("kernels file (format: docs/kernels.md)", value="FILE.toml")
 TODAY = flag("Triton in use today: a version, environment or interpreter", "", value="TRITON")

@@ -164,12 +164,12 @@ def export(
 def import_(
     context: Context,
     which: StoreOptions,
-    source: str = word("archive of store.export: path, http(s):// or s3:// (.tar.zst)"),
+    source: str = word("archive of store --export: path, http(s):// or s3:// (.tar.zst)"),
     sha256: str = SHA256,
     force: bool = flag("import an archive made for another kind of machine", default=False),
     dry_run: bool = DRY_RUN,
 ) -> None:
-    """Unpack an archive of store.export into the store."""
+    """Unpack an archive of store --export into the store."""
     shelf, space = _store(which), workspace.default()
     archive = transfer.locate(source, space, sha256)
     if archive.fetched and dry_run:

@@ -56,8 +56,9 @@ _KEYS: Mapping[str, type] = {
     "module": str,
     "configs": list,
     "largest": dict,
+    "launch": dict,
 }
-_KINDS = {int: "a number", str: "a text", dict: "a table", list: "a list"}
+_KINDS = {int: "a number", float: "a number", str: "a text", dict: "a table", list: "a list"}
 _PLURALS: Mapping[type, str] = {str: "texts", dict: "tables", list: "lists"}
 # Keys whose list gets one line for each part: a line of thirty configs would be hard to read and to diff.
 _SPLIT_KEYS = ("configs", "notes")
@@ -85,6 +86,8 @@ class ListedKernel:
         configs: the configs of its autotuner after pruning: values of parameters and options of the backend
             together. `signature` and `options` have those of the first.
         largest: the largest integer that each parameter had in the captured launches.
+        launch: the grid of one launch, and its arguments: numbers, and for a tensor a table with its
+            `elements`, and `low` and `high`, or all `values`, where they matter.
     """
 
     where: str
@@ -103,6 +106,7 @@ class ListedKernel:
     module: str = ""
     configs: tuple[Mapping[str, Any], ...] = ()
     largest: Mapping[str, int] = field(default_factory=dict)
+    launch: Mapping[str, Any] = field(default_factory=dict)
 
     def fits(self, version: str) -> bool:
         """Report whether the kernel is for this Triton; an unknown version (empty) fits every kernel."""
@@ -258,6 +262,7 @@ def _entry(row: Any, number: int, common: dict[str, Any], path: Path) -> ListedK
         module=row.get("module", ""),
         configs=tuple(_options(config, "configs", where) for config in _all(dict, "configs", row, where)),
         largest=_numbers(row.get("largest", {}), where),
+        launch=_launch(row.get("launch", {}), where),
     )
 
 
@@ -282,6 +287,27 @@ def _numbers(table: dict[str, Any], where: str) -> dict[str, int]:
     for name, value in table.items():
         if type(value) is not int:
             raise ConfigError(f"largest: {name} must be a number, not {value!r}", where=where)
+    return table
+
+
+_LAUNCH: Mapping[str, type] = {"grid": list, "arguments": dict}
+_TENSOR: Mapping[str, type] = {"elements": int, "low": float, "high": float, "values": list}
+
+
+def _launch(table: dict[str, Any], where: str) -> dict[str, Any]:
+    """Return the arguments of a launch, with numbers and tables of tensors alone."""
+    _check(table, _LAUNCH, f"{where}, launch")
+    _grid(table.get("grid", []), where)
+    for name, value in table.get("arguments", {}).items():
+        if isinstance(value, dict):
+            wide = {
+                key: float(part) if type(part) is int and key in ("low", "high") else part
+                for key, part in value.items()
+            }
+            _check(wide, _TENSOR, f"{where}, launch: {name}")
+        elif type(value) not in (int, float, bool):
+            hints = [f"launch = {{ grid = [64], arguments = {{ {name} = {{ elements = 65536 }} }} }}"]
+            raise ConfigError(f"launch: {name} cannot be {str(value)[:80]}", where=where, hints=hints)
     return table
 
 
@@ -343,6 +369,7 @@ def row(kernel: ListedKernel) -> dict[str, Any]:
         "count": kernel.count,
         "grid": [list(grid) for grid in kernel.grids],
         "largest": dict(kernel.largest),
+        "launch": dict(kernel.launch),
         "where": list(kernel.launched_from),
         "sha256": kernel.sha256,
     }

@@ -163,6 +163,8 @@ def prepare(
     out: Path,
     folder: Path,
     history: History | None = None,
+    *,
+    autotune: bool = False,
 ) -> StudyPlan:
     """Return all compiles, versions outermost.
 
@@ -173,6 +175,7 @@ def prepare(
         out: folder of the study.
         folder: that the kernels' files are relative to, if they are not in a repository.
         history: that repository.
+        autotune: compile the configs of autotuners.
 
     Raises:
         SmithError: two Tritons are the same, one has no version where the repository needs one, no kernel
@@ -190,7 +193,7 @@ def prepare(
                 text = history.content(triton.triton, entry.file) if history else None
                 # A folder for each Triton, as the file has another content in each.
                 base = out / "sources" / name if history else folder
-                request = entry.request(base, targets, text)
+                request = entry.request(base, targets, text, autotune=autotune)
             except SmithError as error:
                 # A list that was captured in a clone names files by their paths there: without --source none
                 # of them exists.

@@ -237,7 +237,7 @@ def read_head(path: Path) -> dict[str, Any]:
             "not an archive of a store",
             where=path,
             why=error.why,
-            hints=["create one with `invoke store.export NAME DEST`"],
+            hints=["create one with `invoke store --export NAME DEST`"],
         ) from error
 
 
