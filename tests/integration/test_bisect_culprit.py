@@ -10,8 +10,8 @@ import pytest
 from tests.integration.harness import Smith
 from tritonsmith.compiler import targets, tritons, up
 from tritonsmith.compiler.request import CompileRequest
-from tritonsmith.lab.bisect import diverging_pass
-from tritonsmith.lab.bisect.diverging_pass import Level
+from tritonsmith.lab.isolate import first_pass_with
+from tritonsmith.lab.isolate.first_pass_with import Level
 
 EXAMPLES = up.FILE.parent
 SIGNATURE = "*fp16:16,*fp16:16,*fp32:16,i32:16,i32:16,i32:16,TILE_M=64,TILE_N=64,TILE_K=32"
@@ -33,7 +33,7 @@ def python(with_wheel: Smith, monkeypatch: pytest.MonkeyPatch) -> str:
 @pytest.mark.slow
 def test_a_pass_that_does_something_else(asked: CompileRequest, python: str, tmp_path: Path) -> None:
     sides = [tritons.parse(f"{python},num_stages={stages}") for stages in (3, 1)]
-    found = diverging_pass.parting(asked, sides[0], sides[1], tmp_path / "out")
+    found = first_pass_with.parting(asked, sides[0], sides[1], tmp_path / "out")
     assert found.level is Level.PASSES
     assert "pipeline" in found.name or "latencies" in found.name
     assert found.good != found.bad
@@ -49,7 +49,7 @@ def test_the_same_compiler_leaves_the_assembler_only(
         asked, file=EXAMPLES / "vector_add.py", kernel="", signature="*fp32:16,*fp32:16,*fp32:16,i32,64"
     )
     side = tritons.parse(python)
-    found = diverging_pass.parting(small, side, side, tmp_path / "out")
+    found = first_pass_with.parting(small, side, side, tmp_path / "out")
     assert found.level is Level.ASSEMBLER
     assert (found.name, found.good, found.bad) == ("", "", "")
 
@@ -59,7 +59,7 @@ def test_other_values_differ_from_the_front_end_on(
     asked: CompileRequest, python: str, tmp_path: Path
 ) -> None:
     second = tritons.parse(f"{python},TILE_K=64")
-    found = diverging_pass.parting(asked, tritons.parse(python), second, tmp_path / "out")
+    found = first_pass_with.parting(asked, tritons.parse(python), second, tmp_path / "out")
     assert found.level is Level.FRONT_END
     assert "tt.func" in found.good
     assert found.good != found.bad
@@ -69,6 +69,6 @@ def test_other_values_differ_from_the_front_end_on(
 def test_a_kernel_that_cannot_be_compiled_is_not_compared(
     asked: CompileRequest, python: str, tmp_path: Path
 ) -> None:
-    found = diverging_pass.parting(asked, tritons.parse(python), tritons.parse("0.1.0"), tmp_path / "out")
+    found = first_pass_with.parting(asked, tritons.parse(python), tritons.parse("0.1.0"), tmp_path / "out")
     assert found.level is Level.UNKNOWN
     assert found.sentence.startswith("passes: not comparable: ")

@@ -14,9 +14,10 @@ from tests.support import require
 from tests.unit.lab.bisect.findings import FINDINGS
 from tritonsmith.cli.tasks.kernel_options import CompileOptions, compared_kernels
 from tritonsmith.compiler.tritons import Triton
-from tritonsmith.lab.bisect import diverging_pass, report
-from tritonsmith.lab.bisect.diverging_pass import Level
+from tritonsmith.lab.bisect import report
 from tritonsmith.lab.bisect.report import BisectTexts
+from tritonsmith.lab.isolate import first_pass_with
+from tritonsmith.lab.isolate.first_pass_with import Level
 
 
 @pytest.mark.slow
@@ -28,7 +29,7 @@ def test_what_the_page_shows_of_two_real_compiles(
     what = CompileOptions(signature=SIGNATURE, target=("h100",))
     (kernel,) = compared_kernels(str(MATMUL), what)
     good, bad = (Triton(str(n), python=python, options={"num_stages": n}) for n in (1, 3))
-    found = diverging_pass.parting(kernel.asked, good, bad, tmp_path / "dumps", silent=True)
+    found = first_pass_with.parting(kernel.asked, good, bad, tmp_path / "dumps", silent=True)
     assert found.level is Level.PASSES
     assert found.name in found.sentence
     by_pass = BisectTexts(found.name, found.language, found.good, found.bad, found.file)

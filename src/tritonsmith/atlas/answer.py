@@ -10,8 +10,15 @@ from functools import cache
 from typing import Any
 
 from tritonsmith.atlas import mentions, pipeline
-from tritonsmith.atlas.frontend import LanguageFunction, full_path
-from tritonsmith.atlas.index import Entry, Index, known_variable, lowered, mlir_passes
+from tritonsmith.atlas.index import (
+    Entry,
+    Index,
+    LanguageFunction,
+    full_path,
+    known_variable,
+    lowered,
+    mlir_passes,
+)
 from tritonsmith.atlas.pipeline import Switch, cmake_options
 from tritonsmith.atlas.source_files import Definition, Place, line_of
 from tritonsmith.core import configs, untrusted

@@ -27,12 +27,12 @@ from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, UsageError, did_you_mean
 from tritonsmith.core.plan import Copy, Plan, Run, Step, Write
 from tritonsmith.core.text import version_key
-from tritonsmith.inspect.export_c.c_types import scratch_names
+from tritonsmith.inspect.c_types import scratch_names
 from tritonsmith.lab.batch.run import BatchOptions
 from tritonsmith.lab.compare import study
 from tritonsmith.lab.experiment import Rules
 from tritonsmith.worker import time_binaries
-from tritonsmith.worker.time_binaries import Binary, Buffer, Job, Method, Parameter, TimedKernel
+from tritonsmith.worker.time_binaries import Buffer, Job, Method, Parameter, TimedBinary, TimedKernel
 
 TASK = "kernel.time"
 JOB, TIMES, WORKER = "time.json", "times.json", "time_binaries.py"
@@ -45,7 +45,7 @@ _GRID = "--grid 'cdiv(M, BLOCK_M) * cdiv(N, BLOCK_N), 1'"
 
 @dataclass(frozen=True)
 class TensorContents:
-    """The memory behind a pointer: its elements; random numbers from `low` to `high`, or given values."""
+    """The memory behind a pointer: its elements; random numbers from `low` to `high`, or flags values."""
 
     elements: int
     low: float | None = None
@@ -138,12 +138,12 @@ def entry_of(name: str, group: Sequence[TimedMember], entries: Sequence[ListedKe
     return next(iter((*named, *(entry for entry in entries if entry.kernel in functions))), None)
 
 
-def arguments_of(entry: ListedKernel | None, given: Given) -> LaunchArguments:
+def arguments_of(entry: ListedKernel | None, flags: Given) -> LaunchArguments:
     """Return the arguments that a kernels file and flags give; flags win.
 
     Args:
         entry: what was captured of the kernel; None without a kernels file.
-        given: the flags.
+        flags: the flags.
     """
     tensors: dict[str, TensorContents] = {}
     # A captured launch; else the largest value that each integer had in any.
@@ -154,13 +154,13 @@ def arguments_of(entry: ListedKernel | None, given: Given) -> LaunchArguments:
             tensors[name] = _contents(name, value)
         else:
             scalars[name] = value
-    for name, value in given.sizes.items():
+    for name, value in flags.sizes.items():
         scalars[name] = value
         if isinstance(value, int):
             before = tensors.get(name)
             tensors[name] = replace(before, elements=value) if before else TensorContents(value)
     captured = launch.get("grid") or (entry.grids[0] if entry and entry.grids else ())
-    return LaunchArguments(given.grid or ", ".join(map(str, captured)), tensors, scalars)
+    return LaunchArguments(flags.grid or ", ".join(map(str, captured)), tensors, scalars)
 
 
 def _contents(name: str, table: Mapping[str, Any]) -> TensorContents:
@@ -229,29 +229,29 @@ def members(
     for each in manifests:
         name = each.folder.name if several and folders[each.folder.name] > 1 else each.kernel
         groups.setdefault(name, []).append(each)
-    wanted = {str(target) for target in targets}
+    chosen = {str(target) for target in targets}
     result = {}
     for name, group in groups.items():
         versions = Counter(each.triton for each in group)
-        found = []
+        compiles = []
         for each in group:
             rows = measure.of_manifest(each).rows
             by_version = versions[each.triton] == 1
             side = each.triton if by_version else _side(each.folder, root, name)
             for point, row in zip(each.points, rows, strict=True):
-                if wanted and point.target not in wanted:
+                if chosen and point.target not in chosen:
                     continue
                 figures = {key: value for key, value in row.values.items() if value is not None}
-                found.append(TimedMember(side, each, point, figures))
-        if not found:
+                compiles.append(TimedMember(side, each, point, figures))
+        if not compiles:
             why = f"it was compiled for {', '.join({p.target for each in group for p in each.points})}"
-            raise UsageError(f"{name} was not compiled for {', '.join(sorted(wanted))}", why=why)
-        if len(chips := {each.point.target for each in found}) > 1:
+            raise UsageError(f"{name} was not compiled for {', '.join(sorted(chosen))}", why=why)
+        if len(chips := {each.point.target for each in compiles}) > 1:
             hints = [f"choose one: --target {min(chips)}"]
             raise UsageError(
                 f"{name} was compiled for several targets", why=", ".join(sorted(chips)), hints=hints
             )
-        result[name] = _labelled(found)
+        result[name] = _labelled(compiles)
     return result
 
 
@@ -261,12 +261,12 @@ def _side(folder: Path, root: Path, name: str) -> str:
     return "/".join(part for part in parts if part != name) or folder.name
 
 
-def _labelled(found: Sequence[TimedMember]) -> list[TimedMember]:
+def _labelled(compiles: Sequence[TimedMember]) -> list[TimedMember]:
     """Return the compiles, the configs of a sweep in their labels."""
-    swept = any(count > 1 for count in Counter(each.label for each in found).values())
+    swept = any(count > 1 for count in Counter(each.label for each in compiles).values())
     if not swept:
-        return list(found)
-    return [replace(each, label=f"{each.label} {each.config}".strip()) for each in found]
+        return list(compiles)
+    return [replace(each, label=f"{each.label} {each.config}".strip()) for each in compiles]
 
 
 def prepare(
@@ -388,7 +388,7 @@ def _assumed(kernel: TimedKernel) -> Iterator[str]:
 
 def _binary(
     kernel: str, member: TimedMember, numbers: Mapping[str, int], arguments: LaunchArguments
-) -> Binary:
+) -> TimedBinary:
     point, known = member.point, member.point.metadata
     warp = int(known.get("warp_size") or point.target.rsplit(":", 1)[1])
     taken = [
@@ -400,7 +400,7 @@ def _binary(
     for size in known.get("cluster_dims") or [known.get("num_ctas") or 1]:
         ctas *= int(size)
     stage = _STAGES[point.backend]
-    return Binary(
+    return TimedBinary(
         label=member.label,
         path=f"binaries/{folder_name(kernel)}/{folder_name(member.label)}.{stage}",
         symbol=str(known.get("name") or member.manifest.kernel),
@@ -505,14 +505,14 @@ def is_plan(folder: Path) -> bool:
     return untrusted.is_file(folder / JOB)
 
 
-def reopen(folder: Path, given: Given) -> PreparedTiming:
+def reopen(folder: Path, flags: Given) -> PreparedTiming:
     """Return the plan that a folder has.
 
     Raises:
         FactError: it cannot be read.
-        UsageError: arguments are given: the plan has its own.
+        UsageError: arguments are flags: the plan has its own.
     """
-    if given != Given():
+    if flags != Given():
         hints = ["omit --grid, --size and --launches", "or give the folder of compiled kernels"]
         raise UsageError("this plan has its arguments already", where=folder / JOB, hints=hints)
     try:

@@ -144,7 +144,7 @@ def of_kernel(row: Mapping[str, Any], figures: Mapping[str, Mapping[str, Any]]) 
     order = [first, *(label for label in medians if label not in (first, CONTROL))]
     if figures:  # in the order of the plan: that of a round is random
         order = [first, *(label for label in figures if label in medians and label != first)]
-    found = []
+    measured = []
     for label in order:
         output, wrong = _difference(compared.get(label) or ())
         ratio = ratio_of(medians[label], medians[first])
@@ -156,7 +156,7 @@ def of_kernel(row: Mapping[str, Any], figures: Mapping[str, Mapping[str, Any]]) 
         elif unsure:
             standing = "undecided"
         low, _, high = statistics.quantiles(medians[label], n=4)
-        found.append(
+        measured.append(
             BinaryTime(
                 label,
                 standing,
@@ -168,10 +168,10 @@ def of_kernel(row: Mapping[str, Any], figures: Mapping[str, Mapping[str, Any]]) 
                 rounds=tuple(medians[label]),
             )
         )
-    found += [
+    measured += [
         BinaryTime(label, "failed", why=why, figures=figures.get(label, {})) for label, why in failed.items()
     ]
-    return KernelTimes(name, tuple(found), noise, tuple(_notes(result, outputs)), unsure)
+    return KernelTimes(name, tuple(measured), noise, tuple(_notes(result, outputs)), unsure)
 
 
 def _standing(ratio: Interval, noise: float) -> Standing:
@@ -233,7 +233,7 @@ def _notes(result: Mapping[str, Any], outputs: Mapping[str, Any]) -> Iterator[st
 
 
 @dataclass(frozen=True)
-class Violation:
+class TimeViolation:
     """A term of `--fail-on` that a binary breaks, or may break."""
 
     kernel: str
@@ -258,7 +258,7 @@ def parse_limits(text: str | None) -> tuple[Limit, ...]:
     return tuple(limits)
 
 
-def violations(results: Sequence[KernelTimes], limits: Sequence[Limit]) -> Iterator[Violation]:
+def violations(results: Sequence[KernelTimes], limits: Sequence[Limit]) -> Iterator[TimeViolation]:
     """Yield the terms that are broken, and those that an interval does not decide."""
     for result in results:
         if not result.binaries or not result.binaries[0].rounds:
@@ -278,7 +278,7 @@ def violations(results: Sequence[KernelTimes], limits: Sequence[Limit]) -> Itera
                     sure = False
                 low, high = ((end / first - 1) * _PERCENT for end in ends)
                 words = f"{binary.median:.4g} ms, {low:+.1f} to {high:+.1f} %"
-                yield Violation(result.kernel, binary.label, limit.text, words, sure)
+                yield TimeViolation(result.kernel, binary.label, limit.text, words, sure)
 
 
 def _ends(binary: BinaryTime, first: float) -> tuple[float, float]:
@@ -319,7 +319,7 @@ def tuned(result: KernelTimes) -> list[TunedConfig]:
     if result.unsure or all(len(configs) == 1 for configs in sides.values()):
         return []
     chosen = ""
-    found = []
+    rows = []
     for side, configs in sides.items():
         best = min(configs, key=lambda config: statistics.median(configs[config].rounds[::2]))
         chosen = chosen or best
@@ -327,8 +327,8 @@ def tuned(result: KernelTimes) -> list[TunedConfig]:
             continue
         gain = ratio_of(configs[chosen].rounds[1::2], configs[best].rounds[1::2])
         standing = "same" if chosen == best else _standing(gain, result.noise)
-        found.append(TunedConfig(side, configs[best], configs[chosen], gain, standing))
-    return found
+        rows.append(TunedConfig(side, configs[best], configs[chosen], gain, standing))
+    return rows
 
 
 _CODE = {"registers": ("registers_per_thread", "vgprs_per_lane"), "occupancy": ("occupancy_percent",)}
@@ -421,7 +421,7 @@ def _tuned_table(kernel: str, configs: Sequence[TunedConfig]) -> Grid:
 
 
 def as_json(
-    results: Sequence[KernelTimes], found: Sequence[Violation], times: Mapping[str, Any]
+    results: Sequence[KernelTimes], broken_terms: Sequence[TimeViolation], times: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return everything: times in milliseconds, ratios to the first."""
     devices = [row.get("result", {}).get("device") for row in times["kernels"]]
@@ -449,7 +449,7 @@ def as_json(
             }
             for result in results
         ],
-        "violations": [vars(each) for each in found],
+        "violations": [vars(each) for each in broken_terms],
     }
 
 
@@ -467,7 +467,7 @@ def _binary_json(binary: BinaryTime) -> dict[str, Any]:
     }
 
 
-def failure(results: Sequence[KernelTimes], found: Sequence[Violation]) -> SmithError | None:
+def failure(results: Sequence[KernelTimes], broken_terms: Sequence[TimeViolation]) -> SmithError | None:
     """Return the error that the results end with: wrong outputs or broken terms, then what is not decided."""
     swept = {result.kernel for result in results if tuned(result)}
     bad = [
@@ -477,13 +477,15 @@ def failure(results: Sequence[KernelTimes], found: Sequence[Violation]) -> Smith
         # A config that needs too much shared memory is no finding: the autotuner drops it, too.
         if binary.standing == "wrong" or (binary.standing == "failed" and result.kernel not in swept)
     ]
-    broken = [f"{each.kernel} {each.label}: {each.words} ({each.term})" for each in found if each.sure]
+    broken = [f"{each.kernel} {each.label}: {each.words} ({each.term})" for each in broken_terms if each.sure]
     if bad or broken:
         parts = [f"{counted(len(bad), 'kernel')} failed or computed something else"] if bad else []
         parts += [f"{counted(len(broken), 'time')} over the limit"] if broken else []
         hints = ["--tolerance 0.05 allows larger differences, as a part of the largest number"] if bad else []
         return SmithError(" and ".join(parts), why="\n".join((*bad, *broken)), hints=hints)
-    open_ = [f"{each.kernel} {each.label}: {each.words} ({each.term})" for each in found if not each.sure]
+    open_ = [
+        f"{each.kernel} {each.label}: {each.words} ({each.term})" for each in broken_terms if not each.sure
+    ]
     open_ += [f"{result.kernel}: {result.unsure}" for result in results if result.unsure]
     if open_:
         hints = ["--seconds 60 measures longer", "lock the clocks: nvidia-smi --lock-gpu-clocks"]

@@ -88,7 +88,7 @@ class Parameter:
 
 
 @dataclass(frozen=True)
-class Binary:
+class TimedBinary:
     """A compiled kernel.
 
     Attributes:
@@ -125,12 +125,12 @@ class TimedKernel:
     name: str
     buffers: tuple[Buffer, ...]
     parameters: tuple[Parameter, ...]
-    binaries: tuple[Binary, ...]
+    binaries: tuple[TimedBinary, ...]
 
 
 @dataclass(frozen=True)
 class Method:
-    """How to measure.
+    """A way to measure.
 
     Attributes:
         rounds: how often each binary has its turn; the order within a round is random.
@@ -155,7 +155,7 @@ class Method:
 
 @dataclass(frozen=True)
 class Job:
-    """What to time: `cuda` or `hip`, and the kernels."""
+    """The kernels to time, and by which driver: `cuda` or `hip`."""
 
     backend: str
     kernels: tuple[TimedKernel, ...]
@@ -173,7 +173,7 @@ def read_job(content: Mapping[str, Any]) -> Job:
     kernels = []
     for row in content["kernels"]:
         binaries = tuple(
-            Binary(
+            TimedBinary(
                 **dict(
                     each,
                     parameters=tuple(each["parameters"]),
@@ -283,7 +283,7 @@ class _LaunchConfig(ctypes.Structure):
     )
 
 
-class Driver:
+class GpuDriver:
     """The driver's library, and one GPU."""
 
     def __init__(self, backend: str, device: int) -> None:
@@ -408,18 +408,18 @@ class Monitor:
         self._handle = ctypes.c_void_p()
         try:
             self._library = ctypes.CDLL(os.environ.get("TRITONSMITH_NVML") or "libnvidia-ml.so.1")
-            found = not self._library.nvmlInit_v2() and not self._library.nvmlDeviceGetHandleByPciBusId_v2(
+            there = not self._library.nvmlInit_v2() and not self._library.nvmlDeviceGetHandleByPciBusId_v2(
                 bus.encode(), ctypes.byref(self._handle)
             )
         except (OSError, AttributeError):
-            found = False
-        self.there = found
+            there = False
+        self.there = there
 
     def look(self) -> dict[str, Any]:
         """Return the clocks in MHz, degrees, watts and reasons for lower clocks, as far as they are known."""
         if not self.there:
             return {}
-        seen: dict[str, Any] = {}
+        state: dict[str, Any] = {}
         value = ctypes.c_uint()
         for name, call, arguments, factor in (
             ("sm_mhz", "nvmlDeviceGetClockInfo", (1,), 1),
@@ -429,14 +429,14 @@ class Monitor:
         ):
             function = getattr(self._library, call, None)
             if function and not function(self._handle, *arguments, ctypes.byref(value)):
-                seen[name] = value.value / factor if factor > 1 else value.value
+                state[name] = value.value / factor if factor > 1 else value.value
         bits = ctypes.c_ulonglong()
         for call in ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"):
             function = getattr(self._library, call, None)
             if function and not function(self._handle, ctypes.byref(bits)):
-                seen["reasons"] = [word for bit, word in self.REASONS if bits.value & bit]
+                state["reasons"] = [word for bit, word in self.REASONS if bits.value & bit]
                 break
-        return seen
+        return state
 
 
 def element_size(dtype: str) -> int:
@@ -556,8 +556,8 @@ def _eighths(dtype: str) -> Sequence[float]:
 
 
 @dataclass(frozen=True)
-class Difference:
-    """How one output differs from the first's.
+class OutputDifference:
+    """The difference of an output from the first's.
 
     Attributes:
         buffer: its name.
@@ -574,7 +574,7 @@ class Difference:
     within: bool
 
 
-def difference(buffer: Buffer, first: bytes, other: bytes, tolerance: float) -> Difference | None:
+def difference(buffer: Buffer, first: bytes, other: bytes, tolerance: float) -> OutputDifference | None:
     """Compare two outputs; return None if they are the same, bit for bit."""
     if first == other:
         return None
@@ -589,7 +589,7 @@ def difference(buffer: Buffer, first: bytes, other: bytes, tolerance: float) -> 
             count += sum(map(operator.ne, ours, theirs))
             largest = max(largest, _apart(ours, theirs))
     limit = tolerance or TOLERANCES.get(buffer.dtype, _ROUGH if buffer.dtype.startswith("fp8") else 0.0)
-    return Difference(buffer.name, count, largest, scale, largest <= limit * scale)
+    return OutputDifference(buffer.name, count, largest, scale, largest <= limit * scale)
 
 
 def _largest(values: Sequence[float]) -> float:
@@ -616,7 +616,7 @@ def _apart(ours: Sequence[float], theirs: Sequence[float]) -> float:
 class _Memory:
     """The buffers of a kernel on the GPU."""
 
-    def __init__(self, driver: Driver, kernel: TimedKernel, seed: int) -> None:
+    def __init__(self, driver: GpuDriver, kernel: TimedKernel, seed: int) -> None:
         self._driver = driver
         self._buffers = kernel.buffers
         self._patterns = [pattern(buffer, seed) for buffer in kernel.buffers]
@@ -655,12 +655,12 @@ class _Memory:
 
     def contents(self) -> list[bytes]:
         """Return what all buffers hold."""
-        found = []
+        contents = []
         for address, size in zip(self.addresses, self._sizes):
             space = ctypes.create_string_buffer(max(size, 1))
             self._driver.call("to_host", space, address, ctypes.c_size_t(size))
-            found.append(space.raw[:size])
-        return found
+            contents.append(space.raw[:size])
+        return contents
 
     def at_first(self) -> Iterator[bytes]:
         """Yield what each buffer held at first."""
@@ -672,7 +672,7 @@ class Loaded:
     """A binary on the GPU, ready to be launched."""
 
     def __init__(
-        self, driver: Driver, binary: Binary, kernel: TimedKernel, memory: _Memory, folder: str
+        self, driver: GpuDriver, binary: TimedBinary, kernel: TimedKernel, memory: _Memory, folder: str
     ) -> None:
         """Load it, and pack its arguments.
 
@@ -816,7 +816,7 @@ _BATCH_MS = 0.2  # at least, of launches that are measured together where the ca
 class Stopwatch:
     """Measures launches; with the L2 cache flushed before each, or many at once with a warm one."""
 
-    def __init__(self, driver: Driver, memory: _Memory, method: Method, *, restore: bool) -> None:
+    def __init__(self, driver: GpuDriver, memory: _Memory, method: Method, *, restore: bool) -> None:
         """Take the memory that is written in order to flush the cache."""
         self._driver, self._memory, self._restore = driver, memory, restore
         size = method.flush or (2 * driver.attribute(_L2) if driver.backend == "cuda" else _HIP_FLUSH)
@@ -883,7 +883,7 @@ def time_kernel(job: Job, number: int, without: Sequence[str], folder: str) -> N
         GpuError: the driver fails; the row before says which binary ran.
     """
     kernel, method = job.kernels[number], job.method
-    driver = Driver(job.backend, method.device)
+    driver = GpuDriver(job.backend, method.device)
     memory = _Memory(driver, kernel, method.seed)
     loaded: list[Loaded] = []
     refused = {}
@@ -955,7 +955,7 @@ def _rounds(
     return rounds, states
 
 
-def _described(driver: Driver) -> dict[str, Any]:
+def _described(driver: GpuDriver) -> dict[str, Any]:
     version = ctypes.c_int()
     driver.call("version", ctypes.byref(version))
     row: dict[str, Any] = {"name": driver.text("device_name"), "driver": version.value}
@@ -967,7 +967,7 @@ def _described(driver: Driver) -> dict[str, Any]:
 
 
 def _compare_outputs(
-    driver: Driver, kernel: TimedKernel, memory: _Memory, loaded: Sequence[Loaded], method: Method
+    driver: GpuDriver, kernel: TimedKernel, memory: _Memory, loaded: Sequence[Loaded], method: Method
 ) -> bool:
     """Run each binary once on the same memory, and say how its outputs differ from the first's.
 
@@ -982,10 +982,12 @@ def _compare_outputs(
         memory.reset()
         each.launch()
         driver.wait()
-        found = memory.contents()
+        contents = memory.contents()
         if not first:
-            first = found
-            changed = [number for number, before in enumerate(memory.at_first()) if before != found[number]]
+            first = contents
+            changed = [
+                number for number, before in enumerate(memory.at_first()) if before != contents[number]
+            ]
             memory.reset()
             each.launch()
             driver.wait()
@@ -993,12 +995,14 @@ def _compare_outputs(
             each.launch()
             driver.wait()
             adds = memory.contents() != again
-            steady = again == found
+            steady = again == contents
             _say(
                 row="outputs",
                 written=[kernel.buffers[number].name for number in changed],
                 empty=[
-                    kernel.buffers[number].name for number in changed if _says_nothing(kernel, number, found)
+                    kernel.buffers[number].name
+                    for number in changed
+                    if _says_nothing(kernel, number, contents)
                 ],
                 steady=steady,
                 adds=adds,
@@ -1012,16 +1016,16 @@ def _compare_outputs(
         differences = [
             apart
             for number, buffer in enumerate(kernel.buffers)
-            if (apart := difference(buffer, first[number], found[number], method.tolerance))
+            if (apart := difference(buffer, first[number], contents[number], method.tolerance))
         ]
         _say(row="compared", label=each.binary.label, differences=[vars(apart) for apart in differences])
     memory.reset()
     return restore
 
 
-def _says_nothing(kernel: TimedKernel, number: int, found: Sequence[bytes]) -> bool:
+def _says_nothing(kernel: TimedKernel, number: int, contents: Sequence[bytes]) -> bool:
     """Report whether an output has no number at all besides 0, so that comparing it says nothing."""
-    values = numbers(kernel.buffers[number].dtype, found[number][: _BLOCK * 8])
+    values = numbers(kernel.buffers[number].dtype, contents[number][: _BLOCK * 8])
     return all(value == 0 or math.isnan(value) for value in values)
 
 
@@ -1070,14 +1074,14 @@ def _timed(path: str, number: int, kernel: TimedKernel) -> dict[str, Any]:
             output = raw.decode(errors="replace") if isinstance(raw, bytes) else raw
             code, error = -1, f"it did not end within {_LIMIT} s"
         for line in output.splitlines():
-            said = json.loads(line)
-            kind = said.pop("row")
+            row_of_child = json.loads(line)
+            kind = row_of_child.pop("row")
             if kind == "at":
-                at = said
+                at = row_of_child
             elif kind == "compared":
-                row["compared"][said["label"]] = said["differences"]
+                row["compared"][row_of_child["label"]] = row_of_child["differences"]
             else:
-                row[kind] = said
+                row[kind] = row_of_child
         if code == 0:
             break
         last = error.strip().splitlines()[-1:] or [f"exit code {code}"]
@@ -1102,7 +1106,7 @@ def main(arguments: Sequence[str]) -> int:
         job = read_job(json.load(file))
     try:
         if how == "--probe":
-            _say(row="device", device=_described(Driver(job.backend, job.method.device)))
+            _say(row="device", device=_described(GpuDriver(job.backend, job.method.device)))
         else:
             without = [word for before, word in zip(arguments, arguments[1:]) if before == "--without"]
             time_kernel(job, int(arguments[2]), without, os.path.dirname(os.path.abspath(path)))

@@ -576,7 +576,7 @@ def profile(
 def time_(
     context: Context,
     what: SweptOptions,
-    kernel: str = word("FILE[:KERNEL], kernels file, folder of compiled kernels, or of an earlier --out"),
+    kernel: str = word("FILE[:KERNEL], kernels file, or folder of compiled kernels"),
     triton: CommaLists = MANY_TRITONS,
     launches: Path | None = flag("kernels file with the launches of a folder's kernels", None, value="FILE"),
     grid: str = flag("programs of a launch: 'cdiv(n, BLOCK), 1'", "", unset="as captured"),
@@ -603,11 +603,11 @@ def time_(
     if plot:
         resource_views.check_plot(plot)
     space = workspace.default()
-    given = timing.Given(grid, timing.parse_sizes(size), launches)
+    flags = timing.Given(grid, timing.parse_sizes(size), launches)
     method = timing.method_of(seconds, tolerance, warm=warm_l2)
     folder = folder_of(kernel)
     if folder and timing.is_plan(folder):
-        prepared = timing.reopen(folder, given)
+        prepared = timing.reopen(folder, flags)
         method = timing.method_of(seconds, tolerance, warm=warm_l2, before=prepared.job.method)
         prepared = replace(prepared, job=replace(prepared.job, method=method))
     else:
@@ -615,7 +615,7 @@ def time_(
         if folder:
             _refuse_compile(what, triton)
             groups = timing.members(timing.manifests_below(folder), folder, targets.parse_all(what.target))
-            entries: Sequence[ListedKernel] = given.entries()
+            entries: Sequence[ListedKernel] = flags.entries()
         else:
             study, listed = _timed_study(kernel, what, triton, target)
             if dry_run:
@@ -623,7 +623,7 @@ def time_(
                 return
             groups, entries = timing.compiled(study, jobs, timeout, silent=json), listed
         arguments = {
-            name: timing.arguments_of(timing.entry_of(name, group, entries), given)
+            name: timing.arguments_of(timing.entry_of(name, group, entries), flags)
             for name, group in groups.items()
         }
         prepared = timing.prepare(groups, arguments, out or target / "time", method)
@@ -650,7 +650,10 @@ def _timed_study(
     from tritonsmith.lab.compare import study
 
     if what.sweep not in ((), ("autotune",)):
-        hints = ["--sweep autotune", "kernel.compile --sweep ... --out DIR, then kernel.time DIR"]
+        hints = [
+            "--sweep autotune",
+            "invoke kernel.compile FILE --sweep ... --out DIR, then invoke kernel.time DIR",
+        ]
         raise UsageError("kernel.time compiles no sweep but the configs of an autotuner", hints=hints)
     entries, path = entries_of(kernel, what)
     chosen = targets.parse_all(what.target)
@@ -672,9 +675,9 @@ def _print_times(
 ) -> None:
     from tritonsmith.lab import timing_report as report
 
-    found = list(report.violations(results, limits))
+    broken = list(report.violations(results, limits))
     if json:
-        output.json(report.as_json(results, found, measured))
+        output.json(report.as_json(results, broken, measured))
     else:
         output.lines(report.head(measured))
         output.blocks(report.tables_of(results))
@@ -683,7 +686,7 @@ def _print_times(
     if plot:
         report.write_plot(results, plot)
         console.note(f"the plot is in {plot}")
-    if error := report.failure(results, found):
+    if error := report.failure(results, broken):
         raise error
     if limits and not json:
         console.out().print(report.passed(limits), markup=False)

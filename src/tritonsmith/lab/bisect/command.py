@@ -22,9 +22,8 @@ from tritonsmith.core.ui import console
 from tritonsmith.facts import git
 from tritonsmith.lab import experiment
 from tritonsmith.lab import terms as language
-from tritonsmith.lab.bisect import diverging_pass, history, llvm_range, program_tests, report
+from tritonsmith.lab.bisect import history, llvm_range, program_tests, report
 from tritonsmith.lab.bisect.candidates import BisectSubject, CommitBuilds, TritonTests
-from tritonsmith.lab.bisect.diverging_pass import PartingPass
 from tritonsmith.lab.bisect.kernels import (
     KernelCompiles,
     WrongResultTests,
@@ -45,6 +44,8 @@ from tritonsmith.lab.bisect.stages import (
     triton_of,
 )
 from tritonsmith.lab.compare.two_sides import ComparedKernel
+from tritonsmith.lab.isolate import first_pass_with
+from tritonsmith.lab.isolate.first_pass_with import PartingPass
 from tritonsmith.lab.model import Observation
 
 _TESTS = "tests"  # in the folder of a bisect
@@ -227,7 +228,7 @@ def _parted(
         checkout = None
     good, bad = (bisect.search.triton(name) for name in (answer.step.good, answer.step.bad))
     out = bisect.session.folder / "passes"
-    return diverging_pass.parting(kernels[0].asked, good, bad, out, checkout, silent=silent)
+    return first_pass_with.parting(kernels[0].asked, good, bad, out, checkout, silent=silent)
 
 
 def _in_llvm(

@@ -20,9 +20,9 @@ from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
 from tritonsmith.facts.triton_history import TritonCommit
 from tritonsmith.ir.normalize import diff as normalize_diff
-from tritonsmith.lab.bisect.diverging_pass import PartingPass
 from tritonsmith.lab.bisect.session import FIX, BisectQuestion, BisectSession
 from tritonsmith.lab.bisect.stages import SHORT, BisectResult, BisectStep, CandidateCost, short
+from tritonsmith.lab.isolate.first_pass_with import PartingPass
 from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.report import VERDICT_CLASSES, write_page
 

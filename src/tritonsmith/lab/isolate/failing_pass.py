@@ -12,7 +12,7 @@ from typing import Any
 
 from tritonsmith.compiler.dump.index import DumpedKernel, DumpIndex
 from tritonsmith.compiler.replay import bindings, run
-from tritonsmith.compiler.replay import job as replay_job
+from tritonsmith.compiler.replay import run as replay_run
 from tritonsmith.compiler.replay.pass_chain import PassLink
 from tritonsmith.compiler.replay.replayer import Replayer
 from tritonsmith.compiler.replay.run import KernelPasses
@@ -362,13 +362,13 @@ def _not_reproduced(
 
 def way(seen: KernelPasses, links: Sequence[PassLink], tool: Replayer, space: Workspace) -> PassRunner | str:
     """Return the runner of some passes, or the reason why they cannot run."""
-    has_options, rehearsed = replay_job.tells_options(seen.links), seen.rehearsal.calls
-    pipeline, _ = replay_job.pipeline_of(links, rehearsed, has_options=has_options)
+    has_options, rehearsed = replay_run.tells_options(seen.links), seen.rehearsal.calls
+    pipeline, _ = replay_run.pipeline_of(links, rehearsed, has_options=has_options)
     if tool.opt:
         return PassRunner(pipeline, opt=tool.opt)
     assert tool.python is not None  # noqa: S101 - `replayer.choose` found one of the two
     known = bindings.known_bindings(tool.python, space)
-    calls, why, _ = replay_job.by_bindings(links, known, rehearsed, has_options=has_options)
+    calls, why, _ = replay_run.by_bindings(links, known, rehearsed, has_options=has_options)
     return why or PassRunner(pipeline, python=tool.python, calls=calls)
 
 

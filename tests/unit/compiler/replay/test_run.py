@@ -6,9 +6,8 @@ from pathlib import Path
 
 from tests.unit.compiler.replay.dumps import dump
 from tritonsmith.compiler.replay import run
-from tritonsmith.compiler.replay.job import ReplayJob
 from tritonsmith.compiler.replay.pass_chain import PassLink
-from tritonsmith.compiler.replay.run import ReplayResult, ReplayStatus
+from tritonsmith.compiler.replay.run import ReplayJob, ReplayResult, ReplayStatus
 
 HERE = Path("here")
 

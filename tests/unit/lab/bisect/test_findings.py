@@ -6,9 +6,9 @@ from pathlib import Path
 
 from tests.unit.lab.bisect.findings import CULPRIT, MLIR
 from tritonsmith.lab.bisect import report
-from tritonsmith.lab.bisect.diverging_pass import Level, PartingPass
 from tritonsmith.lab.bisect.session import BisectQuestion, BisectSession
 from tritonsmith.lab.bisect.stages import BisectResult, BisectStep
+from tritonsmith.lab.isolate.first_pass_with import Level, PartingPass
 from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict
 
