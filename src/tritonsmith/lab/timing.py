@@ -325,6 +325,11 @@ def timed_kernel(name: str, group: Sequence[TimedMember], arguments: LaunchArgum
     for member in group:
         kinds |= {each: kind for each, kind in member.point.signature.items() if kind != signature.CONSTEXPR}
     _require_names(name, group, arguments)
+    # A hint of 1 says the value.
+    ones = {each: _ONE for member in group for each, hint in member.point.hints.items() if hint == _ONE}
+    arguments = replace(arguments, scalars={**ones, **arguments.scalars})
+    for member in group:
+        _require_hints(name, member, arguments)
     buffers: list[Buffer] = []
     parameters = [_parameter(name, each, kind, arguments, buffers) for each, kind in kinds.items()]
     numbers = {parameter.name: number for number, parameter in enumerate(parameters)}
@@ -340,6 +345,19 @@ def _require_names(kernel: str, group: Sequence[TimedMember], arguments: LaunchA
     for name in arguments.tensors:
         if name not in known:
             raise UsageError(f"{kernel} has no parameter {name}", hints=did_you_mean(name, known))
+
+
+def _require_hints(kernel: str, member: TimedMember, arguments: LaunchArguments) -> None:
+    """Refuse a value for which a binary was not compiled: its results would be wrong, silently."""
+    for name, hint in member.point.hints.items():
+        value = arguments.scalars.get(name, hint)
+        if (hint == _ONE and value != _ONE) or value % hint:
+            rule = "is 1" if hint == _ONE else f"is divisible by {hint}"
+            raise UsageError(
+                f"{kernel} {member.label}: {name} cannot be {value:g}",
+                why=f"this binary was compiled for a {name} that {rule}",
+                hints=[f"--size {name}={hint * 64 if hint > _ONE else 1}", "or compile with other hints"],
+            )
 
 
 def _parameter(
@@ -364,6 +382,10 @@ def _parameter(
         raise UsageError(
             f"{kernel}: the value of {name} ({kind}) is not known", hints=[f"--size {name}=1024"]
         )
+    try:
+        time_binaries.encoded(kind, arguments.scalars[name])
+    except ValueError as error:
+        raise UsageError(f"{kernel}: {name} cannot be {arguments.scalars[name]:g}", why=str(error)) from None
     return Parameter(name, kind, value=arguments.scalars[name])
 
 
