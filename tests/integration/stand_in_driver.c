@@ -140,7 +140,7 @@ int cuFuncGetAttribute(int *value, int which, image *function) {
 int cuFuncSetAttribute(image *function, int which, int value) {
   return which == 8 ? (function->most_shared = value, OK) : INVALID;
 }
-int cuFuncSetCacheConfig(image *function, int which) { return which == 2 ? OK : INVALID; }
+int cuFuncSetCacheConfig(image *function, int which) { return which == 1 ? OK : INVALID; }
 int cuFuncGetParamInfo(image *function, size_t index, size_t *offset, size_t *size) {
   if (index >= (size_t)function->count) return INVALID;
   return *offset = 8 * index, *size = function->sizes[index], OK;

@@ -6,6 +6,7 @@ says is in docs/kernel-time.md.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import re
 import shutil
@@ -212,6 +213,51 @@ def test_without_a_driver_the_times_say_so(worker: Worker) -> None:
     times = worker.of(Job("cuda", (), _METHOD))
     assert times["error"].startswith("no driver: ")
     assert times["kernels"] == []
+
+
+def test_numbers_and_structures_are_those_of_the_headers(with_wheel: Smith, tmp_path: Path) -> None:
+    """A wheel has the headers of both drivers, with which its launchers are compiled."""
+    require_c()
+    (backends,) = with_wheel.home.glob("envs/wheel/venv/lib/python3*/site-packages/triton/backends")
+    worker = time_binaries
+    cuda = {
+        "CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES": worker._SHARED_MOST,
+        "CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES": worker._SHARED_STATIC,
+        "CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES": worker._LOCAL,
+        "CU_FUNC_ATTRIBUTE_NUM_REGS": worker._REGISTERS,
+        "CU_FUNC_CACHE_PREFER_SHARED": worker._PREFER_SHARED,
+        "CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE": worker._L2,
+        "CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": worker._OPTIN,
+        "CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT": worker._PROCESSORS,
+        "CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR": worker._MAJOR,
+        "CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR": worker._MINOR,
+        "CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION": worker._CLUSTER,
+        "CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE": worker._SCHEDULING,
+        "CU_LAUNCH_ATTRIBUTE_COOPERATIVE": worker._COOPERATIVE,
+        "CU_CLUSTER_SCHEDULING_POLICY_SPREAD": worker._SPREAD,
+        "CU_STREAM_CAPTURE_MODE_RELAXED": worker._RELAXED,
+        "offsetof(CUlaunchConfig, sharedMemBytes)": worker._LaunchConfig.shared.offset,
+        "offsetof(CUlaunchConfig, hStream)": worker._LaunchConfig.stream.offset,
+        "offsetof(CUlaunchConfig, attrs)": worker._LaunchConfig.attributes.offset,
+        "offsetof(CUlaunchConfig, numAttrs)": worker._LaunchConfig.count.offset,
+        "sizeof(CUlaunchConfig)": ctypes.sizeof(worker._LaunchConfig),
+        "offsetof(CUlaunchAttribute, value)": worker._LaunchAttribute.value.offset,
+        "sizeof(CUlaunchAttribute)": ctypes.sizeof(worker._LaunchAttribute),
+    }
+    hip = {"hipStreamCaptureModeRelaxed": worker._RELAXED}
+    for backend, header, known in (("nvidia", "cuda.h", cuda), ("amd", "hip/hip_runtime_api.h", hip)):
+        # A name of the library is a macro or a prototype of the header; `_v2` is what the header means.
+        names = worker._CALLS["cuda" if backend == "nvidia" else "hip"].values()
+        lines = [f"#include <{header}>", "#include <stddef.h>"]
+        lines += [f'_Static_assert({name} == {value}, "{name}");' for name, value in known.items()]
+        lines += [f"void *p{number} = (void *){name};" for number, name in enumerate(names)]
+        (tmp_path / "check.c").write_text("\n".join(lines) + "\n")
+        defines = ("-D__HIP_PLATFORM_AMD__", "-w", "-fsyntax-only")
+        include = f"-I{backends / backend / 'include'}"
+        done = subprocess.run(
+            ("cc", *defines, include, str(tmp_path / "check.c")), capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr[:2000]
 
 
 class TimedTool:

@@ -29,7 +29,13 @@ from tritonsmith.core.plan import MakeDir, Plan, Remove, Write
 from tritonsmith.core.plan.steps.base import AttachedRun
 from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
-from tritonsmith.worker.messages import CaptureRequest, CaptureRow, LaunchesRow, SpecializedKernel
+from tritonsmith.worker.messages import (
+    CaptureRequest,
+    CaptureRow,
+    ExampleLaunch,
+    LaunchesRow,
+    SpecializedKernel,
+)
 
 _TASK = "kernel.capture"
 _FEW = 8  # grids and call sites of one kernel
@@ -100,6 +106,7 @@ class Launches:
         sites: each call site, with its number of launches.
         configs: the configs of its autotuner.
         largest: the largest value of each parameter that is an integer.
+        example: the launch with the most elements.
     """
 
     kernel: SpecializedKernel
@@ -108,6 +115,7 @@ class Launches:
     sites: Counter[str] = field(default_factory=Counter)
     configs: tuple[dict[str, Any], ...] = ()
     largest: dict[str, int] = field(default_factory=dict)
+    example: ExampleLaunch = field(default_factory=ExampleLaunch)
 
 
 @dataclass
@@ -392,6 +400,8 @@ def _add(launches: Launches, row: LaunchesRow) -> None:
     launches.configs = launches.configs or row.configs
     for name, value in row.largest.items():
         launches.largest[name] = max(value, launches.largest.get(name, value))
+    if not launches.example.grid or row.example.elements > launches.example.elements:
+        launches.example = row.example
 
 
 def list_entries(
@@ -443,6 +453,9 @@ def list_entries(
             entry["module"] = kernel.module
         if launches.largest:
             entry["largest"] = launches.largest
+        if launches.example.grid:
+            example = launches.example
+            entry["launch"] = {"grid": list(example.grid), "arguments": example.arguments}
         if launches.configs:
             entry["configs"] = [_spelled_options(config) for config in launches.configs]
         listed.append(entry)

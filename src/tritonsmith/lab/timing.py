@@ -26,7 +26,7 @@ from tritonsmith.core import untrusted
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, UsageError, did_you_mean
 from tritonsmith.core.plan import Copy, Plan, Run, Step, Write
-from tritonsmith.core.text import version_key
+from tritonsmith.core.text import counted, version_key
 from tritonsmith.inspect.c_types import scratch_names
 from tritonsmith.lab.batch.run import BatchOptions
 from tritonsmith.lab.compare import study
@@ -59,11 +59,13 @@ class LaunchArguments:
 
     Attributes:
         grid: an expression over scalars and constants: `cdiv(n, BLOCK), 1`.
+        captured: the grid is that of a launch of one config.
         tensors: what each pointer leads to.
         scalars: the value of each other parameter.
     """
 
     grid: str = ""
+    captured: bool = False
     tensors: Mapping[str, TensorContents] = field(default_factory=dict)
     scalars: Mapping[str, float] = field(default_factory=dict)
 
@@ -160,7 +162,8 @@ def arguments_of(entry: ListedKernel | None, flags: Given) -> LaunchArguments:
             before = tensors.get(name)
             tensors[name] = replace(before, elements=value) if before else TensorContents(value)
     captured = launch.get("grid") or (entry.grids[0] if entry and entry.grids else ())
-    return LaunchArguments(flags.grid or ", ".join(map(str, captured)), tensors, scalars)
+    grid = flags.grid or ", ".join(map(str, captured))
+    return LaunchArguments(grid, not flags.grid, tensors, scalars)
 
 
 def _contents(name: str, table: Mapping[str, Any]) -> TensorContents:
@@ -287,12 +290,12 @@ def prepare(
         FactError: nothing of a kernel compiled.
         UsageError: an argument is missing, or cannot be passed.
     """
-    kernels, files, notes = [], {}, []
+    kernels: list[TimedKernel] = []
+    files: dict[str, Path] = {}
+    notes: list[str] = []
     for name, group in groups.items():
         good = [each for each in group if each.manifest.path(each.point, _STAGES[each.point.backend])]
-        notes += [
-            f"{name} {each.label} did not compile: {each.point.gist}" for each in group if each not in good
-        ]
+        notes += _not_compiled(name, [each for each in group if each not in good])
         if not good:
             raise FactError(f"no compile of {name} has a binary", where=group[0].manifest.folder)
         kernel = timed_kernel(name, good, arguments[name])
@@ -306,6 +309,15 @@ def prepare(
         hints = ["choose the target that is here: --target h100"]
         raise UsageError("these kernels are for GPUs of two vendors", hints=hints)
     return PreparedTiming(folder, Job(backends.pop(), tuple(kernels), method), files, tuple(notes))
+
+
+def _not_compiled(kernel: str, bad: Sequence[TimedMember]) -> Iterator[str]:
+    """Yield the compiles without a binary, those of one reason together."""
+    reasons: dict[str, list[str]] = {}
+    for member in bad:
+        reasons.setdefault(member.point.gist or "no reason is known", []).append(member.label)
+    for reason, labels in reasons.items():
+        yield f"{kernel}: {counted(len(labels), 'compile')} failed ({reason}): {', '.join(labels)}"
 
 
 def timed_kernel(name: str, group: Sequence[TimedMember], arguments: LaunchArguments) -> TimedKernel:
@@ -340,6 +352,13 @@ def timed_kernel(name: str, group: Sequence[TimedMember], arguments: LaunchArgum
 def _require_names(kernel: str, group: Sequence[TimedMember], arguments: LaunchArguments) -> None:
     """Refuse an argument that no compile of the kernel has; a captured entry may have more."""
     known = {each for member in group for each in member.point.signature}
+    configs = {json.dumps(dict(member.point.constexprs), default=str) for member in group}
+    if arguments.captured and len(configs) > 1:
+        raise UsageError(
+            f"{kernel}: the grid of each config is not known",
+            why=f"captured was {arguments.grid or 'none'}, of one config",
+            hints=[_GRID],
+        )
     if not arguments.grid:
         raise UsageError(f"{kernel}: the grid is not known", hints=[_GRID, "or a captured kernels file"])
     for name in arguments.tensors:

@@ -29,7 +29,7 @@ _TAIL = 0.025  # of each side: an interval of 95 %
 _PERCENT = 100.0
 _CLOCK = 0.05  # of the clock: more than it may change between rounds
 # Reasons of NVML for lower clocks that a run cannot be trusted with. A power cap is the usual state of a GPU
-# under a large matrix product, and holds for all binaries alike.
+# under a large matrix product.
 _SLOWED = frozenset({"hardware slowdown", "thermal slowdown", "hardware thermal slowdown", "power brake"})
 METRIC = "time"
 _WORDS: Mapping[Standing, str] = {
@@ -212,8 +212,10 @@ def _unsteady(states: Sequence[Mapping[str, Any]]) -> str:
     reasons = sorted({word for state in states for word in state.get("reasons", ())} & _SLOWED)
     if reasons:
         return f"the GPU slowed down: {', '.join(reasons)}"
+    # At its power cap, a GPU changes its clock all the time, and within each round.
     # The first state is before the first round, and may be of an idle GPU.
-    clocks = [state["sm_mhz"] for state in states[1:] if state.get("sm_mhz")]
+    steady = [state for state in states[1:] if "power cap" not in state.get("reasons", ())]
+    clocks = [state["sm_mhz"] for state in steady if state.get("sm_mhz")]
     if clocks and (max(clocks) - min(clocks)) / max(clocks) > _CLOCK:
         return f"the clock changed between {min(clocks)} and {max(clocks)} MHz"
     return ""
@@ -224,7 +226,8 @@ def _notes(result: Mapping[str, Any], outputs: Mapping[str, Any]) -> Iterator[st
     if not any(states):
         yield "clocks and throttling are not known: there is no NVML"
     elif any("power cap" in state.get("reasons", ()) for state in states):
-        yield "the GPU was at its power cap, which holds for all binaries alike"
+        clocks = [state["sm_mhz"] for state in states if "power cap" in state.get("reasons", ())]
+        yield f"the GPU was at its power cap, at {min(clocks)} to {max(clocks)} MHz, for all binaries alike"
     if not outputs.get("written"):
         yield "the kernel wrote nothing, so that no output was compared"
     elif empty := outputs.get("empty"):

@@ -6,8 +6,10 @@ compiler is replaced: its requests are recorded, and the kernel that it returns 
 
 from __future__ import annotations
 
+import array
 import atexit
 import contextlib
+import ctypes
 import hashlib
 import inspect
 import json
@@ -22,11 +24,11 @@ from typing import TYPE_CHECKING, Any
 
 from .border import RequestRefusedError, encoded, text_of
 from .foreign import frames, is_library, package_name, shown
-from .messages import CaptureRow, LaunchesRow, RecordedParameter, SpecializedKernel
+from .messages import CaptureRow, ExampleLaunch, LaunchesRow, RecordedParameter, SpecializedKernel
 
 if TYPE_CHECKING:
     from .border import Table
-    from .foreign import AstSource, GpuTarget, JitFunction, TritonValue
+    from .foreign import AstSource, GpuTarget, JitFunction, Tensor, TritonValue
 
 # Seconds between two writes of counts: a process may be killed at any time, but a program may also launch
 # some hundred thousand times, and cannot wait for a disk each time.
@@ -36,6 +38,10 @@ _GENERATED: list[str] = []  # folders of generated code, which are deleted after
 _BELOW = ("triton", "torch", "")  # packages between a launch and the program; generated code has none
 ALIGNED = 16
 _BEFORE_ARGUMENTS = 6  # of what `JITFunction.run` hands to a kernel after the grid, in Triton 3.0 to 3.9
+# Types of torch to letters of `array`: integers that a kernel may use as indices. int8 is data.
+_LETTERS = {"int16": "h", "int32": "i", "int64": "q"}
+_LISTED = 64  # elements of a tensor that are listed one by one: ends of sequences, sizes of groups
+_READ = 1 << 22  # elements of a tensor that are read for the least and the largest
 _DIVISIBLE, _RANGE = "tt.divisibility", "tt.pointer_range"
 
 
@@ -53,12 +59,14 @@ class KernelLaunches:
         self.grids: dict[str, int] = {}
         self.sites: dict[str, int] = {}
         self.largest: dict[str, int] = {}
+        self.example = ExampleLaunch()
 
-    def add(self, arguments: tuple[Any, ...]) -> None:
-        """Keep the largest value of each integer parameter.
+    def add(self, arguments: tuple[Any, ...], grid: tuple[int, ...] = ()) -> None:
+        """Keep the largest value of each integer parameter, and the arguments of the largest launch.
 
         Args:
             arguments: what Triton launches the kernel with: all arguments, or those that are no constants.
+            grid: the number of programs along each axis.
         """
         known = self.kernel.constexprs
         names = [parameter.name for parameter in self.kernel.parameters]
@@ -68,10 +76,60 @@ class KernelLaunches:
             for name, value in zip(names, arguments):
                 if type(value) is int and name not in known:
                     self.largest[name] = max(value, self.largest.get(name, value))
+            taken = {name: value for name, value in zip(names, arguments) if name not in known}
+            self._keep_example(grid, taken)
+
+    def _keep_example(self, grid: tuple[int, ...], arguments: dict[str, Any]) -> None:
+        """Keep a launch if its tensors have more elements than those of any before."""
+        tensors = {name: _elements(value) for name, value in arguments.items() if hasattr(value, "data_ptr")}
+        total = sum(tensors.values())
+        if self.example.grid and total <= self.example.elements:
+            return
+        described: dict[str, Any] = {}
+        for name, value in arguments.items():
+            if name in tensors:
+                described[name] = {"elements": tensors[name], **_integers(value, tensors[name])}
+            elif type(value) in (int, float, bool):
+                described[name] = value
+        self.example = ExampleLaunch(grid, described, total)
 
     def row(self) -> LaunchesRow:
         """Return the counts of this moment."""
-        return LaunchesRow(self.kernel, self.count, self.grids, self.sites, tuple(self.configs), self.largest)
+        return LaunchesRow(
+            self.kernel,
+            self.count,
+            self.grids,
+            self.sites,
+            tuple(self.configs),
+            self.largest,
+            self.example,
+        )
+
+
+def _elements(tensor: Tensor) -> int:
+    """Return how many elements lie from the first of a tensor, or of Triton's wrapper of one, to its last."""
+    base = tensor.base if hasattr(tensor, "base") else tensor
+    sizes = [int(size) for size in base.size()]
+    if 0 in sizes:
+        return 0
+    return 1 + sum((size - 1) * abs(int(step)) for size, step in zip(sizes, base.stride()))
+
+
+def _integers(tensor: Tensor, elements: int) -> dict[str, Any]:
+    """Return what integers a tensor has: all of a few, or the least and the largest.
+
+    A kernel may use them as indices: others would lead it out of its memory. They are read from memory, as a
+    tensor's own methods would count as reads of the program's.
+    """
+    base = tensor.base if hasattr(tensor, "base") else tensor
+    letter = _LETTERS.get(str(base.dtype).rpartition(".")[2])
+    if letter is None or not 0 < elements <= _READ or not base.is_contiguous():
+        return {}
+    content = array.array(letter)
+    content.frombytes(ctypes.string_at(base.data_ptr(), elements * content.itemsize))
+    if elements <= _LISTED:
+        return {"values": list(content)}
+    return {"low": min(content), "high": max(content)}
 
 
 class Recorder:
@@ -153,14 +211,15 @@ class Recorder:
             trial.append(self._launches[key].kernel)
             return
         place = site()
-        text = ",".join(str(int(part)) for part in grid)
+        sizes = tuple(int(part) for part in grid)
+        text = ",".join(map(str, sizes))
         configs = getattr(self.tuning, "configs", None)
         with self._lock:
             launches = self._launches[key]
             if configs is not None and not launches.configs:
                 launches.configs = configs()
             launches.count += 1
-            launches.add(arguments)
+            launches.add(arguments, sizes)
             launches.grids[text] = launches.grids.get(text, 0) + 1
             launches.sites[place] = launches.sites.get(place, 0) + 1
             self._changed[key] = None

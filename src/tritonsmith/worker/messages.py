@@ -715,6 +715,21 @@ class SpecializedKernel:
 
 
 @dataclass(frozen=True)
+class ExampleLaunch:
+    """The arguments of one launch: numbers, and of tensors their elements and integers.
+
+    Attributes:
+        grid: number of programs along each axis; empty if there is none.
+        arguments: name to number, or to `elements`, with `values`, or with `low` and `high`.
+        elements: of all tensors together.
+    """
+
+    grid: tuple[int, ...] = ()
+    arguments: dict[str, Any] = dataclasses.field(default_factory=dict)
+    elements: int = 0
+
+
+@dataclass(frozen=True)
 class LaunchesRow:
     """The launches of a specialised kernel until now, by one process.
 
@@ -725,6 +740,7 @@ class LaunchesRow:
         sites: each call site, FILE:LINE, with its number of launches.
         configs: those of its autotuner.
         largest: the largest value of each parameter that is an integer.
+        example: the launch with the most elements.
     """
 
     kernel: SpecializedKernel
@@ -733,6 +749,7 @@ class LaunchesRow:
     sites: dict[str, int] = dataclasses.field(default_factory=dict)
     configs: tuple[dict[str, Any], ...] = ()
     largest: dict[str, int] = dataclasses.field(default_factory=dict)
+    example: ExampleLaunch = ExampleLaunch()
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,13 @@ import pytest
 from tritonsmith.compiler import capture, signature
 from tritonsmith.compiler.source import KernelParameter, KernelSource
 from tritonsmith.worker.border import text_of
-from tritonsmith.worker.messages import CaptureRow, LaunchesRow, RecordedParameter, SpecializedKernel
+from tritonsmith.worker.messages import (
+    CaptureRow,
+    ExampleLaunch,
+    LaunchesRow,
+    RecordedParameter,
+    SpecializedKernel,
+)
 
 
 def kernel(names: str, constexpr: bool = False, **more: Any) -> SpecializedKernel:
@@ -63,10 +69,11 @@ def test_what_no_signature_can_say() -> None:
 def test_the_records_of_processes_are_merged(tmp_path: Path) -> None:
     """A later count of a process replaces the earlier one; a line that was cut by a kill is left out."""
     add = kernel("n", signature={"n": "i32"})
+    large = ExampleLaunch((4, 1, 1), {"x": {"elements": 512}, "n": 512}, 512)
     rows = [
         CaptureRow(versions={"python": "3.11"}),
         CaptureRow(LaunchesRow(add, 1, {"4,1,1": 1}, {"p.py:3": 1}, (), {"n": 300})),
-        CaptureRow(LaunchesRow(add, 2, {"4,1,1": 2}, {"p.py:3": 2}, ({"num_warps": 4},), {"n": 512})),
+        CaptureRow(LaunchesRow(add, 2, {"4,1,1": 2}, {"p.py:3": 2}, ({"num_warps": 4},), {"n": 512}, large)),
         CaptureRow(texts={"<cell>": "x = 1"}),
         CaptureRow(note="of the first"),
     ]
@@ -80,6 +87,7 @@ def test_the_records_of_processes_are_merged(tmp_path: Path) -> None:
     assert (launches.grids, launches.sites) == ({"4,1,1": 3}, {"p.py:3": 3})
     assert launches.configs == ({"num_warps": 4},)
     assert launches.largest == {"n": 512}
+    assert launches.example == large
     assert recording.texts == {"<cell>": "x = 1"}
     assert (recording.processes, recording.versions) == (2, {"python": "3.11"})
     assert list(recording.notes) == [

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from tritonsmith.worker.launches import KernelLaunches, RecordedKernel, Recorder
-from tritonsmith.worker.messages import RecordedParameter, SpecializedKernel
+from tritonsmith.worker.messages import ExampleLaunch, RecordedParameter, SpecializedKernel
 
 
 @pytest.fixture(name="compiles")
@@ -49,3 +50,49 @@ def test_the_largest_integer_of_each_parameter_is_kept() -> None:
     launches.add((object(), 400, 64, True))
     launches.add(())
     assert launches.row().largest == {"n": 512}
+
+
+class _Tensor:
+    """What a launch reads of a tensor, with memory of its own."""
+
+    def __init__(self, sizes: tuple[int, ...], strides: tuple[int, ...], dtype: str, *values: int) -> None:
+        self._sizes, self._strides, self.dtype = sizes, strides, f"torch.{dtype}"
+        self._memory = (ctypes.c_int64 * max(len(values), 1))(*values)
+
+    def size(self) -> tuple[int, ...]:
+        return self._sizes
+
+    def stride(self) -> tuple[int, ...]:
+        return self._strides
+
+    def is_contiguous(self) -> bool:
+        return True
+
+    def data_ptr(self) -> int:
+        return ctypes.addressof(self._memory)
+
+
+def test_the_arguments_of_the_largest_launch_are_kept() -> None:
+    names = ("x", "idx", "ends", "n", "eps", "BLOCK")
+    parameters = tuple(RecordedParameter(name, name == "BLOCK") for name in names)
+    kernel = SpecializedKernel(
+        "k.py", 1, "k", "k", "k", parameters, ("cuda", 90, 32), {}, constexprs={"BLOCK": 64}
+    )
+    launches = KernelLaunches(kernel)
+    for rows, grid in ((2, (2, 1, 1)), (100, (100, 1, 1)), (50, (50, 1, 1))):
+        # A part of a larger tensor: its last element is behind all rows but one.
+        x = _Tensor((rows, 32), (4096, 1), "float16")
+        idx = _Tensor((rows,), (1,), "int64", *reversed(range(rows)))
+        ends = _Tensor((3,), (1,), "int64", 0, 7, rows)
+        launches.add((x, idx, ends, rows, 1e-5, 64), grid)
+    example = launches.row().example
+    assert example.grid == (100, 1, 1)
+    assert example.arguments == {
+        "x": {"elements": 99 * 4096 + 32},
+        "idx": {"elements": 100, "low": 0, "high": 99},
+        "ends": {"elements": 3, "values": [0, 7, 100]},
+        "n": 100,
+        "eps": 1e-5,
+    }
+    launches.forget()
+    assert launches.row().example == ExampleLaunch()

@@ -611,13 +611,14 @@ def time_(
         method = timing.method_of(seconds, tolerance, warm=warm_l2, before=prepared.job.method)
         prepared = replace(prepared, job=replace(prepared.job, method=method))
     else:
-        target = folder or out or space.root / "timings" / manifest.folder_name(Path(kernel).stem)
+        # A plan may be carried to another machine, which does not need all stages of all compiles.
+        work = folder or space.root / "timings" / manifest.folder_name(Path(kernel).stem)
         if folder:
             _refuse_compile(what, triton)
             groups = timing.members(timing.manifests_below(folder), folder, targets.parse_all(what.target))
             entries: Sequence[ListedKernel] = flags.entries()
         else:
-            study, listed = _timed_study(kernel, what, triton, target)
+            study, listed = _timed_study(kernel, what, triton, work)
             if dry_run:
                 output.plan(study.plan())
                 return
@@ -626,7 +627,7 @@ def time_(
             name: timing.arguments_of(timing.entry_of(name, group, entries), flags)
             for name, group in groups.items()
         }
-        prepared = timing.prepare(groups, arguments, out or target / "time", method)
+        prepared = timing.prepare(groups, arguments, out or work / "time", method)
     if dry_run:
         output.plan(prepared.plan() + prepared.run())
         return

@@ -23,6 +23,7 @@ from tests.unit.compiler.resources.test_measure import manifest, point
 from tests.unit.core.ui.fitting import check, check_rows
 from tests.unit.doctor.caches import made as caches
 from tests.unit.ir.test_instructions import SASS
+from tests.unit.lab import timed
 from tests.unit.lab.compare.making import point as compared_point
 from tests.unit.lab.compare.making import written
 from tests.unit.lab.compare.test_thresholds import pair
@@ -89,6 +90,7 @@ from tritonsmith.ir.layouts import LayoutType, LinearLayout, WrittenType
 from tritonsmith.ir.normalize.diff import Diff
 from tritonsmith.lab import corpus as corpus_report
 from tritonsmith.lab import knockout as knockout_report
+from tritonsmith.lab import timing_report as time_report
 from tritonsmith.lab.bisect import report as bisect_report
 from tritonsmith.lab.bisect.search import ExpectedCost
 from tritonsmith.lab.bisect.session import BisectQuestion, BisectSession
@@ -628,6 +630,19 @@ def _lint(_: World) -> Iterable[Grid]:
     return [block for block in blocks if isinstance(block, Grid)]
 
 
+def _times(_: World) -> Iterable[Grid]:
+    labels = {
+        f"{triton} {OPTIONS},BLOCK_N={n}": 12345.678 / n
+        for triton in ("3.9.0+git0123", "dev")
+        for n in (1, 2)
+    }
+    failed = {f"3.4.0 {OPTIONS}": "it needs 300000 bytes of shared memory, and a block has 232448"}
+    apart = {"buffer": "a_long_name_of_an_output_ptr", "largest": 1.2e-5, "scale": 1234.0, "within": False}
+    code = {"registers_per_thread": 255, "spill_store_bytes": 12345}
+    row = timed.row(labels, name=KERNEL, compared={list(labels)[1]: [apart]}, failed=failed)
+    return time_report.tables_of([time_report.of_kernel(row, dict.fromkeys((*labels, *failed), code))])
+
+
 def _profile(_: World) -> Iterable[Grid]:
     line = SourceLine(f"{FOLDER}/attention_with_tensor_descriptors.py", 1234)
     kernel = ProfiledKernel(KERNEL * 3, 20_000, 4.3e9)
@@ -671,6 +686,7 @@ SAMPLES: dict[str, Callable[[World], Iterable[Grid]]] = {
     "kernel.lint": _lint,
     "kernel.profile": _profile,
     "kernel.resources": _resources,
+    "kernel.time": _times,
     "kernel.study": _study,
     "layout": _layout,
     "link-compile-commands": _phases,
