@@ -156,11 +156,13 @@ def arguments_of(entry: ListedKernel | None, flags: Given) -> LaunchArguments:
             tensors[name] = _contents(name, value)
         else:
             scalars[name] = value
+    # A name may be a scalar or a tensor: which of them, the signature of the binary says later.
     for name, value in flags.sizes.items():
         scalars[name] = value
         if isinstance(value, int):
             before = tensors.get(name)
             tensors[name] = replace(before, elements=value) if before else TensorContents(value)
+    # The grid belongs to the arguments of that launch; without them, the most frequent is a guess.
     captured = launch.get("grid") or (entry.grids[0] if entry and entry.grids else ())
     grid = flags.grid or ", ".join(map(str, captured))
     return LaunchArguments(grid, not flags.grid, tensors, scalars)
@@ -188,6 +190,7 @@ def manifests_below(folder: Path) -> tuple[Manifest, ...]:
         FactError: there is none, or one cannot be read.
     """
     own = folder / manifest.FILE
+    # A folder may hold kernels by releases, or sides by any name: both have manifests somewhere below.
     folders = [folder] if own.is_file() else [path.parent for path in folder.rglob(manifest.FILE)]
     if not folders:
         hints = ["invoke compare KERNELS --triton 3.6.0,3.9.0 --target h100 --out DIR creates such folders"]
@@ -266,6 +269,7 @@ def _side(folder: Path, root: Path, name: str) -> str:
 
 def _labelled(compiles: Sequence[TimedMember]) -> list[TimedMember]:
     """Return the compiles, the configs of a sweep in their labels."""
+    # Without a sweep, a label is short: it is a row of a table and the name of a file.
     swept = any(count > 1 for count in Counter(each.label for each in compiles).values())
     if not swept:
         return list(compiles)
@@ -304,6 +308,7 @@ def prepare(
             if path := member.manifest.path(member.point, _STAGES[member.point.backend]):
                 files[binary.path] = path
         notes += _assumed(kernel)
+    # One driver is opened for the whole job.
     backends = {each.point.backend for group in groups.values() for each in group}
     if len(backends) > 1:
         hints = ["choose the target that is here: --target h100"]
@@ -333,6 +338,7 @@ def timed_kernel(name: str, group: Sequence[TimedMember], arguments: LaunchArgum
     """
     # Binaries may leave out parameters, as hints or configs make them constants: all that any takes are
     # listed.
+    # A parameter that only some of them take has a number, too.
     kinds: dict[str, str] = {}
     for member in group:
         kinds |= {each: kind for each, kind in member.point.signature.items() if kind != signature.CONSTEXPR}
@@ -437,6 +443,7 @@ def _binary(
         for each, kind in point.signature.items()
         if kind != signature.CONSTEXPR and point.hints.get(each) != _ONE
     ]
+    # Up to 3.5 the metadata has the sizes of a cluster, since 3.6 the number of its blocks.
     ctas = 1
     for size in known.get("cluster_dims") or [known.get("num_ctas") or 1]:
         ctas *= int(size)

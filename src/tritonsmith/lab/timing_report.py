@@ -116,8 +116,16 @@ def read(
     Args:
         times: what the worker wrote.
         figures: of the code, by kernel and label.
+
+    Raises:
+        FactError: it is something else: the file may come from another machine.
     """
-    return [of_kernel(row, figures.get(row["name"], {})) for row in times["kernels"]]
+    try:
+        return [of_kernel(row, figures.get(row["name"], {})) for row in times["kernels"]]
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, StopIteration) as error:
+        why = f"{type(error).__name__}: {error}"
+        hints = ["measure again: invoke kernel.time DIR"]
+        raise FactError("these times are incomplete or malformed", why=why, hints=hints) from error
 
 
 def of_kernel(row: Mapping[str, Any], figures: Mapping[str, Mapping[str, Any]]) -> KernelTimes:
@@ -136,12 +144,14 @@ def of_kernel(row: Mapping[str, Any], figures: Mapping[str, Mapping[str, Any]]) 
         return KernelTimes(name, tuple(binaries), unsure=str(why))
     medians = {label: [statistics.median(each[label]) for each in rounds] for label in rounds[0]}
     first = str(result["first"])
+    # Two loads of one file may lie differently in memory: noise of a kind that rounds alone do not show.
     control = ratio_of(medians[CONTROL], medians[first])
     noise = max(abs(control.low - 1), abs(control.high - 1))
     unsure = _unsteady(result.get("states") or ())
     outputs = row.get("outputs") or {}
     compared = row.get("compared") or {}
     order = [first, *(label for label in medians if label not in (first, CONTROL))]
+    # Labels of the worker come in the order of the first round, which is random.
     if figures:  # in the order of the plan: that of a round is random
         order = [first, *(label for label in figures if label in medians and label != first)]
     measured = []
@@ -202,6 +212,7 @@ def _difference(rows: Sequence[Mapping[str, Any]]) -> tuple[str, bool]:
     """Return how outputs differ from the first's, and whether by more than the tolerance."""
     if not rows:
         return "", False
+    # Outputs of several types are compared by their own largest numbers.
     worst = max(rows, key=lambda row: (not row["within"], row["largest"] / (row["scale"] or 1)))
     about = f"{worst['buffer']} by {worst['largest']:.2g} of {worst['scale']:.2g}"
     return about, not worst["within"]
@@ -273,6 +284,7 @@ def violations(results: Sequence[KernelTimes], limits: Sequence[Limit]) -> Itera
         for binary in result.binaries[1:]:
             if not binary.rounds:
                 continue
+            # The ends of the interval, as a term is about a time and the interval about a ratio.
             ends = _ends(binary, first)
             for limit in limits:
                 broken = {limit.broken(first, end) for end in ends}
@@ -324,6 +336,7 @@ def tuned(result: KernelTimes) -> list[TunedConfig]:
             sides.setdefault(side, {})[config] = binary
     if result.unsure or all(len(configs) == 1 for configs in sides.values()):
         return []
+    # The first side is the one that somebody tuned for.
     chosen = ""
     rows = []
     for side, configs in sides.items():
@@ -357,7 +370,7 @@ def head(times: Mapping[str, Any]) -> Iterator[str]:
             if results[0]["flushed"]
             else "warm L2 cache"
         )
-        yield f"{device['name']}, driver {device['driver']}; {cold}; intervals of 95 %"
+        yield f"{device.get('name')}, driver {device.get('driver')}; {cold}; intervals of 95 %"
 
 
 def passed(limits: Sequence[Limit]) -> str:

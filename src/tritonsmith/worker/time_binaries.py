@@ -405,6 +405,7 @@ class Monitor:
 
     def __init__(self, bus: str) -> None:
         """Find the GPU by its bus, as NVML numbers GPUs differently from the driver."""
+        # Without NVML, as in some containers, times are still times: a note says that clocks are unknown.
         self._handle = ctypes.c_void_p()
         try:
             self._library = ctypes.CDLL(os.environ.get("TRITONSMITH_NVML") or "libnvidia-ml.so.1")
@@ -427,10 +428,12 @@ class Monitor:
             ("celsius", "nvmlDeviceGetTemperature", (0,), 1),
             ("watts", "nvmlDeviceGetPowerUsage", (), 1000),
         ):
+            # A GPU or a permission may lack any of these: what cannot be read is left out.
             function = getattr(self._library, call, None)
             if function and not function(self._handle, *arguments, ctypes.byref(value)):
                 state[name] = value.value / factor if factor > 1 else value.value
         bits = ctypes.c_ulonglong()
+        # The second is the name before CUDA 12.2.
         for call in ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"):
             function = getattr(self._library, call, None)
             if function and not function(self._handle, ctypes.byref(bits)):
@@ -473,6 +476,7 @@ def encoded(kind: str, value: float) -> bytes:
             size = element_size(kind)
             bits = 8 * size
             number = int(value)
+            # Signed and unsigned values of the width: Triton passes 0xffffffff as an i32, too.
             if not -(1 << (bits - 1)) <= number < 1 << bits:
                 raise ValueError(f"{value} is no {kind}")
             text = (number % (1 << bits)).to_bytes(size, "little")
@@ -627,6 +631,7 @@ class _Memory:
 
     def reset(self) -> None:
         """Fill all buffers as they were at first."""
+        # Gigabytes of random numbers would take Python minutes, and the bus seconds.
         for address, part, size in zip(self.addresses, self._patterns, self._sizes):
             there = min(len(part), size)
             self._driver.call("to_device", address, part, ctypes.c_size_t(there))
@@ -649,6 +654,7 @@ class _Memory:
 
     def restore(self) -> None:
         """Ask for the kept contents; the launch that follows waits for them."""
+        # In the stream of the launches, so that nothing waits on this side.
         for number, copy in self._copies.items():
             size = ctypes.c_size_t(self._sizes[number])
             self._driver.call("copy", self.addresses[number], copy, size, self._driver.stream)
@@ -682,6 +688,7 @@ class Loaded:
             ValueError: its parameters are others than those of the job.
         """
         self._driver, self.binary = driver, binary
+        # A buffer of ctypes ends with a zero, which PTX in the place of a cubin would need.
         with open(os.path.join(folder, binary.path), "rb") as file:
             self._image = ctypes.create_string_buffer(file.read())
         module, self._function = ctypes.c_void_p(), ctypes.c_void_p()
@@ -690,9 +697,11 @@ class Loaded:
         self.figures = self._prepared() if driver.backend == "cuda" else {}
         words = [_word(kernel.parameters[number], memory) for number in binary.parameters]
         kinds = [kernel.parameters[number].kind for number in binary.parameters]
+        # The compiler appends these behind the parameters of the source.
         words += [self._scratch(size) for size in binary.scratch]
         kinds += ["*i8"] * len(binary.scratch)
         count = self._check(kinds)
+        # The driver takes an array of pointers to values, which have to stay where they are.
         self._values = [ctypes.create_string_buffer(word, 8) for word in words[:count]]
         self._arguments = (ctypes.c_void_p * max(len(self._values), 1))(
             *(ctypes.addressof(value) for value in self._values)
@@ -703,6 +712,7 @@ class Loaded:
         """Allow as much shared memory as Triton's launcher does; return what the driver says of the code."""
         driver = self._driver
         optin = driver.attribute(_OPTIN)
+        # An autotuner drops such a config; the message says the same as its exception does.
         if self.binary.shared > optin:
             raise GpuError(f"it needs {self.binary.shared} bytes of shared memory, and a block has {optin}")
         if self.binary.shared > _DEFAULT_SHARED:
@@ -718,6 +728,7 @@ class Loaded:
 
     def _scratch(self, size: int) -> bytes:
         x, y, z = self.binary.grid
+        # Tensor descriptors that a kernel makes for itself lie there, one part for each program.
         total = size * x * y * z * self.binary.ctas
         return struct.pack("<Q", self._driver.allocate(total).value if total else 0)
 
@@ -753,6 +764,7 @@ class Loaded:
 
     def _clustered(self) -> _LaunchConfig:
         x, y, z = self.binary.grid
+        # As many as there may be at most: two of a cluster, and one of a cooperative grid.
         attributes = (_LaunchAttribute * 3)()
         count = 0
         if self.binary.ctas > 1:
@@ -776,6 +788,7 @@ class Loaded:
 
     def launch(self) -> None:
         """Ask for one launch."""
+        # `cuLaunchKernel` knows no clusters. Triton, too, uses it for all other kernels.
         if self._config is not None:
             self._driver.raw(
                 "cuLaunchKernelEx", ctypes.byref(self._config), self._function, self._arguments, None
@@ -796,6 +809,7 @@ class Loaded:
     def graph(self, launches: int) -> ctypes.c_void_p:
         """Return a graph of some launches, one after the other."""
         graph, ready = ctypes.c_void_p(), ctypes.c_void_p()
+        # A short kernel ends before the next launch is there: one after the other, launches measure the host.
         self._driver.call("begin", self._driver.stream, _RELAXED)
         for _ in range(launches):
             self.launch()
@@ -819,6 +833,7 @@ class Stopwatch:
     def __init__(self, driver: GpuDriver, memory: _Memory, method: Method, *, restore: bool) -> None:
         """Take the memory that is written in order to flush the cache."""
         self._driver, self._memory, self._restore = driver, memory, restore
+        # Twice the cache: what is written last may be in it, and nothing else.
         size = method.flush or (2 * driver.attribute(_L2) if driver.backend == "cuda" else _HIP_FLUSH)
         self.flushed = 0 if method.warm else size
         self._space = driver.allocate(self.flushed) if self.flushed else None
@@ -840,6 +855,7 @@ class Stopwatch:
 
     def samples(self, loaded: Loaded | None, count: int) -> list[float]:
         """Return the milliseconds of some launches, after one that is not measured; None launches nothing."""
+        # Events are made once: making one takes longer than recording it.
         while len(self._events) < count:
             self._events.append((self._driver.event(), self._driver.event()))
         graph, launches = self._graphs.get(id(loaded), (None, 1))
@@ -898,6 +914,7 @@ def time_kernel(job: Job, number: int, without: Sequence[str], folder: str) -> N
     if not loaded:
         _say(row="result", rounds=[])
         return
+    # Before any time: a kernel with an illegal address ends the process here, and its name is known.
     restore = _compare_outputs(driver, kernel, memory, loaded, method)
     watch = Stopwatch(driver, memory, method, restore=restore)
     # The first twice: what its two entries differ by is noise.
@@ -936,6 +953,7 @@ def _rounds(
     watch: Stopwatch, turns: Mapping[str, Loaded], method: Method, monitor: Monitor
 ) -> tuple[list[dict[str, list[float]]], list[dict[str, Any]]]:
     """Measure each binary once a round, in random order; return the samples, and the GPU's states."""
+    # One round to know how many there is time for; it also warms up what the launches before did not.
     began = time.monotonic()
     for each in turns.values():
         watch.samples(each, method.samples)
@@ -979,6 +997,7 @@ def _compare_outputs(
     restore = False
     for each in loaded:
         _say(row="at", label=each.binary.label, doing="first launch")
+        # Each starts from the same memory, also what an earlier one has written past its outputs.
         memory.reset()
         each.launch()
         driver.wait()
@@ -991,6 +1010,7 @@ def _compare_outputs(
             memory.reset()
             each.launch()
             driver.wait()
+            # Once more from the start, and once more on top of that.
             again = memory.contents()
             each.launch()
             driver.wait()
@@ -1036,6 +1056,7 @@ def run(path: str) -> dict[str, Any]:
         The method, and a row for each kernel: which binaries were loaded or `failed`, how outputs differ,
         rounds of samples. Without a GPU, the `error`.
     """
+    # Read here as well, so that a job of another version ends at once and not kernel by kernel.
     with open(path, encoding="utf-8") as file:
         job = read_job(json.load(file))
     rows: list[dict[str, Any]] = []
@@ -1073,6 +1094,7 @@ def _timed(path: str, number: int, kernel: TimedKernel) -> dict[str, Any]:
             raw = expired.stdout or b""
             output = raw.decode(errors="replace") if isinstance(raw, bytes) else raw
             code, error = -1, f"it did not end within {_LIMIT} s"
+        # Rows are written as things happen, so that they say how far a process came that was killed.
         for line in output.splitlines():
             answer = json.loads(line)
             kind = answer.pop("row")

@@ -125,6 +125,51 @@ def test_two_output_folders_of_one_kernel_are_its_sides(tmp_path: Path) -> None:
     assert [member.label for member in groups["add"]] == ["warps-4", "warps-8"]
 
 
+def _swept(root: Path, triton: str) -> None:
+    """An output folder with a point for each of two configs."""
+    made = [_compiled(root / triton / "add" / str(block), triton, block=block) for block in (64, 128)]
+    points = []
+    for manifest, block in zip(made, (64, 128), strict=True):
+        (point,) = manifest.points
+        stages = {name: replace(stage, path=f"{block}/{stage.path}") for name, stage in point.stages.items()}
+        points.append(replace(point, id=f"cuda-90-32,BLOCK={block},num_warps=4", stages=stages))
+        (manifest.folder / "manifest.json").unlink()
+    folder = root / triton / "add"
+    text = replace(made[0], folder=folder, points=tuple(points)).render()
+    (folder / "manifest.json").write_text(text)
+
+
+def test_configs_of_an_autotuner_have_grids_of_their_own(tmp_path: Path) -> None:
+    for triton in ("3.4.0", "3.9.0"):
+        _swept(tmp_path, triton)
+    groups = timing.members(timing.manifests_below(tmp_path), tmp_path, ())
+    (kernel,) = _job(tmp_path, groups, _flags()).job.kernels
+    assert [(binary.label, binary.grid) for binary in kernel.binaries] == [
+        ("3.4.0 BLOCK=64,num_warps=4", (16, 1, 1)),
+        ("3.4.0 BLOCK=128,num_warps=4", (8, 1, 1)),
+        ("3.9.0 BLOCK=64,num_warps=4", (16, 1, 1)),
+        ("3.9.0 BLOCK=128,num_warps=4", (8, 1, 1)),
+    ]
+    assert len({binary.path for binary in kernel.binaries}) == 4
+    # A captured grid is of one config.
+    (tmp_path / "list.toml").write_text(LIST)
+    (entry,) = kernel_list.read(tmp_path / "list.toml")
+    with pytest.raises(UsageError, match="the grid of each config is not known"):
+        timing.prepare(groups, {"add": timing.arguments_of(entry, Given())}, tmp_path / "out", Method())
+
+
+def test_compiles_that_failed_are_notes_of_their_reasons(tmp_path: Path) -> None:
+    groups = _groups(tmp_path, "3.4.0", "3.9.0")
+    bad = replace(groups["add"][1].point, status="failed", stages={}, error="error: no such layout")
+    groups["add"][1] = replace(groups["add"][1], point=bad)
+    prepared = _job(tmp_path, groups, _flags())
+    assert [binary.label for binary in prepared.job.kernels[0].binaries] == ["3.4.0"]
+    assert prepared.notes[0] == "add: 1 compile failed (error: no such layout): 3.9.0"
+    groups["add"] = groups["add"][1:]
+    with pytest.raises(FactError, match="no compile of add has a binary"):
+        _job(tmp_path, groups, _flags())
+
+
 def test_one_target_is_chosen(tmp_path: Path) -> None:
     _compiled(tmp_path / "3.9.0" / "add", "3.9.0")
     _compiled(tmp_path / "3.8.0" / "add", "3.8.0", target="cuda:100:32")

@@ -201,6 +201,23 @@ def test_the_json_has_all_that_the_table_has() -> None:
     assert counted(len(content["violations"]), "violation") == "0 violations"
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"result": {"rounds": [{"a": [1.0]}], "first": "b"}},
+        {"result": {"rounds": [{"a": "x", "": [1.0]}], "first": "a"}},
+        {"result": {"rounds": [{"a": [0.0], "": [0.0]}] * 3, "first": "a"}},
+        {"result": [1]},
+        {"failed": 3},
+        {"compared": {"3.4.0": [{"within": True}]}},
+    ],
+)
+def test_malformed_times_are_an_error_and_no_traceback(change: dict[str, object]) -> None:
+    row = {**timed.row({"3.4.0": 0.2, "3.9.0": 0.3}), **change}
+    with pytest.raises(SmithError, match="malformed"):
+        report.read({"kernels": [row]}, {})
+
+
 def test_nothing_measured_is_an_error() -> None:
     row = {"name": "matmul", "failed": {"3.9.0": "no"}, "error": "cuModuleLoadData: CUDA_ERROR_NO_BINARY"}
     with pytest.raises(SmithError, match="nothing was measured"):

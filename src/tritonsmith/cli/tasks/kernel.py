@@ -585,7 +585,7 @@ def time_(
     ),
     warm_l2: bool = flag("keep what is in the L2 cache from launch to launch", default=False),
     seconds: int | None = flag("seconds to measure each kernel", None, unset="10", least=1),
-    tolerance: str = flag("largest difference of outputs: 0.01 of the largest number", "", unset="by type"),
+    tolerance: str = flag("outputs may differ by this part of the largest: 0.01", "", unset="by type"),
     times: Path | None = flag("times measured on another machine, instead", None, value="FILE"),
     fail_on: str | None = again(FAIL_ON),
     out: Path | None = OUT,
