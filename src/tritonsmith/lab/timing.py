@@ -121,7 +121,7 @@ class PreparedTiming:
 
 
 @dataclass(frozen=True)
-class Given:
+class LaunchFlags:
     """Arguments of flags: `--grid`, `--size`, and the kernels file of `--launches`."""
 
     grid: str = ""
@@ -140,7 +140,7 @@ def entry_of(name: str, group: Sequence[TimedMember], entries: Sequence[ListedKe
     return next(iter((*named, *(entry for entry in entries if entry.kernel in functions))), None)
 
 
-def arguments_of(entry: ListedKernel | None, flags: Given) -> LaunchArguments:
+def arguments_of(entry: ListedKernel | None, flags: LaunchFlags) -> LaunchArguments:
     """Return the arguments that a kernels file and flags give; flags win.
 
     Args:
@@ -553,14 +553,14 @@ def is_plan(folder: Path) -> bool:
     return untrusted.is_file(folder / JOB)
 
 
-def reopen(folder: Path, flags: Given) -> PreparedTiming:
+def reopen(folder: Path, flags: LaunchFlags) -> PreparedTiming:
     """Return the plan that a folder has.
 
     Raises:
         FactError: it cannot be read.
         UsageError: arguments are flags: the plan has its own.
     """
-    if flags != Given():
+    if flags != LaunchFlags():
         hints = ["omit --grid, --size and --launches", "or give the folder of compiled kernels"]
         raise UsageError("this plan has its arguments already", where=folder / JOB, hints=hints)
     try:

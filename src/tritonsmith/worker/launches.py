@@ -81,7 +81,7 @@ class KernelLaunches:
 
     def _keep_example(self, grid: tuple[int, ...], arguments: dict[str, Any]) -> None:
         """Keep a launch if its tensors have more elements than those of any before."""
-        tensors = {name: _elements(value) for name, value in arguments.items() if hasattr(value, "data_ptr")}
+        tensors = {name: _elements(value) for name, value in arguments.items() if _is_tensor(value)}
         total = sum(tensors.values())
         if self.example.grid and total <= self.example.elements:
             return
@@ -104,6 +104,16 @@ class KernelLaunches:
             self.largest,
             self.example,
         )
+
+
+def _is_tensor(value: object) -> bool:
+    """Report whether a value is a tensor of torch, or Triton's wrapper of one."""
+    # Triton takes any object with an address. Of one that is no tensor, such as an array of CuPy, whose
+    # `size` is a number, nothing is known here, and the program goes on.
+    base = getattr(value, "base", value)
+    return all(
+        callable(getattr(base, name, None)) for name in ("data_ptr", "size", "stride", "is_contiguous")
+    )
 
 
 def _elements(tensor: Tensor) -> int:

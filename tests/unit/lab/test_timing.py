@@ -17,7 +17,7 @@ from tritonsmith.compiler.kernels import kernel_list
 from tritonsmith.compiler.manifest import Manifest
 from tritonsmith.core.errors import ConfigError, FactError, UsageError
 from tritonsmith.lab import timing
-from tritonsmith.lab.timing import Given, TensorContents
+from tritonsmith.lab.timing import LaunchFlags, TensorContents
 from tritonsmith.worker.time_binaries import Method, TimedBinary
 
 SIGNATURE = {
@@ -49,7 +49,7 @@ def _compiled(
         folder,
         target,
         {},
-        {"cubin" if target.startswith("cuda") else "hsaco": elf_maker.cubin(threads=128)},
+        {"cubin": elf_maker.cubin(threads=128)} if target[:1] == "c" else {"hsaco": elf_maker.code_object()},
         metadata=known,
     )
     point = replace(point, signature=SIGNATURE, constexprs={"BLOCK": block}, hints={"x_ptr": 16, "stride": 1})
@@ -64,11 +64,13 @@ def _groups(root: Path, *tritons: str, **metadata: Any) -> dict[str, list[timing
     return timing.members(timing.manifests_below(root), root, ())
 
 
-def _flags(**sizes: float) -> Given:
-    return Given("cdiv(n, BLOCK)", {"x_ptr": 4096, "idx": 64, "n": 1000, "eps": 1e-5, **sizes})
+def _flags(**sizes: float) -> LaunchFlags:
+    return LaunchFlags("cdiv(n, BLOCK)", {"x_ptr": 4096, "idx": 64, "n": 1000, "eps": 1e-5, **sizes})
 
 
-def _job(root: Path, groups: Mapping[str, list[timing.TimedMember]], flags: Given) -> timing.PreparedTiming:
+def _job(
+    root: Path, groups: Mapping[str, list[timing.TimedMember]], flags: LaunchFlags
+) -> timing.PreparedTiming:
     arguments = {name: timing.arguments_of(None, flags) for name in groups}
     return timing.prepare(groups, arguments, root / "out", Method())
 
@@ -109,6 +111,14 @@ def test_scratch_memory_clusters_and_cooperative_launches_come_from_the_metadata
     )
     ((binary,),) = [kernel.binaries for kernel in _job(tmp_path, groups, _flags()).job.kernels]
     assert (binary.scratch, binary.ctas, binary.cooperative, binary.threads) == ((512, 0), 2, True, 384)
+
+
+def test_a_code_object_for_amd_is_planned_likewise(tmp_path: Path) -> None:
+    groups = _groups(tmp_path, "3.9.0", target="hip:gfx942:64", warp_size=64)
+    prepared = _job(tmp_path, groups, _flags())
+    assert prepared.job.backend == "hip"
+    ((binary,),) = [kernel.binaries for kernel in prepared.job.kernels]
+    assert (binary.path, binary.threads) == ("binaries/add/3.9.0.hsaco", 256)
 
 
 def test_two_builds_of_one_version_have_the_names_of_their_folders(tmp_path: Path) -> None:
@@ -155,7 +165,7 @@ def test_configs_of_an_autotuner_have_grids_of_their_own(tmp_path: Path) -> None
     (tmp_path / "list.toml").write_text(LIST)
     (entry,) = kernel_list.read(tmp_path / "list.toml")
     with pytest.raises(UsageError, match="the grid of each config is not known"):
-        timing.prepare(groups, {"add": timing.arguments_of(entry, Given())}, tmp_path / "out", Method())
+        timing.prepare(groups, {"add": timing.arguments_of(entry, LaunchFlags())}, tmp_path / "out", Method())
 
 
 def test_compiles_that_failed_are_notes_of_their_reasons(tmp_path: Path) -> None:
@@ -186,19 +196,19 @@ def test_one_target_is_chosen(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "what"),
     [
-        (Given("1", {"idx": 64, "n": 1, "eps": 1}), "the size of x_ptr"),
-        (Given("1", {"x_ptr": 64, "idx": 64, "n": 1}), "the value of eps"),
-        (Given("", {"x_ptr": 64, "idx": 64, "n": 1, "eps": 1}), "the grid is not known"),
-        (Given("0", {"x_ptr": 64, "idx": 64, "n": 1, "eps": 1}), "--grid cannot be"),
-        (Given("1, 1, 1, 1", {"x_ptr": 64, "idx": 64, "n": 1, "eps": 1}), "--grid cannot be"),
-        (Given("m", {"x_ptr": 64, "idx": 64, "n": 1, "eps": 1}), "--grid cannot be"),
-        (Given("1", {"x_ptr": 64, "idx": 64, "n": 1, "eps": 1, "other": 3}), "no parameter other"),
-        (Given("1", {"x_ptr": 64, "idx": 64, "n": 1, "eps": 1, "stride": 2}), "stride cannot be 2"),
-        (Given("1", {"x_ptr": 64, "idx": 64, "n": 1 << 40, "eps": 1}), "n cannot be"),
+        (LaunchFlags("1", {"idx": 64, "n": 1, "eps": 1}), "the size of x_ptr"),
+        (LaunchFlags("1", {"x_ptr": 64, "idx": 64, "n": 1}), "the value of eps"),
+        (LaunchFlags("", {"x_ptr": 64, "idx": 64, "n": 1, "eps": 1}), "the grid is not known"),
+        (LaunchFlags("0", {"x_ptr": 64, "idx": 64, "n": 1, "eps": 1}), "--grid cannot be"),
+        (LaunchFlags("1, 1, 1, 1", {"x_ptr": 64, "idx": 64, "n": 1, "eps": 1}), "--grid cannot be"),
+        (LaunchFlags("m", {"x_ptr": 64, "idx": 64, "n": 1, "eps": 1}), "--grid cannot be"),
+        (LaunchFlags("1", {"x_ptr": 64, "idx": 64, "n": 1, "eps": 1, "other": 3}), "no parameter other"),
+        (LaunchFlags("1", {"x_ptr": 64, "idx": 64, "n": 1, "eps": 1, "stride": 2}), "stride cannot be 2"),
+        (LaunchFlags("1", {"x_ptr": 64, "idx": 64, "n": 1 << 40, "eps": 1}), "n cannot be"),
     ],
 )
 def test_an_argument_that_is_missing_or_makes_no_sense_is_named(
-    tmp_path: Path, flags: Given, what: str
+    tmp_path: Path, flags: LaunchFlags, what: str
 ) -> None:
     with pytest.raises(UsageError, match=what):
         _job(tmp_path, _groups(tmp_path, "3.9.0"), flags)
@@ -207,7 +217,7 @@ def test_an_argument_that_is_missing_or_makes_no_sense_is_named(
 def test_a_captured_launch_gives_all_arguments_and_flags_win(tmp_path: Path) -> None:
     (tmp_path / "list.toml").write_text(LIST)
     (entry,) = kernel_list.read(tmp_path / "list.toml")
-    arguments = timing.arguments_of(entry, Given())
+    arguments = timing.arguments_of(entry, LaunchFlags())
     assert arguments.grid == "9, 2"
     assert arguments.tensors == {"x_ptr": TensorContents(4096), "idx": TensorContents(64, 0, 31)}
     assert arguments.scalars == {"n": 500, "eps": 1e-5}
@@ -221,7 +231,7 @@ def test_a_captured_launch_gives_all_arguments_and_flags_win(tmp_path: Path) -> 
         (64, "random", 31),
     ]
     assert prepared.notes == ()
-    larger = timing.arguments_of(entry, Given("5", {"idx": 128, "n": 7}))
+    larger = timing.arguments_of(entry, LaunchFlags("5", {"idx": 128, "n": 7}))
     assert larger.tensors["idx"] == TensorContents(128, 0, 31)
     assert (larger.grid, larger.scalars["n"]) == ("5", 7)
 
@@ -256,7 +266,7 @@ def test_a_folder_without_kernels_and_a_plan_that_is_none(tmp_path: Path) -> Non
     (tmp_path / timing.JOB).write_text(json.dumps({"schema": 1, "kernels": [{"name": "x"}]}))
     assert timing.is_plan(tmp_path)
     with pytest.raises(FactError, match="cannot read this plan"):
-        timing.reopen(tmp_path, Given())
+        timing.reopen(tmp_path, LaunchFlags())
     (tmp_path / "times.json").write_text("{}")
     with pytest.raises(FactError, match="no times"):
         timing.read_times(tmp_path / "times.json")

@@ -96,3 +96,20 @@ def test_the_arguments_of_the_largest_launch_are_kept() -> None:
     }
     launches.forget()
     assert launches.row().example == ExampleLaunch()
+
+
+class _Array:
+    """Another library's array, which has an address and no more of what a tensor has."""
+
+    size = 4096
+    dtype = "float32"
+
+    def data_ptr(self) -> int:
+        return 256
+
+
+def test_an_array_that_is_no_tensor_is_left_out() -> None:
+    parameters = tuple(RecordedParameter(name, False) for name in ("x", "n"))
+    launches = KernelLaunches(SpecializedKernel("k.py", 1, "k", "k", "k", parameters, ("cuda", 90, 32), {}))
+    launches.add((_Array(), 4096), (4, 1, 1))
+    assert launches.row().example == ExampleLaunch((4, 1, 1), {"n": 4096})

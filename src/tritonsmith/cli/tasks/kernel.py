@@ -603,7 +603,7 @@ def time_(
     if plot:
         resource_views.check_plot(plot)
     space = workspace.default()
-    flags = timing.Given(grid, timing.parse_sizes(size), launches)
+    flags = timing.LaunchFlags(grid, timing.parse_sizes(size), launches)
     method = timing.method_of(seconds, tolerance, warm=warm_l2)
     folder = folder_of(kernel)
     if folder and timing.is_plan(folder):
