@@ -32,7 +32,6 @@ from tritonsmith.cli.tasks.options import (
     COMPILED_KERNEL,
     CSV,
     DRY_RUN,
-    FAIL_ON,
     FROM_CACHE,
     JOBS,
     JSON,
@@ -53,7 +52,7 @@ from tritonsmith.compiler.resources import measure
 from tritonsmith.core.command_line import command
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, SmithError, UsageError
-from tritonsmith.core.plan import files
+from tritonsmith.core.plan import digest, files
 from tritonsmith.core.ui import console, tables
 from tritonsmith.inspect import resources as resource_views
 from tritonsmith.wheels import ptxas as wheels_ptxas
@@ -587,7 +586,7 @@ def time_(
     seconds: int | None = flag("seconds to measure each kernel", None, unset="10", least=1),
     tolerance: str = flag("outputs may differ by this part of the largest: 0.01", "", unset="by type"),
     times: Path | None = flag("times measured on another machine, instead", None, value="FILE"),
-    fail_on: str | None = again(FAIL_ON),
+    fail_on: str | None = flag("times that fail the command: 'time>+5%'", None, value="LIMITS"),
     out: Path | None = OUT,
     plot: Path | None = PLOT,
     jobs: int | None = JOBS,
@@ -612,7 +611,8 @@ def time_(
         prepared = replace(prepared, job=replace(prepared.job, method=method))
     else:
         # A plan may be carried to another machine, which does not need all stages of all compiles.
-        work = folder or space.root / "timings" / manifest.folder_name(Path(kernel).stem)
+        name = f"{folder.name}-{digest(folder)}" if folder else Path(kernel).stem
+        work = space.root / "timings" / manifest.folder_name(name)
         if folder:
             _refuse_compile(what, triton)
             groups = timing.members(timing.manifests_below(folder), folder, targets.parse_all(what.target))
