@@ -164,7 +164,7 @@ def export(
 def import_(
     context: Context,
     which: StoreOptions,
-    source: str = word("archive of store --export: path, http(s):// or s3:// (.tar.zst)"),
+    source: str = word("archive of an export: path, http(s):// or s3:// (.tar.zst)"),
     sha256: str = SHA256,
     force: bool = flag("import an archive made for another kind of machine", default=False),
     dry_run: bool = DRY_RUN,
