@@ -173,6 +173,15 @@ def test_a_fault_costs_only_the_binary_that_has_it(worker: Worker) -> None:
     assert set(row["result"]["rounds"][0]) == {"a", "c", ""}
 
 
+def test_a_compile_that_failed_elsewhere_is_a_failure_of_the_result(worker: Worker) -> None:
+    (worker.folder / "a.cubin").write_text(f"stand-in {_SIZES}")
+    binary = TimedBinary("a", "a.cubin", "kernel", (0, 1, 2), (4, 2, 1), 128, scratch=(0, 0))
+    kernel = TimedKernel("kernel", _BUFFERS, _PARAMETERS, (binary,), (("b", "no binary: no such layout"),))
+    (row,) = worker.of(Job("cuda", (kernel,), _METHOD))["kernels"]
+    assert row["failed"] == {"b": "no binary: no such layout"}
+    assert row["result"]["first"] == "a"
+
+
 def test_if_the_first_has_the_fault_the_second_is_the_first(worker: Worker) -> None:
     row = worker.run({"bad": f"{_SIZES} fault=1", "b": _SIZES, "c": _SIZES})
     assert row["result"]["first"] == "b"

@@ -45,7 +45,7 @@ _GRID = "--grid 'cdiv(M, BLOCK_M) * cdiv(N, BLOCK_N), 1'"
 
 @dataclass(frozen=True)
 class TensorContents:
-    """The memory behind a pointer: its elements; random numbers from `low` to `high`, or flags values."""
+    """The memory behind a pointer: its elements; random numbers from `low` to `high`, or its values."""
 
     elements: int
     low: float | None = None
@@ -299,10 +299,12 @@ def prepare(
     notes: list[str] = []
     for name, group in groups.items():
         good = [each for each in group if each.manifest.path(each.point, _STAGES[each.point.backend])]
-        notes += _not_compiled(name, [each for each in group if each not in good])
+        bad = [each for each in group if each not in good]
+        notes += _not_compiled(name, bad)
         if not good:
             raise FactError(f"no compile of {name} has a binary", where=group[0].manifest.folder)
-        kernel = timed_kernel(name, good, arguments[name])
+        lost = tuple((each.label, f"no binary: {each.point.gist}") for each in bad)
+        kernel = replace(timed_kernel(name, good, arguments[name]), lost=lost)
         kernels.append(kernel)
         for member, binary in zip(good, kernel.binaries, strict=True):
             if path := member.manifest.path(member.point, _STAGES[member.point.backend]):
@@ -558,7 +560,7 @@ def reopen(folder: Path, flags: LaunchFlags) -> PreparedTiming:
 
     Raises:
         FactError: it cannot be read.
-        UsageError: arguments are flags: the plan has its own.
+        UsageError: flags give arguments: the plan has its own.
     """
     if flags != LaunchFlags():
         hints = ["omit --grid, --size and --launches", "or give the folder of compiled kernels"]

@@ -151,8 +151,8 @@ def of_kernel(row: Mapping[str, Any], figures: Mapping[str, Mapping[str, Any]]) 
     outputs = row.get("outputs") or {}
     compared = row.get("compared") or {}
     order = [first, *(label for label in medians if label not in (first, CONTROL))]
-    # Labels of the worker come in the order of the first round, which is random.
-    if figures:  # in the order of the plan: that of a round is random
+    # In the order of the plan; that of a round is random.
+    if figures:
         order = [first, *(label for label in figures if label in medians and label != first)]
     measured = []
     for label in order:
@@ -313,7 +313,7 @@ class TunedConfig:
         best: the config with the least time.
         tuned: the best config of the first side.
         gain: how many times longer the tuned one takes than the best.
-        standing: `same` if the two cannot be told apart.
+        standing: `same` if the two cannot be told apart, `failed` if the tuned one does not run there.
     """
 
     triton: str
@@ -343,6 +343,8 @@ def tuned(result: KernelTimes) -> list[TunedConfig]:
         best = min(configs, key=lambda config: statistics.median(configs[config].rounds[::2]))
         chosen = chosen or best
         if chosen not in configs:
+            lost = BinaryTime(f"{side} {chosen}", "failed")
+            rows.append(TunedConfig(side, configs[best], lost, Interval(0.0, 0.0, 0.0), "failed"))
             continue
         gain = ratio_of(configs[chosen].rounds[1::2], configs[best].rounds[1::2])
         standing = "same" if chosen == best else _standing(gain, result.noise)
@@ -350,7 +352,7 @@ def tuned(result: KernelTimes) -> list[TunedConfig]:
     return rows
 
 
-_CODE = {"registers": ("registers_per_thread", "vgprs_per_lane"), "occupancy": ("occupancy_percent",)}
+_REGISTERS = ("registers_per_thread", "vgprs_per_lane")
 _SPILLS = ("spill_store_bytes", "spill_load_bytes", "sgpr_spills", "vgpr_spills")
 
 
@@ -395,7 +397,7 @@ def tables_of(results: Sequence[KernelTimes]) -> Iterator[Grid]:
 
 def _line(binary: BinaryTime) -> list[str]:
     figures = binary.figures
-    registers = next((figures[key] for key in _CODE["registers"] if key in figures), "")
+    registers = next((figures[key] for key in _REGISTERS if key in figures), "")
     spills = spilled(figures)
     code = [str(registers), "" if spills is None else str(spills)]
     if not binary.rounds:
@@ -423,18 +425,14 @@ def growth(ratio: Interval) -> str:
 def _tuned_table(kernel: str, configs: Sequence[TunedConfig]) -> Grid:
     rows = []
     for each in configs:
-        still = "is still the best" if each.standing == "same" else f"costs {growth(each.gain)} %"
-        same = each.best.label == each.tuned.label
-        rows.append(
-            [
-                each.triton,
-                each.tuned.label.partition(" ")[2],
-                f"{each.tuned.median:.4g}",
-                each.best.label.partition(" ")[2],
-                f"{each.best.median:.4g}",
-                "is the best" if same else still,
-            ]
-        )
+        words = "is still the best" if each.standing == "same" else f"costs {growth(each.gain)} %"
+        if each.best.label == each.tuned.label:
+            words = "is the best"
+        elif each.standing == "failed":
+            words = "does not run"
+        tuned_ms = f"{each.tuned.median:.4g}" if each.tuned.rounds else ""
+        configs_ = [each.tuned.label.partition(" ")[2], tuned_ms, each.best.label.partition(" ")[2]]
+        rows.append([each.triton, *configs_, f"{each.best.median:.4g}", words])
     columns = ["Triton", "tuned config", "ms", "best config", "ms, best", "the tuned one"]
     return tables.plain(f"{kernel}: configs", columns, rows, right=("ms", "ms, best"))
 

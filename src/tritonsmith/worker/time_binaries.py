@@ -120,12 +120,21 @@ class TimedBinary:
 
 @dataclass(frozen=True)
 class TimedKernel:
-    """A kernel, its arguments, and the binaries to compare; the first is what others are compared with."""
+    """A kernel, its arguments, and the binaries to compare; the first is what others are compared with.
+
+    Attributes:
+        name: its name in tables.
+        buffers: the memory of all binaries.
+        parameters: those that any of the binaries takes.
+        binaries: in the order of tables.
+        lost: labels and reasons of compiles that have no binary, and are failures of the result.
+    """
 
     name: str
     buffers: tuple[Buffer, ...]
     parameters: tuple[Parameter, ...]
     binaries: tuple[TimedBinary, ...]
+    lost: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -185,7 +194,8 @@ def read_job(content: Mapping[str, Any]) -> Job:
         )
         buffers = tuple(Buffer(**dict(each, values=tuple(each["values"]))) for each in row["buffers"])
         parameters = tuple(Parameter(**each) for each in row["parameters"])
-        kernels.append(TimedKernel(row["name"], buffers, parameters, binaries))
+        lost = tuple((label, why) for label, why in row.get("lost", ()))
+        kernels.append(TimedKernel(row["name"], buffers, parameters, binaries, lost))
     return Job(content["backend"], tuple(kernels), Method(**content["method"]))
 
 
@@ -1111,7 +1121,7 @@ def _timed(path: str, number: int, kernel: TimedKernel) -> dict[str, Any]:
             row["error"] = last[0]
             break
         failed[at["label"]] = f"{at['doing']}: {last[0]}"
-    row["failed"] = dict(row.get("loaded", {}).get("refused", {}), **failed)
+    row["failed"] = {**dict(kernel.lost), **row.get("loaded", {}).get("refused", {}), **failed}
     return row
 
 

@@ -175,6 +175,8 @@ def test_compiles_that_failed_are_notes_of_their_reasons(tmp_path: Path) -> None
     prepared = _job(tmp_path, groups, _flags())
     assert [binary.label for binary in prepared.job.kernels[0].binaries] == ["3.4.0"]
     assert prepared.notes[0] == "add: 1 compile failed (error: no such layout): 3.9.0"
+    # The result of the command is a failure, which the job carries to the machine that measures.
+    assert prepared.job.kernels[0].lost == (("3.9.0", "no binary: error: no such layout"),)
     groups["add"] = groups["add"][1:]
     with pytest.raises(FactError, match="no compile of add has a binary"):
         _job(tmp_path, groups, _flags())

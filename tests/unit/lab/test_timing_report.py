@@ -158,6 +158,15 @@ def test_the_config_that_was_tuned_is_judged_by_rounds_that_did_not_choose_it() 
     assert "matmul: configs" in text
 
 
+def test_a_tuned_config_that_does_not_run_any_more_is_said() -> None:
+    times = {"3.4.0 BLOCK=64": 0.20, "3.4.0 BLOCK=128": 0.22, "3.9.0 BLOCK=128": 0.21}
+    failed = {"3.9.0 BLOCK=64": "no binary: error: no such layout"}
+    result = report.of_kernel(timed.row(times, failed=failed), {})
+    _, after = report.tuned(result)
+    assert (after.tuned.label, after.standing) == ("3.9.0 BLOCK=64", "failed")
+    assert "does not run" in str([grid.rows for grid in report.tables_of([result])])
+
+
 def test_of_many_equal_configs_the_luckiest_is_no_gain() -> None:
     times = {f"{triton} BLOCK={block}": 0.2 for triton in ("3.4.0", "3.9.0") for block in range(20)}
     for seed in range(5):

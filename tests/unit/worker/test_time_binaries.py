@@ -154,6 +154,7 @@ def test_a_job_is_the_same_after_it_was_read_again() -> None:
         (Buffer("x", "i32", 3, "values", values=(1, 2, 3)),),
         (Parameter("x", "*i32", 0), Parameter("n", "i32", value=3)),
         (binary,),
+        (("3.8.0", "no binary"),),
     )
     job = Job("cuda", (kernel,), Method(seconds=1.5))
     written = json.dumps({"schema": time_binaries.SCHEMA, **asdict(job)})
