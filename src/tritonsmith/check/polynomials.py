@@ -220,6 +220,7 @@ def apply(operation: str, values: Sequence[int]) -> int | None:
         operation: the name of a computed symbol.
         values: the operands.
     """
+    # Exact, as MLIR would compute them if integers had no width: an overflow is what is looked for.
     left, *rest = values
     right = rest[0] if rest else 0
     if operation in ("div", "rem", "cdiv") and right == 0:

@@ -88,6 +88,7 @@ class SizeProblem:
 
     def smallest(self, grown: OffsetSymbol) -> dict[OffsetSymbol, int] | None:
         """Return values of all inputs, with the least of one symbol that overflows; None if there is none."""
+        # Sizes that the hints of a signature rule out, such as 17 where 16 divides, are not tried.
         unit = grown.unit
         least = self._sizes.usual.get(grown, 0) // unit
         last = grown.high // unit

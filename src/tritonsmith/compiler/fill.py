@@ -160,6 +160,7 @@ def requests_of(
     """
     requests = []
     for entry in entries:
+        # All configs of an autotuner: which of them is the best is known on the GPU only.
         request = entry.request(path.parent, wanted, autotune=bool(entry.configs))
         _check_vendor(entry, wanted, path)
         request = replace(request, targets=wanted or request.targets, name=entry.name, listed=path)
@@ -264,6 +265,7 @@ def prepare(
 
 def _check_writable(folder: Path) -> None:
     """Check that a cache can be written to before anything is compiled."""
+    # The folder itself need not exist: what counts is the nearest one that does.
     above = next(path for path in (folder, *folder.parents) if path.exists())
     if not above.is_dir():
         raise FactError("this is not a folder", where=above)
@@ -296,6 +298,7 @@ def execute(prepared: PreparedFill) -> Filled:
         before = _names(wish.out)
         tuned = _tuned(wish.tuned) if wish.tuned else {}
         folders = [work / "cache" / name for name in names] + list(tuned.values())
+        # The record comes last: after a kill, entries without a record are used all the same.
         record = _recorded(wish, Fill(prepared.target, str(wish.home), head, tuple(rows)))
         steps = (
             MakeDir(wish.out, phase="add"),
@@ -306,6 +309,7 @@ def execute(prepared: PreparedFill) -> Filled:
         added = tuple(name for name in names if name not in before)
         return Filled(head, rows, added, len(names) - len(added), sum(name not in before for name in tuned))
     finally:
+        # An interrupted fill leaves nothing behind, and the next one begins anew: half an entry is of no use.
         space.run(Plan("clear up", (Remove((work,), space.root, phase="clear"),)), _TASK, quiet=True, log=log)
 
 
@@ -386,6 +390,7 @@ def unfit(fill: Fill, cache: Path, here: FillHead) -> Iterator[str]:
     for name in sorted(dict.fromkeys((*head.variables, *here.variables))):
         if head.variables.get(name) != here.variables.get(name):
             yield f"{name} was {head.variables.get(name, 'not set')}"
+    # Kernels do not depend on the Python that runs them, so this costs a build of the extensions only.
     if head.extensions and head.suffix != here.suffix:
         yield f"its C extensions are for another Python: {head.suffix}"
 

@@ -249,6 +249,7 @@ def members(
                     continue
                 figures = {key: value for key, value in row.values.items() if value is not None}
                 compiles.append(TimedMember(side, each, point, figures))
+        # An empty table would read as if there were nothing to compare.
         if not compiles:
             why = f"it was compiled for {', '.join({p.target for each in group for p in each.points})}"
             raise UsageError(f"{name} was not compiled for {', '.join(sorted(chosen))}", why=why)
@@ -299,6 +300,7 @@ def prepare(
     notes: list[str] = []
     for name, group in groups.items():
         good = [each for each in group if each.manifest.path(each.point, _STAGES[each.point.backend])]
+        # What did not compile stays in the table: a release that fails is no winner.
         bad = [each for each in group if each not in good]
         notes += _not_compiled(name, bad)
         if not good:
