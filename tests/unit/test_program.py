@@ -254,10 +254,34 @@ def test_help_is_read_again_after_any_change_of_the_tool(
     content = {"state": pages._state(), "tasks": {"doctor": task}}
     kept.write_text(json.dumps(content), encoding="utf-8")
     assert pages.task_of("doctor") == task
-    (package / "core" / "some.py").write_text("A = 10\n", encoding="utf-8")
+    file = package / "core" / "some.py"
+    times = (file.stat().st_atime_ns, file.stat().st_mtime_ns)
+    file.write_text("A = 2\n", encoding="utf-8")
+    os.utime(file, ns=times)  # as rsync and tar do
     assert pages.task_of("doctor").about[0].startswith("Diagnose")
     (package / "core" / "new.py").touch()
     assert json.loads(kept.read_text(encoding="utf-8"))["state"] != pages._state()
+
+
+def test_help_needs_no_index(kept: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def about() -> str:
+        return pages.task_of("doctor").about[0]
+
+    whole = about()
+    content = json.loads(kept.read_text(encoding="utf-8"))
+    for wrong in ([[], [[1, 2, 3, 4, 5, 6, 7]], False], [["\ud800"], [], False], [[None], [], False]):
+        kept.write_text(json.dumps({**content, "tasks": {"doctor": wrong}}), encoding="utf-8")
+        assert about() == whole
+    kept.unlink()
+    with files.replacing(kept):  # another process writes it, and does not end
+        assert about() == whole
+    kept.unlink()
+    (tmp_path / "loop").symlink_to("loop")
+    with monkeypatch.context() as patched:
+        patched.setattr(pages, "_PACKAGE", tmp_path / "loop")
+        assert about() == whole
+    monkeypatch.setenv("TRITONSMITH_HOME", "~nobody-of-this-name/x")
+    assert about() == whole
 
 
 @pytest.mark.slow

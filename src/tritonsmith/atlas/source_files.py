@@ -22,6 +22,7 @@ _TOPS = (
     "mlir/include", "mlir/lib", "include/mlir",
     "backends", "compiler", "experimental", "language", "runtime", "tools",
 )  # fmt: skip
+_COMPILED = (".pyc", ".o", ".a", ".so")  # which no source includes
 _PASSED_OVER = {".git", "node_modules", "__pycache__", "build", "googletest", "llvm-project", "llvm-c"}
 _SUFFIXES = (".td", ".cpp", ".cc", ".h", ".hpp", ".c", ".cu", ".py", ".mlir", ".ll", ".cmake", ".txt")
 _LIMIT = 4 << 20  # bytes; a file of Triton's has at most 0.4 MiB
@@ -192,11 +193,11 @@ class KeptDefinitions:
     def get(
         self, what: Iterable[object], tops: Iterable[Path], make: Callable[[], tuple[Definition, ...]]
     ) -> tuple[Definition, ...]:
-        """Return what `make` does, or did when all `.td` files were the same.
+        """Return what `make` does, or did when all files were the same.
 
         Args:
             what: a name for it.
-            tops: files, and folders whose `.td` files it comes from.
+            tops: files, and folders whose files it comes from.
             make: reads the definitions.
         """
         if self.folder is None:
@@ -212,7 +213,7 @@ class KeptDefinitions:
         definitions = make()
         rows = [[_plain(getattr(definition, name)) for name in _FIELDS] for definition in definitions]
         with suppress(OSError):  # a full disk is no reason not to answer
-            files.write_atomically(path, json.dumps({"state": state, "definitions": rows}))
+            files.write_atomically(path, json.dumps({"state": state, "definitions": rows}), wait=False)
         return definitions
 
 
@@ -233,15 +234,31 @@ def _definition(row: list[Any]) -> Definition:
     return Definition(**values)
 
 
-def _states(tops: Iterable[Path]) -> Iterator[tuple[str, int, int]]:
-    """Yield path, size and time of files, and of the `.td` and `.py` files of folders."""
+def _states(tops: Iterable[Path]) -> Iterator[tuple[str, int, int, int]]:
+    """Yield path, size and times of files, and of all files below folders."""
+    seen = set()
     for top in dict.fromkeys(tops):
         if not top.is_dir():
-            yield str(top), *files.size_and_time(top)
-        for folder, folders, names in os.walk(top):
+            yield _state(str(top))
+        # Debian's include/llvm is a link, and TableGen includes files of any name.
+        for folder, folders, names in os.walk(top, followlinks=True):
+            if (real := os.path.realpath(folder)) in seen:  # a link may lead back
+                folders.clear()
+                continue
+            seen.add(real)
             folders[:] = sorted(name for name in folders if name not in _PASSED_OVER)
-            for name in sorted(name for name in names if name.endswith((".td", ".py"))):
-                yield f"{folder}/{name}", *files.size_and_time(Path(folder, name))
+            for name in sorted(names):
+                if not name.endswith(_COMPILED):
+                    yield _state(f"{folder}/{name}")
+
+
+def _state(path: str) -> tuple[str, int, int, int]:
+    try:
+        status = os.stat(path)  # noqa: PTH116 - of thousands of files, whose names are texts
+    except OSError:
+        return path, 0, 0, 0
+    # The last one, because the others can be set: by `touch -r`, rsync and tar.
+    return path, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 # Flags of a record that promise C++, and the words for them.

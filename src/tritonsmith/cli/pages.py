@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tritonsmith import __version__
 from tritonsmith.cli import commands, modes
@@ -311,13 +311,18 @@ def task_of(name: str) -> Task:
     """Return the content of a task's page; from the workspace if the tool has not changed since."""
     # Importing a task takes most of the time of a Tab.
     home = os.environ.get("TRITONSMITH_HOME")
-    folder = Path(home).expanduser() if home else None
-    if folder is None:
-        import platformdirs  # noqa: PLC0415 - not free
+    try:
+        folder = Path(home).expanduser() if home else None
+        if folder is None:
+            import platformdirs  # noqa: PLC0415 - not free
 
-        folder = platformdirs.user_data_path("tritonsmith")
-    # Before the import of a task: a file that changes in between makes what is kept invalid.
-    state, kept = _state(), {}
+            folder = platformdirs.user_data_path("tritonsmith")
+        # Before the import of a task: a file that changes in between makes what is kept invalid.
+        state = _state()
+    # A user without a home folder, or files of the tool that cannot be read: help needs neither.
+    except (OSError, RuntimeError):
+        return _declared(name)
+    kept: dict[str, Any] = {}
     with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
         from tritonsmith.core import untrusted  # noqa: PLC0415 - not free, and the list needs none
 
@@ -325,7 +330,7 @@ def task_of(name: str) -> Task:
         if content["state"] == state:
             kept = dict(content["tasks"])
             about, flags, tables = kept[name]
-            return Task(tuple(map(str, about)), tuple(Flag(*flag) for flag in flags), bool(tables))
+            return Task(tuple(map(_text, about)), tuple(map(_flag, flags)), bool(tables))
     task = _declared(name)
     from tritonsmith.core.plan import files  # noqa: PLC0415
 
@@ -333,8 +338,27 @@ def task_of(name: str) -> Task:
     with suppress(OSError):
         if files.is_marked(folder):
             tasks = {**kept, name: task}
-            files.write_atomically(folder / FILE, json.dumps({"state": state, "tasks": tasks}))
+            # What another process writes at the same time is as good, and help waits for nobody.
+            files.write_atomically(folder / FILE, json.dumps({"state": state, "tasks": tasks}), wait=False)
     return task
+
+
+def _text(value: object) -> str:
+    """Return a text that can be printed.
+
+    Raises:
+        TypeError: it is no text.
+        ValueError: it has half a character.
+    """
+    if not isinstance(value, str):
+        raise TypeError(value)
+    value.encode()
+    return value
+
+
+def _flag(row: Sequence[object]) -> Flag:
+    """Return a flag as it was kept; raises as `_text` does."""
+    return Flag._make(part if isinstance(part, bool) else _text(part) for part in row)
 
 
 def _state() -> str:
@@ -348,7 +372,9 @@ def _state() -> str:
                 if entry.name.endswith((".py", ".toml")) and not entry.name.startswith("."):
                     with suppress(FileNotFoundError):
                         status = entry.stat()
-                        files.append(f"{entry.path} {status.st_mtime_ns} {status.st_size}")
+                        # The last one, because the others can be set: by `touch -r`, rsync and tar.
+                        times = f"{status.st_mtime_ns} {status.st_ctime_ns}"
+                        files.append(f"{entry.path} {times} {status.st_size}")
                 elif "." not in entry.name and entry.name != "__pycache__" and entry.is_dir():
                     folders.append(entry.path)
     # With -OO, tasks have no docstrings.

@@ -107,7 +107,8 @@ class TreeReader:
         self.is_dir = functools.cache(os.path.isdir)
         self.edges = functools.cache(self._edges)
         self._files = functools.cache(self._files_of)
-        self._loads = functools.cache(lambda root: frozenset(_matching(root, loads)))
+        self._loads = loads
+        self._loaded = functools.cache(_loaded)
 
     def _of(self, file: Path, kernel: str, module: str = "") -> KernelSources:
         """Return the files that a kernel needs: see `of`."""
@@ -120,7 +121,11 @@ class TreeReader:
         own = set(walk.reached())
         if len(own) > _MOST:
             raise SmithError(f"{file.name} imports more than {_MOST} files of its package", where=place)
-        names |= own | self._loads(place)
+        names |= own
+        for pattern in self._loads:
+            loader, files = self._loaded(place, pattern)
+            if any(name.rpartition("/")[0] == loader for name in own):
+                names |= files
         for package in sorted(walk.beside):
             # Most of them are installed elsewhere, and another walk through the tree reaches nothing new.
             if not (self.is_dir(f"{root}/{package}") or self.is_file(f"{root}/{package}.py")):
@@ -195,12 +200,26 @@ class TreeReader:
         return tuple(files)
 
 
-def _matching(root: Path, patterns: Sequence[str]) -> Iterator[str]:
-    """Yield the files of a folder that match, relative to it; not what Python compiles there."""
-    for pattern in patterns:
-        for path in root.glob(pattern):
-            if path.is_file() and BYTECODE not in path.parts:
-                yield path.relative_to(root).as_posix()
+def _loaded(root: Path, pattern: str) -> tuple[str, frozenset[str]]:
+    """Return the folder of the module that loads files by their names, and the files that match.
+
+    The module is in the folder around the last one without a wildcard: in `a/backend` for
+    `a/backend/_nvidia/*`.
+
+    Raises:
+        SmithError: no file matches.
+    """
+    inside = root.resolve()
+    files = frozenset(
+        path.relative_to(root).as_posix()
+        for path in root.glob(pattern)
+        # Not what Python compiles there, nor what a link in the package leads to.
+        if path.is_file() and BYTECODE not in path.parts and path.resolve().is_relative_to(inside)
+    )
+    if not files:
+        raise SmithError(f"no file of this package matches {pattern!r}", where=root)
+    fixed = pattern.partition("*")[0].rpartition("/")[0]
+    return fixed.rpartition("/")[0], files
 
 
 def of(file: Path, kernel: str, module: str = "") -> KernelSources:

@@ -68,7 +68,8 @@ class PublicPackage:
         needs: pinned requirements that its drivers import.
         stand_ins: modules that it imports and that its drivers do without.
         loads: patterns of files that it loads by a name made at run time, as `mine/backend/_nvidia/*`: no
-            import statement tells that its kernels need them.
+            import statement tells that its kernels need them. Those count that import from the folder around
+            it, `mine/backend`.
         source: the URL of its source archive, if it has no wheels.
         generated: it generates its kernels when it runs, so only its driver can list them; it is the
             environment's, and not unpacked.
@@ -185,8 +186,10 @@ def _contradiction(package: PublicPackage) -> str:
         if not _SHA256.fullmatch(value):
             return f"sha256: a SHA-256 has 64 hex digits, and {value!r} is none"
     for pattern in package.loads:
-        if pattern.startswith("/") or ".." in pattern.split("/"):
-            return f"loads: {pattern!r} names files outside of the package"
+        parts = pattern.split("/")
+        # `**` alone is any number of folders, and as the last part it matches no file before Python 3.13.
+        if {"", ".", ".."} & {*parts} or parts[-1] == "**" or any("**" in part != "**" for part in parts):
+            return f"loads: {pattern!r} is not a pattern of files in the package, such as 'mine/backend/*.py'"
     # An archive is found by its URL, so a version that was changed alone would name the sources of another.
     archive = package.source.rpartition("/")[2].removesuffix(_ARCHIVE)
     if package.source and _canonical(archive) != _canonical(f"{package.name}-{package.version}"):

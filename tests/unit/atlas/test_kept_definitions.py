@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,23 @@ def test_a_change_of_any_file_is_read(read: Reader, change: str) -> None:
     else:
         file.unlink()
     assert read() == tablegen.read_td(SourceFiles(read.root)) != first
+    assert read.reads == 2
+
+
+@pytest.mark.parametrize("name", ["Passes.td", "Shared.inc"])
+def test_a_change_that_keeps_size_and_time_is_read_through_a_link_too(read: Reader, name: str) -> None:
+    real = read.root / "include/triton/Dialect/TritonGPU/Transforms"
+    (elsewhere := read.root.parent / "elsewhere").mkdir()
+    file = real.rename(elsewhere / "Transforms") / name
+    real.symlink_to(elsewhere / "Transforms")
+    (elsewhere / "Transforms" / "back").symlink_to(read.root)  # a walk that follows links must end
+    file.write_text(file.read_text(encoding="utf-8") if file.is_file() else "AAAA", encoding="utf-8")
+    times = (file.stat().st_atime_ns, file.stat().st_mtime_ns)
+    read()
+    assert (read(), read.reads)[1] == 1
+    file.write_text(file.read_text(encoding="utf-8").replace("A", "B"), encoding="utf-8")
+    os.utime(file, ns=times)
+    read()
     assert read.reads == 2
 
 

@@ -66,6 +66,13 @@ def files(here: Corpus) -> list[str]:
     return sorted(path.name for path in here.folder.rglob("*") if path.is_file())
 
 
+def copies(here: Corpus) -> set[str]:
+    """The copied files, each relative to the root of its sources."""
+    sources = here.folder / "sources"
+    paths = [path.relative_to(sources) for path in sources.rglob("*") if path.is_file()]
+    return {Path(*path.parts[1:]).as_posix() for path in paths}
+
+
 @pytest.fixture
 def here(tmp_path: Path) -> Corpus:
     return Corpus(tmp_path / "corpus")
@@ -98,21 +105,20 @@ def test_what_is_added_again_is_the_same_or_changed(program: Path, here: Corpus)
 
 
 def test_files_that_are_loaded_by_a_name_made_at_run_time_are_copied(program: Path, here: Corpus) -> None:
-    for name in (
-        "vendor/_one/ops.py",
-        "vendor/_one/tuned.yaml",
-        "vendor/_one/__pycache__/ops.pyc",
-        "vendor/_two.py",
-    ):
-        (program.parent / name).parent.mkdir(parents=True, exist_ok=True)
-        (program.parent / name).write_text("")
+    vendor = program.parent / "vendor"
+    for name in ("__init__.py", "_one/ops.py", "_one/tuned.yaml", "_one/__pycache__/ops.pyc", "_two.py"):
+        (vendor / name).parent.mkdir(parents=True, exist_ok=True)
+        (vendor / name).write_text("")
+    (vendor / "_one" / "elsewhere.txt").symlink_to("/etc/hostname")
+    (program.parent / "near.py").write_text("import vendor\nhelper = 1\n")
     act(corpus.add(here, program))
     loads = ["vendor/_one/**/*"]
-    assert act(corpus.add(here, program, loads=loads)) == {"first": "changed", "two": "changed"}
-    sources = here.folder / "sources"
-    copies = [path.relative_to(sources) for path in sources.rglob("*") if path.is_file()]
-    names = {Path(*path.parts[1:]).as_posix() for path in copies}
-    assert names == {"one.py", "two.py", "near.py", "vendor/_one/ops.py", "vendor/_one/tuned.yaml"}
+    # The first kernel imports nothing that could load them.
+    assert act(corpus.add(here, program, loads=loads)) == {"first": "same", "two": "changed"}
+    names = {"vendor/__init__.py", "vendor/_one/ops.py", "vendor/_one/tuned.yaml"}
+    assert copies(here) == {"one.py", "two.py", "near.py", *names}
+    lost = corpus.add(here, program, loads=["vendor/_three/*"]).changes[1]
+    assert (lost.state, "no file of this package matches" in lost.why) == ("not added", True)
     act(corpus.remove(here, ["*"]))
     assert files(here) == []
 

@@ -75,7 +75,7 @@ def test_a_recipe_is_read_and_its_packages_are_chosen_by_name(recipe: Path) -> N
             'version = "1.2"',
             'version = "1.2"\nloads = ["../x"]',
             "norms of this recipe",
-            "outside of the package",
+            "is not a pattern",
         ),
         ("[[package]]", "[package]", "this is not a recipe of a corpus", ""),
         ('"more_driver.py"', '"no.py"', "a driver of norms is missing", ""),

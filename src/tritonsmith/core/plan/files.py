@@ -39,24 +39,36 @@ def write_script(path: Path, content: str) -> None:
     path.chmod(0o755)
 
 
-def write_atomically(path: Path, content: str | bytes) -> None:
-    """Write a file atomically; it is on disk when this returns."""
+def write_atomically(path: Path, content: str | bytes, *, wait: bool = True) -> None:
+    """Write a file atomically; it is on disk when this returns.
+
+    Args:
+        path: the file.
+        content: its new content.
+        wait: wait while another process writes it.
+
+    Raises:
+        BlockingIOError: another process writes it, and `wait` is False.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as file:
+    with replacing(path, wait=wait) as file:
         file.write(content.encode() if isinstance(content, str) else content)
         file.flush()
         os.fsync(file.fileno())
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
+def replacing(path: Path, *, wait: bool = True) -> Iterator[BinaryIO]:
     """Yield a file that takes the place of `path` at the end of a `with`; other processes that do so wait.
 
     It begins with the mode and the owner of a file that is there.
+
+    Raises:
+        BlockingIOError: another process does so, and `wait` is False.
     """
     # In the same folder, and so on the same file system: `rename` is atomic only there.
     fresh = path.with_name(f".{path.name}.tritonsmith")
-    with _alone(fresh) as file:
+    with _alone(fresh, wait=wait) as file:
         file.truncate(0)
         # Without this a script would lose its x, and a file of root's written by `sudo` would
         # keep its owner by chance.
@@ -76,7 +88,7 @@ def _become(handle: int, other: os.stat_result) -> None:
     os.fchmod(handle, stat.S_IMODE(other.st_mode))
 
 
-def _alone(path: Path) -> BinaryIO:
+def _alone(path: Path, *, wait: bool) -> BinaryIO:
     """Open a file to write, once nobody else does."""
     while True:
         with suppress(FileNotFoundError):
@@ -87,8 +99,13 @@ def _alone(path: Path) -> BinaryIO:
                 path.unlink()
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o666)
         file = open(handle, "ab")  # noqa: PTH123, SIM115 - of a descriptor; the caller closes it
-        with suppress(OSError):  # a network file system without locks does without
-            fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.close()
+            raise
+        except OSError:  # a network file system without locks does without
+            pass
         with suppress(FileNotFoundError):
             # While this one waited, the other may have renamed its file: then the descriptor is of a file
             # with another name, and a new one is opened.
