@@ -24,6 +24,7 @@ NEEDS = {
     "bisect_plan.py": "a clone with the branch points of Triton's releases",
     "bisect_run.py": "commits of Triton, and builds of them",
     "capture.py": "torch",
+    "explain.py": "Triton's sources, and another checkout of this tool",
     "farm_site.py": "Chromium; tests/integration/test_farm_site.py opens pages in it",
     "inner_loop.py": "two builds of Triton's own sources, which it edits by name",
     "llvm_closure.py": "an LLVM that was built from source",
