@@ -27,7 +27,7 @@ from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, SmithError, UsageError
 from tritonsmith.core.plan import MakeDir, Plan, Remove, Write
 from tritonsmith.core.plan.steps.base import AttachedRun, CommandFailedError
-from tritonsmith.core.plan.steps.cache_entries import AddEntries
+from tritonsmith.core.plan.steps.cache_entries import FILLING, AddEntries, standing_of
 from tritonsmith.core.text import counted, entry_count
 from tritonsmith.facts import triton_cache
 from tritonsmith.worker.border import text_of
@@ -125,6 +125,9 @@ class Filled:
         added: names of entries that are new in the cache.
         present: number of entries that were there already, and are left alone.
         tuned: number of results of autotuners that were added.
+        repaired: names of entries that were damaged, or named files of another folder.
+        blocked: names of entries that somebody else made, and that name files of another folder: they are
+            of no use at `home`, and are left alone.
     """
 
     head: FillHead
@@ -132,6 +135,8 @@ class Filled:
     added: tuple[str, ...]
     present: int
     tuned: int = 0
+    repaired: tuple[str, ...] = ()
+    blocked: tuple[str, ...] = ()
 
     @property
     def bad(self) -> tuple[FilledRow, ...]:
@@ -294,20 +299,34 @@ def execute(prepared: PreparedFill) -> Filled:
         head, written = call.headed_results(results, FillHead, FilledRow)
         rows = (*_complete(prepared, written), *prepared.refused)
         names = tuple(dict.fromkeys((*head.extensions, *(name for row in rows for name in _entries(row)))))
-        # Before anything is added, so that what is new can be told from what was there.
-        before = _names(wish.out)
         tuned = _tuned(wish.tuned) if wish.tuned else {}
-        folders = [work / "cache" / name for name in names] + list(tuned.values())
+        folders = {name: work / "cache" / name for name in names} | tuned
+        old = read_record(wish.out)
+        # Before anything is added, so that what is new can be told from what was there.
+        index, ours = triton_cache.index(), frozenset(_recorded_entries(old))
+        standing = {
+            name: standing_of(path, wish.out, wish.home, index) if untrusted.is_dir(path) else "missing"
+            for name, path in folders.items()
+        }
+        blocked = tuple(name for name in names if standing[name] == "elsewhere" and name not in ours)
+        # What is of no use is not recorded as filled.
+        good = tuple(row for row in rows if row.entry not in blocked)
+        record = _recorded(old, Fill(prepared.target, str(wish.home), head, good))
         # The record comes last: after a kill, entries without a record are used all the same.
-        record = _recorded(wish, Fill(prepared.target, str(wish.home), head, tuple(rows)))
+        last = Write(wish.out / triton_cache.RECORD, text_of(record) + "\n", phase="add")
+        places = tuple(folders.values())
         steps = (
             MakeDir(wish.out, phase="add"),
-            AddEntries(wish.out, tuple(folders), wish.home, triton_cache.index(), phase="add"),
-            Write(wish.out / triton_cache.RECORD, text_of(record) + "\n", phase="add"),
+            AddEntries(wish.out, places, wish.home, index, ours, last, phase="add"),
         )
         space.run(Plan("add", steps), _TASK, quiet=True, log=log)
-        added = tuple(name for name in names if name not in before)
-        return Filled(head, rows, added, len(names) - len(added), sum(name not in before for name in tuned))
+        added = tuple(name for name in names if standing[name] == "missing")
+        present = sum(standing[name] == "whole" for name in names)
+        repaired = tuple(
+            name for name in names if standing[name] in ("damaged", "elsewhere") and name not in blocked
+        )
+        new = sum(standing[name] == "missing" for name in tuned)
+        return Filled(head, rows, added, present, new, repaired, blocked)
     finally:
         # An interrupted fill leaves nothing behind, and the next one begins anew: half an entry is of no use.
         space.run(Plan("clear up", (Remove((work,), space.root, phase="clear"),)), _TASK, quiet=True, log=log)
@@ -315,6 +334,20 @@ def execute(prepared: PreparedFill) -> Filled:
 
 def _entries(row: FilledRow) -> tuple[str, ...]:
     return (row.entry, *row.extensions) if row.status == "ok" else ()
+
+
+def _recorded_entries(record: FillRecord | None) -> Iterator[str]:
+    """Yield the names of all entries that runs have written."""
+    for fill in record.fills if record else ():
+        yield from fill.head.extensions
+        for row in fill.rows:
+            yield from _entries(row)
+
+
+def is_unfinished(cache: Path) -> bool:
+    """Report whether a folder has nothing but what a fill left that was interrupted."""
+    # Once it has a record, a fill was finished here, and the user may have put the cache to use.
+    return (cache / FILLING).is_dir() and not os.path.lexists(cache / triton_cache.RECORD)
 
 
 def _names(cache: Path) -> set[str]:
@@ -354,21 +387,29 @@ def read_record(cache: Path) -> FillRecord | None:
     return call.kept(cache / triton_cache.RECORD, FillRecord)
 
 
-def _recorded(wish: FillWish, new: Fill) -> FillRecord:
-    """Return the record with one more run: rows of the same Triton, Python and GPU are merged."""
-    old = read_record(wish.out)
+def _recorded(old: FillRecord | None, new: Fill) -> FillRecord:
+    """Return the record with one more run: rows of runs for the same programs are merged."""
     # Failures are in the result of the run; a record is about what is in the cache.
     good = replace(new, rows=tuple(row for row in new.rows if row.status == "ok"))
+    known = {row.entry for row in good.rows}
     fills = []
     for fill in old.fills if old else ():
-        same = (fill.target, fill.home) == (new.target, new.home)
-        if same and (fill.head.key, fill.head.suffix) == (new.head.key, new.head.suffix):
-            known = {row.entry for row in good.rows}
-            kept = tuple(row for row in fill.rows if row.entry not in known)
-            good = replace(good, rows=(*kept, *good.rows))
-        else:
+        if _good_for(fill) != _good_for(new):
             fills.append(fill)
+            continue
+        kept = tuple(row for row in fill.rows if row.entry not in known)
+        if fill.home == new.home:
+            good = replace(good, rows=(*kept, *good.rows))
+        # The indexes of the others name files of the new home now.
+        elif kept:
+            fills.append(replace(fill, rows=kept))
     return FillRecord(_SCHEMA, (*fills, good))
+
+
+def _good_for(fill: Fill) -> tuple[object, ...]:
+    """Return what has to be the same where the entries of a run are used, but for their folder."""
+    head = fill.head
+    return fill.target, head.key, head.suffix, head.backend, head.variables
 
 
 def unfit(fill: Fill, cache: Path, here: FillHead) -> Iterator[str]:
@@ -487,7 +528,11 @@ def prepare_verify(argv: Sequence[str], cache: Path, python: Path | None, space:
         argv, python, LookUpRequest(str(work / "results")), work, command_line
     )
     copy = Path(dict(step.env)["TRITON_CACHE_DIR"] or "")
-    folders = tuple(path for path in sorted(cache.iterdir()) if path.is_dir() and not path.is_symlink())
+    folders = tuple(
+        path
+        for path in sorted(cache.iterdir())
+        if path.is_dir() and not path.is_symlink() and not path.name.startswith(untrusted.TRASH)
+    )
     before = (
         Remove((work,), space.root, phase="prepare"),
         MakeDir(work / "results", phase="prepare"),
@@ -641,8 +686,16 @@ def summary(filled: Filled) -> Iterator[tuple[str, str, str, str]]:
 
 def closing(filled: Filled, cache: Path) -> Iterator[str]:
     """Yield the lines below that table: what was added, what it is good for, and what is left to build."""
-    head, there = filled.head, f"; {filled.present} were there already" if filled.present else ""
+    head, present = filled.head, filled.present
+    there = f"; {present} {'was' if present == 1 else 'were'} there already" if present else ""
     yield f"{entry_count(len(filled.added))} added to {cache}{there}"
+    if filled.repaired:
+        yield f"{entry_count(len(filled.repaired))} repaired"
+    if filled.blocked:
+        yield (
+            f"{entry_count(len(filled.blocked))} left alone, of no use here: not recorded as filled by this "
+            f"tool, and naming files of another folder: {', '.join(filled.blocked)}"
+        )
     if filled.tuned:
         yield f"{counted(filled.tuned, 'autotuner result')} added"
     yield f"good for Triton {head.triton} as it is in {head.folder}, Python {head.python.rpartition('.')[0]}"
@@ -665,6 +718,8 @@ def as_json(filled: Filled, wish: FillWish, target: str) -> dict[str, Any]:
         "added": list(filled.added),
         "present": filled.present,
         "tuned": filled.tuned,
+        "repaired": list(filled.repaired),
+        "blocked": list(filled.blocked),
         "kernels": [
             {
                 "name": row.name,

@@ -10,9 +10,10 @@ import pytest
 
 from tests.support import as_plain_user
 from tritonsmith.compiler import fill, targets
-from tritonsmith.compiler.fill import Fill, Filled, FillRecord, FillWish, Miss, Verified
+from tritonsmith.compiler.fill import Fill, Filled, FillRecord, Miss, Verified
 from tritonsmith.compiler.kernels.kernel_list import ListedKernel
 from tritonsmith.core.errors import FactError, UsageError
+from tritonsmith.core.plan.steps.cache_entries import FILLING
 from tritonsmith.facts import triton_cache
 from tritonsmith.worker.border import text_of
 from tritonsmith.worker.messages import (
@@ -85,18 +86,40 @@ def test_what_makes_a_cache_useless(here: FillHead, home: str, why: list[str]) -
 
 
 def test_a_second_run_adds_to_the_record_of_the_first(tmp_path: Path) -> None:
-    wish = FillWish(tmp_path, tmp_path)
     rows = tuple(FilledRow(name, "p", "ok", "", name) for name in "ab")
-    first = Fill("cuda:90:32", str(tmp_path), HEAD, rows[:1])
-    (tmp_path / triton_cache.RECORD).write_text(text_of(fill._recorded(wish, first)))
+    first = fill._recorded(None, Fill("cuda:90:32", str(tmp_path), HEAD, rows[:1]))
     bad = FilledRow("c", "p", "failed", "no")
     again = Fill("cuda:90:32", str(tmp_path), HEAD, (*rows[1:], bad))
-    record = fill._recorded(wish, again)
+    record = fill._recorded(first, again)
     assert [row.name for row in record.fills[0].rows] == ["a", "b"]
-    other = Fill("cuda:100:32", str(tmp_path), HEAD, rows)
-    assert len(fill._recorded(wish, other).fills) == 2
     (tmp_path / triton_cache.RECORD).write_text(text_of(record))
     assert fill.read_record(tmp_path) == record
+
+
+@pytest.mark.parametrize(
+    ("target", "head"),
+    [
+        ("cuda:100:32", HEAD),
+        ("cuda:90:32", replace(HEAD, backend="ptxas 13.0-90")),
+        ("cuda:90:32", replace(HEAD, variables={"DISABLE_LLVM_OPT": "true"})),
+    ],
+)
+def test_runs_for_other_programs_keep_apart(target: str, head: FillHead) -> None:
+    first = Fill("cuda:90:32", "/home", HEAD, (FilledRow("a", "p", "ok", "", "A"),))
+    other = Fill(target, "/home", head, (FilledRow("a", "p", "ok", "", "B"),))
+    assert fill._recorded(FillRecord(1, (first,)), other).fills == (first, other)
+
+
+def test_entries_that_are_filled_for_a_new_home_are_recorded_for_it_alone() -> None:
+    rows = tuple(FilledRow(name, "p", "ok", "", name) for name in "ab")
+    old = FillRecord(1, (Fill("cuda:90:32", "/old", HEAD, rows),))
+    some = fill._recorded(old, Fill("cuda:90:32", "/new", HEAD, rows[:1]))
+    assert [(each.home, [row.entry for row in each.rows]) for each in some.fills] == [
+        ("/old", ["b"]),
+        ("/new", ["a"]),
+    ]
+    whole = fill._recorded(old, Fill("cuda:90:32", "/new", HEAD, rows))
+    assert [each.home for each in whole.fills] == ["/new"]
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"schema": 1}', '{"schema": "1", "fills": []}', "\xff"])
@@ -154,6 +177,24 @@ def test_the_result_says_what_is_missing() -> None:
     assert filled.lacks_extensions
     assert len(filled.bad) == 1
     assert not Filled(replace(HEAD, without=fill.NO_EXTENSIONS), rows[:1], (), 0).lacks_extensions
+
+
+def test_the_lines_below_name_what_was_repaired_and_what_is_in_the_way(tmp_path: Path) -> None:
+    filled = Filled(HEAD, (), ("A",), 1, repaired=("B",), blocked=("C", "D"))
+    first, second, third, _good = fill.closing(filled, tmp_path)
+    assert first == f"1 entry added to {tmp_path}; 1 was there already"
+    assert second == "1 entry repaired"
+    assert third.startswith("2 entries left alone")
+    assert third.endswith(": C, D")
+
+
+def test_only_what_an_interrupted_fill_left_counts_as_unfinished(tmp_path: Path) -> None:
+    (tmp_path / "A").mkdir()
+    assert not fill.is_unfinished(tmp_path)
+    (tmp_path / FILLING).mkdir()
+    assert fill.is_unfinished(tmp_path)
+    (tmp_path / triton_cache.RECORD).write_text("{}")
+    assert not fill.is_unfinished(tmp_path)
 
 
 def test_a_verdict_counts_kernels_and_extensions() -> None:

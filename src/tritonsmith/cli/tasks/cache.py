@@ -135,7 +135,7 @@ def fill(
     path, name = kernels_file.named(kernels) or (Path(kernels).expanduser().absolute(), "")
     cache = out or into
     assert cache is not None  # noqa: S101 - one of them is given
-    if out and out.is_dir() and any(out.iterdir()):
+    if out and out.is_dir() and any(out.iterdir()) and not cache_fill.is_unfinished(out):
         hints = [f"add to it: --into {out}", "or name another folder"]
         raise UsageError("--out is not empty", hints=hints)
     requests = cache_fill.requests_of(listed_kernels(path, name, by), path, targets.parse_all(target))
@@ -151,7 +151,7 @@ def fill(
         output.json(cache_fill.as_json(filled, wish, prepared.target))
     else:
         _print_filled(filled, wish.out)
-    if filled.bad or filled.lacks_extensions:
+    if filled.bad or filled.lacks_extensions or filled.blocked:
         raise Exit(code=1)
 
 

@@ -80,14 +80,16 @@ def hold(
         lock.release()
 
 
-def hold_folder(handle: int, where: Path, busy: str) -> None:
+def hold_folder(handle: int, where: Path, busy: str, *, wait: bool = False) -> None:
     """Hold a folder until its descriptor is closed; a network file system without locks does without.
+
+    With `wait`, another run that holds it is waited for.
 
     Raises:
         LockedError: another process holds it; `busy` says what that run is doing.
     """
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise LockedError(f"another run is {busy}", where=where, hints=["wait for it to end"]) from None
     except OSError:

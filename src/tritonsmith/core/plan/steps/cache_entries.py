@@ -7,18 +7,20 @@ while, and everyone else compiles again, which changes the entry, so that it sta
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shlex
 import shutil
 import stat
+import struct
 import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from tritonsmith.core import untrusted
 from tritonsmith.core.errors import OwnershipError
@@ -31,6 +33,9 @@ from tritonsmith.core.untrusted import TRASH, CacheIndex, SeenEntry
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _DEPTH = 2  # components of a name: an entry, or something in it
 _FRESH = "fresh index"
+_ELF_HEADER = 64  # bytes, of a 64-bit file
+# In a cache that a run is filling, or has begun to fill; a clearing removes it as it does its own.
+FILLING = f"{TRASH}fill"
 _EVERY = 1000  # entries between two words about the progress
 
 
@@ -103,13 +108,15 @@ class RemoveEntries(Step):
 
 @dataclass(frozen=True)
 class AddEntries(Step):
-    """Copy entries into a cache; an entry that is there already stays as it is.
+    """Copy entries into a cache, each whole or not at all; a whole entry that is there stays as it is.
 
     Attributes:
         root: the cache's folder, which exists.
         entries: folders of entries, each in the cache that wrote it.
         home: the folder in which the cache lies where it is used: an index names the files by absolute paths.
         index: how an entry's index is recognized.
+        ours: names of entries that the tool has added before: their indexes may be written again.
+        last: what is written once all entries are there; until then, the root has the folder `FILLING`.
     """
 
     noun: ClassVar[str] = "added entry"
@@ -118,51 +125,201 @@ class AddEntries(Step):
     entries: tuple[Path, ...]
     home: Path
     index: CacheIndex
+    ours: frozenset[str] = frozenset()
+    last: Step | None = None
 
     @property
     def count(self) -> int:
         return len(self.entries)
 
     def shell(self) -> list[str]:
-        root, lines = shlex.quote(str(self.root)), []
+        # The shell cannot tell whether an entry that is there is whole.
+        root, fresh = shlex.quote(str(self.root)), shlex.quote(str(self.root / FILLING))
+        lines = [f"rm -rf -- {fresh}", f"mkdir {fresh}"]
         for entry in self.entries:
             source, name = shlex.quote(str(entry)), shlex.quote(entry.name)
             paths = shlex.quote(f"s|{entry.parent}/|{self.home}/|g")
             lines += [
                 f"if [ ! -e {root}/{name} ]; then",
-                f"  cp -R {source} {root}/",
+                f"  cp -R {source} {fresh}/",
                 # An extension has no index.
-                f"  for index in {root}/{name}/{self.index.prefix}*; do",
+                f"  for index in {fresh}/{name}/{self.index.prefix}*; do",
                 f'    if [ -f "$index" ]; then sed -i {paths} "$index"; fi',
                 "  done",
+                f"  mv {fresh}/{name} {root}/{name}",
                 "fi",
             ]
-        return lines
+        return [*lines, *(self.last.shell() if self.last else ()), f"rm -rf -- {fresh}"]
 
     def act(self, tools: StepTools) -> None:
-        for done, entry in enumerate(self.entries):
-            with suppress(FileExistsError):
-                self._add(entry)
-            if done % _EVERY == 0:
-                tools.update(done, len(self.entries), "adding entries")
+        """Complete entries that are damaged, too, and correct the indexes of those that are `ours`.
 
-    def _add(self, entry: Path) -> None:
+        Raises:
+            OSError: the root cannot be written to; what was added until then is whole.
+        """
+        fresh = self.root / FILLING
+        # By a descriptor, for the lock; the cache itself may be reached through a link.
+        root = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            locks.hold_folder(root, self.root, "changing this cache", wait=True)
+            # Under the lock, whatever is in it was left by a run that is dead.
+            _remove(root, FILLING)
+            fresh.mkdir()
+            try:
+                for done, entry in enumerate(self.entries):
+                    self._add(entry, fresh / entry.name)
+                    if done % _EVERY == 0:
+                        tools.update(done, len(self.entries), "adding entries")
+                if self.last:
+                    self.last.act(tools)
+            except BaseException:
+                # The folder stays: it tells that the cache is unfinished. Half an entry only fills the disk.
+                for path in fresh.iterdir():
+                    shutil.rmtree(path, ignore_errors=True)
+                raise
+            _remove(root, FILLING)
+        finally:
+            os.close(root)
+
+    def _add(self, entry: Path, fresh: Path) -> None:
         place = self.root / entry.name
-        place.mkdir()
-        names = sorted(file.name for file in entry.iterdir() if file.is_file() and not file.is_symlink())
-        indexes = [name for name in names if name.startswith(self.index.prefix)]
-        for name in names:
-            if name not in indexes and name != "lock":
-                files.copy(entry / name, place / name)
+        standing = standing_of(entry, self.root, self.home, self.index)
+        if standing == "missing":
+            self._copy(entry, fresh)
+            try:
+                # One rename: a reader, and the next run, see the whole entry or none, whatever happens.
+                fresh.rename(place)
+            except OSError as error:
+                if error.errno not in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
+                    raise
+                # A program has begun to compile it meanwhile.
+                shutil.rmtree(fresh)
+        # File by file, each by a rename, and not the folder: a program that compiles it just now would
+        # fail if the folder went away.
+        elif standing == "damaged":
+            self._copy(entry, place)
+        elif standing == "elsewhere" and entry.name in self.ours:
+            self._copy_indexes(entry, place)
+
+    def _copy(self, entry: Path, place: Path) -> None:
+        place.mkdir(exist_ok=True)
+        for name in _names(entry):
+            if name.startswith(self.index.prefix) or name == "lock":
+                continue
+            with untrusted.opened(entry / name) as old, files.replacing(place / name) as new:
+                shutil.copyfileobj(old, new)
         # Last, as Triton does: it takes an entry without an index for none at all.
-        for name in indexes:
-            table = untrusted.read_json(entry / name)
-            paths = {file: str(self.home / entry.name / file) for file in table["child_paths"]}
-            files.write_atomically(place / name, json.dumps({**table, "child_paths": paths}))
+        self._copy_indexes(entry, place)
+
+    def _copy_indexes(self, entry: Path, place: Path) -> None:
+        for name in _names(entry):
+            if not name.startswith(self.index.prefix):
+                continue
+            content = untrusted.read_bytes(entry / name)
+            # One that names nothing, or is damaged, is copied as it is: Triton compiles such an entry again.
+            if children := _children(entry / name):
+                table = untrusted.json_of(content)
+                paths = {file: str(self.home / entry.name / file) for file in children}
+                content = json.dumps({**table, "child_paths": paths}).encode()
+            files.write_atomically(place / name, content)
 
     @property
     def title(self) -> str:
         return f"{len(self.entries)} entries to {self.root}"
+
+
+Standing = Literal["missing", "whole", "damaged", "elsewhere"]
+
+
+def standing_of(entry: Path, root: Path, home: Path, index: CacheIndex) -> Standing:
+    """Compare an entry with what a cache has under its name.
+
+    Args:
+        entry: the entry, whole.
+        root: the cache.
+        home: the folder in which the cache lies where it is used.
+        index: how an entry's index is recognized.
+
+    Returns:
+        `missing`; `whole`, perhaps with other content; `damaged`, if files are missing, empty or cut off;
+        or `elsewhere`, if it is whole, but its index names files of another folder than `home`.
+    """
+    place = root / entry.name
+    if not os.path.lexists(place):
+        return "missing"
+    names = _names(entry)
+    indexes = [name for name in names if name.startswith(index.prefix)]
+    # What has no index: an extension, or the result of an autotuner.
+    if not indexes:
+        return "whole" if all(_is_whole(entry / name, place / name) for name in names) else "damaged"
+    for name in indexes:
+        here = _children(place / name)
+        needed = {*here, *_children(entry / name)}
+        if not here or not all(file in here and _has(place / file, entry / file) for file in needed):
+            return "damaged"
+    named = [(file, path) for name in indexes for file, path in _children(place / name).items()]
+    # By the text first: the home need not exist here. A cache may be reached through a link.
+    homes = (str(home / entry.name), str(untrusted.real(home / entry.name)))
+    for file, path in named:
+        if not any(path == f"{folder}/{file}" for folder in homes) and (
+            untrusted.real(Path(path)) != untrusted.real(home / entry.name / file)
+        ):
+            return "elsewhere"
+    return "whole"
+
+
+def _names(entry: Path) -> list[str]:
+    return sorted(file.name for file in entry.iterdir() if file.is_file() and not file.is_symlink())
+
+
+def _children(file: Path) -> dict[str, str]:
+    """Return the files that an index names, with their paths; nothing if it is damaged."""
+    try:
+        table = untrusted.read_json(file)
+    except (OSError, ValueError):
+        return {}
+    children = table.get("child_paths") if isinstance(table, dict) else None
+    if not isinstance(children, dict) or not all(isinstance(path, str) for path in children.values()):
+        return {}
+    return children
+
+
+def _has(file: Path, ours: Path) -> bool:
+    """Report whether a file is there and has content, unless ours is empty as well."""
+    try:
+        return untrusted.is_file(file) and (
+            file.stat().st_size > 0 or (ours.is_file() and not ours.stat().st_size)
+        )
+    except (OSError, ValueError):  # a name that no file can have
+        return False
+
+
+def _is_whole(ours: Path, file: Path) -> bool:
+    """Report whether a file that no index vouches for is whole; another compiler makes other bytes."""
+    try:
+        content = untrusted.read_bytes(file)
+        if content == untrusted.read_bytes(ours):
+            return True
+        if file.suffix == ".so":
+            return _is_whole_elf(content)
+        untrusted.json_of(content)
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _is_whole_elf(content: bytes) -> bool:
+    """Report whether a 64-bit ELF file has its table of sections, which linkers write last: elf(5)."""
+    if len(content) < _ELF_HEADER or content[:6] != b"\x7fELF\x02\x01":
+        return False
+    (begin,) = struct.unpack_from("<Q", content, 0x28)
+    size, number = struct.unpack_from("<HH", content, 0x3A)
+    return bool(begin and begin + size * number <= len(content))
+
+
+def _remove(root: int, name: str) -> None:
+    with suppress(FileNotFoundError):
+        shutil.rmtree(name, dir_fd=root)
 
 
 def check_root(root: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -22,7 +23,9 @@ from tests.unit.core.plan.conftest import Recorder, tools
 from tritonsmith.core.errors import LockedError, OwnershipError, StepError
 from tritonsmith.core.plan import Plan
 from tritonsmith.core.plan.runner import Runner
-from tritonsmith.core.plan.steps.cache_entries import AddEntries, RemoveEntries
+from tritonsmith.core.plan.steps.base import Step, StepTools
+from tritonsmith.core.plan.steps.cache_entries import FILLING, AddEntries, RemoveEntries, standing_of
+from tritonsmith.core.plan.steps.files import Write
 from tritonsmith.core.untrusted import TRASH, CacheIndex, SeenEntry
 
 INDEX = CacheIndex("__grp__", "{}")
@@ -235,7 +238,7 @@ from pathlib import Path
 from tritonsmith.core.plan import Plan
 from tritonsmith.core.plan.runner import Runner
 from tritonsmith.core.untrusted import CacheIndex, SeenEntry
-from tritonsmith.core.plan.steps.cache_entries import AddEntries, RemoveEntries
+from tritonsmith.core.plan.steps.cache_entries import RemoveEntries
 from tritonsmith.core.ui.progress import PhaseProgress
 root = Path(sys.argv[1])
 names = [SeenEntry(path.name, path.stat().st_mtime_ns) for path in root.iterdir() if len(path.name) == 5]
@@ -330,10 +333,11 @@ def test_added_entries_name_their_files_in_the_new_place(tmp_path: Path, cache: 
     assert index["child_paths"] == {"k.cubin": "/opt/warm/N/k.cubin", "k.json": "/opt/warm/N/k.json"}
 
 
-def test_an_entry_that_is_there_stays_as_it_is(tmp_path: Path, cache: Path) -> None:
-    before = {path: path.read_bytes() for path in (cache / "A").iterdir()}
-    AddEntries(cache, (scratch_entry(tmp_path / "scratch", "A"),), cache, INDEX, phase="add").act(tools())
-    assert {path: path.read_bytes() for path in (cache / "A").iterdir()} == before
+def test_a_whole_entry_that_is_there_stays_as_it_is(tmp_path: Path, cache: Path) -> None:
+    (scratch_entry(cache, "C") / "k.cubin").write_text("mine")
+    before = {path: path.read_bytes() for path in (cache / "C").iterdir()}
+    AddEntries(cache, (scratch_entry(tmp_path / "scratch", "C"),), cache, INDEX, phase="add").act(tools())
+    assert {path: path.read_bytes() for path in (cache / "C").iterdir()} == before
 
 
 def test_the_script_adds_the_same(tmp_path: Path) -> None:
@@ -341,14 +345,161 @@ def test_the_script_adds_the_same(tmp_path: Path) -> None:
     (tmp_path / "scratch" / "X" / "__grp__k.json").unlink()  # as of an extension
     first, second = tmp_path / "by the step", tmp_path / "by the script"
     for root in (first, second):
-        (root / "A").mkdir(parents=True)
+        (scratch_entry(root, "A") / "k.cubin").write_text("mine")
+        (root / "A" / "__grp__k.json").write_text(f'{{"child_paths": {{"k.cubin": "{root}/A/k.cubin"}}}}')
     AddEntries(first, entries, tmp_path / "home", INDEX, phase="add").act(tools())
     script = "\n".join(AddEntries(second, entries, tmp_path / "home", INDEX, phase="add").shell())
     subprocess.run(("sh", "-e", "-c", script), check=True)
     for name in ("N", "X"):
         (second / name / "lock").unlink()
     contents = [
-        {path.relative_to(root): path.read_text() for path in root.rglob("*") if path.is_file()}
+        {path.relative_to(root): path.read_text() for path in root.rglob("[!A]/*")}
         for root in (first, second)
     ]
     assert contents[0] == contents[1]
+
+
+def test_the_script_and_the_step_leave_nothing_else(tmp_path: Path, cache: Path) -> None:
+    entries = (scratch_entry(tmp_path / "scratch", "N"),)
+    last = Write(cache / "record", "it", phase="add")
+    AddEntries(cache, entries, cache, INDEX, last=last, phase="add").act(tools())
+    assert sorted(path.name for path in cache.iterdir()) == ["A", "B", "N", "notes.txt", "project", "record"]
+
+
+class FullDisk(Step):
+    """A step that fails as on a full disk."""
+
+    def shell(self) -> list[str]:
+        return []
+
+    def act(self, tools: StepTools) -> None:  # noqa: ARG002 - it fails before it uses them
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_run_that_fails_leaves_whole_entries_and_says_that_the_cache_is_unfinished(tmp_path: Path) -> None:
+    root = tmp_path / "new"
+    root.mkdir()
+    good, bad = (scratch_entry(tmp_path / "scratch", name) for name in ("N", "O"))
+    (bad / "k.cubin").chmod(0)
+    adding = AddEntries(root, (good, bad), root, INDEX, phase="add")
+    with pytest.raises(PermissionError):
+        as_plain_user(lambda: adding.act(tools()))
+    assert sorted(path.name for path in root.iterdir()) == [FILLING, "N"]
+    assert list((root / FILLING).iterdir()) == []
+    (bad / "k.cubin").chmod(0o644)
+    adding.act(tools())
+    assert sorted(path.name for path in root.iterdir()) == ["N", "O"]
+    with pytest.raises(OSError, match="No space"):
+        AddEntries(root, (good,), root, INDEX, last=FullDisk(phase="add"), phase="add").act(tools())
+    assert (root / FILLING).is_dir()
+
+
+KILLED_FILL = """
+import sys
+from pathlib import Path
+from tests.unit.core.plan.conftest import tools
+from tritonsmith.core.plan.steps.cache_entries import AddEntries
+from tritonsmith.core.untrusted import CacheIndex
+scratch, root = map(Path, sys.argv[1:])
+entries = tuple(sorted(scratch.iterdir()))
+print("it begins", flush=True)
+AddEntries(root, entries, root, CacheIndex("__grp__", "{}"), phase="add").act(tools())
+"""
+
+
+@pytest.mark.slow
+def test_a_killed_fill_leaves_whole_entries_and_the_next_one_ends_it(tmp_path: Path) -> None:
+    root = tmp_path / "warm"
+    root.mkdir()
+    entries = tuple(scratch_entry(tmp_path / "scratch", f"E{number:04}") for number in range(2000))
+    argv = (sys.executable, "-c", KILLED_FILL, str(tmp_path / "scratch"), str(root))
+    process = subprocess.Popen(argv, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    with process.stdout as out:
+        out.readline()
+    while process.poll() is None and len(list(root.glob("E*"))) < 3:
+        time.sleep(0.001)
+    process.kill()
+    process.wait()
+    left = list(root.glob("E*"))
+    assert process.returncode == -signal.SIGKILL, "it was over too soon"
+    assert left
+    assert {standing_of(tmp_path / "scratch" / path.name, root, root, INDEX) for path in left} == {"whole"}
+    AddEntries(root, entries, root, INDEX, phase="add").act(tools())
+    assert {standing_of(entry, root, root, INDEX) for entry in entries} == {"whole"}
+    assert len(list(root.iterdir())) == len(entries)
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("k.cubin", None),
+        ("k.cubin", ""),
+        ("__grp__k.json", None),
+        ("__grp__k.json", "{}"),
+        ("__grp__k.json", "[]"),
+        ("__grp__k.json", "[" * 200_000),
+        ("__grp__k.json", "garbage"),
+        ("__grp__k.json", '{"child_paths": ["k.cubin"]}'),
+        ("__grp__k.json", '{"child_paths": {"k.cu\\u0000bin": "x"}}'),
+        ("__grp__k.json", '{"child_paths": {}}'),
+    ],
+)
+def test_a_damaged_entry_is_completed(file: str, content: str | None, tmp_path: Path) -> None:
+    root, entry = tmp_path / "warm", scratch_entry(tmp_path / "scratch", "N")
+    root.mkdir()
+    adding = AddEntries(root, (entry,), root, INDEX, phase="add")
+    adding.act(tools())
+    whole = {path: path.read_bytes() for path in (root / "N").iterdir()}
+    (root / "N" / file).unlink()
+    if content is not None:
+        (root / "N" / file).write_text(content)
+    assert standing_of(entry, root, root, INDEX) == "damaged"
+    adding.act(tools())
+    assert {path: path.read_bytes() for path in (root / "N").iterdir()} == whole
+
+
+def test_a_damaged_entry_is_copied_as_it_is(tmp_path: Path) -> None:
+    root, entry = tmp_path / "copy", scratch_entry(tmp_path / "warm", "N")
+    root.mkdir()
+    for number, text in enumerate(("{}", "[]", "garbage", '{"child_paths": 3}')):
+        (entry / "__grp__k.json").write_text(text)
+        named = entry.rename(entry.with_name(f"N{number}"))
+        AddEntries(root, (named,), root, INDEX, phase="add").act(tools())
+        assert (root / named.name / "__grp__k.json").read_text() == text
+        named.rename(entry)
+
+
+def test_an_extension_is_whole_if_it_is_ours_or_a_whole_library(tmp_path: Path) -> None:
+    root = tmp_path / "warm"
+    entry = tmp_path / "scratch" / "X"
+    entry.mkdir(parents=True)
+    (root / "X").mkdir(parents=True)
+    library = Path(sys.modules["_ctypes"].__file__ or "").read_bytes()
+    (entry / "x.so").write_bytes(b"ours")
+    for content, standing in (
+        (b"ours", "whole"),
+        (library, "whole"),
+        (library[: len(library) // 2], "damaged"),
+        (library[:10], "damaged"),
+        (b"our", "damaged"),
+        (b"", "damaged"),
+    ):
+        (root / "X" / "x.so").write_bytes(content)
+        assert standing_of(entry, root, root, INDEX) == standing
+    AddEntries(root, (entry,), root, INDEX, phase="add").act(tools())
+    assert (root / "X" / "x.so").read_bytes() == b"ours"
+
+
+def test_the_index_of_another_folder_is_written_again_if_the_entry_is_ours(tmp_path: Path) -> None:
+    root, entry = tmp_path / "moved", scratch_entry(tmp_path / "scratch", "N")
+    root.mkdir()
+    AddEntries(root, (entry,), tmp_path / "old", INDEX, phase="add").act(tools())
+    index = root / "N" / "__grp__k.json"
+    before = index.read_text()
+    assert standing_of(entry, root, root, INDEX) == "elsewhere"
+    AddEntries(root, (entry,), root, INDEX, phase="add").act(tools())
+    assert index.read_text() == before
+    AddEntries(root, (entry,), root, INDEX, frozenset({"N"}), phase="add").act(tools())
+    assert json.loads(index.read_text())["child_paths"]["k.cubin"] == str(root / "N" / "k.cubin")
+    assert standing_of(entry, root, root, INDEX) == "whole"
