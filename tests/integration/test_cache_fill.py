@@ -221,6 +221,61 @@ def test_a_miss_names_the_part_of_the_key_that_differs(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("gone", ["scale.cubin", "__grp__scale.json"])
+def test_a_damaged_entry_is_missed_and_then_completed(
+    gone: str, smith: Smith, newest: Path, warm: Path
+) -> None:
+    hurt = smith.root / f"hurt {gone}"
+    shutil.copytree(warm, hurt)
+    file = next(hurt.glob(f"*/{gone}"))
+    file.unlink()
+    verify = ("cache.fill", "--verify", "--cache", str(hurt), "--python", str(newest))
+    done = smith(*verify, "--", "python", "program.py", "warm", code=1)
+    assert "6 kernels looked up, 1 compiled, 0 C extensions built" in done.out
+    assert "damaged" in done.out
+    again = ("captured.toml", "--python", str(newest), "--into", str(hurt), "--yes", "--json")
+    answer = json.loads(smith("cache.fill", *again, "--libcuda", str(smith.root / "stub")).out)
+    # The cache was copied, so all indexes named files of the other folder.
+    assert file.parent.name in answer["repaired"]
+    assert len(answer["repaired"]) == 6
+    done = smith(*verify, "--", "python", "program.py", "warm")
+    assert "6 kernels looked up, nothing was compiled" in done.out
+    assert "every look-up misses" not in done.err
+
+
+@pytest.mark.slow
+def test_entries_of_somebody_else_that_name_another_folder_are_listed(
+    smith: Smith, newest: Path, warm: Path
+) -> None:
+    moved = smith.root / "somebody else's"
+    shutil.copytree(warm, moved)
+    (moved / "tritonsmith-filled.json").unlink()
+    before = {path: path.read_bytes() for path in moved.rglob("*") if path.is_file()}
+    flags = ("captured.toml", "--python", str(newest), "--into", str(moved), "--yes")
+    done = smith("cache.fill", *flags, "--libcuda", str(smith.root / "stub"), code=1)
+    assert "6 entries left alone" in done.out
+    assert {path: path.read_bytes() for path in before} == before
+
+
+@pytest.mark.slow
+def test_an_annotated_integer_is_filled_for_1_and_other_numbers(smith: Smith, newest: Path) -> None:
+    (smith.root / "annotated.py").write_text(
+        "import triton\nimport triton.language as tl\n\n@triton.jit\ndef put(x, n: tl.int64):\n"
+        "    tl.store(x, n.to(tl.float32))\n\nif __name__ == '__main__':\n"
+        "    from program import Array, stand_in\n    stand_in()\n"
+        "    for n in (1, 3):\n        put.warmup(Array(0), n, grid=(1,))\n"
+    )
+    (smith.root / "annotated.toml").write_text(
+        '[[kernel]]\nfile = "annotated.py"\nkernel = "put"\nsignature = "*fp32:16,i64"\ntargets = ["h100"]\n'
+    )
+    flags = ("--python", str(newest), "--out", "annotated", "--no-extensions", "--json")
+    assert len(json.loads(smith("cache.fill", "annotated.toml", *flags).out)["added"]) == 2
+    verify = ("--verify", "--cache", "annotated", "--python", str(newest))
+    done = smith("cache.fill", *verify, "--", "python", "annotated.py")
+    assert "2 kernels looked up, nothing was compiled" in done.out
+
+
+@pytest.mark.slow
 def test_into_asks_and_leaves_what_is_there(smith: Smith, newest: Path, warm: Path) -> None:
     mine = smith.root / "mine"
     shutil.copytree(warm, mine)

@@ -46,6 +46,7 @@ _TASK = "cache.fill"
 _SCHEMA = 1
 _ANSWER = 60.0  # seconds: Triton's key is a digest of libtriton.so, too
 NO_EXTENSIONS = "--no-extensions"
+_DAMAGED = "nothing: the cache has this entry, but it is damaged; `cache.fill ... --into` completes it"
 
 
 @dataclass(frozen=True)
@@ -350,20 +351,22 @@ def is_unfinished(cache: Path) -> bool:
     return (cache / FILLING).is_dir() and not os.path.lexists(cache / triton_cache.RECORD)
 
 
-def _names(cache: Path) -> set[str]:
-    return set(os.listdir(cache)) if cache.is_dir() else set()  # noqa: PTH208 - names are all that is wanted
-
-
 def _complete(prepared: PreparedFill, rows: Sequence[FilledRow]) -> Iterator[FilledRow]:
-    """Yield one row for each compile: a process that ended early leaves some out."""
+    """Yield the rows of each compile, at least one: a process that ended early leaves some out."""
     request = untrusted.read_json(prepared.work / "request.json", untrusted.OURS)
-    first: dict[tuple[str, str], FilledRow] = {}
+    found: dict[tuple[str, str], list[FilledRow]] = {}
     for row in rows:
-        first.setdefault((row.name, row.point), row)
+        found.setdefault((row.name, row.point), []).append(row)
     for kernel in request["kernels"]:
         for point in kernel["points"]:
             key = (kernel["name"], point["id"])
-            yield first.get(key) or FilledRow(*key, "failed", "the process ended before it came to this one")
+            first, *more = found.get(key) or [
+                FilledRow(*key, "failed", "the process ended before it came to this one")
+            ]
+            yield first
+            # A launch of unknown numbers may have several entries. Of a process that died, a row that says so
+            # follows those of its points.
+            yield from (row for row in more if row.status == first.status == "ok")
 
 
 def _tuned(cache: Path) -> dict[str, Path]:
@@ -555,7 +558,7 @@ def verify(prepared: PreparedVerify, space: Workspace) -> Verified:
     log = space.log(_TASK)
     space.run(prepared.before, _TASK, quiet=True, log=log)
     try:
-        filled = _names(prepared.copy)
+        before = _files(prepared.copy)
         code = user_program.run_step(prepared.step, space, _TASK, log)
         if code:
             user_program.check_triton(prepared.step, prepared.command_line)
@@ -567,9 +570,15 @@ def verify(prepared: PreparedVerify, space: Workspace) -> Verified:
             what = "the program looked up no kernel" + (f", and ended with exit code {code}" if code else "")
             raise SmithError(what, hints=hints)
         unique = {row.entry: row for row in rows}
-        misses = [_miss(row.key, prepared.record) for row in unique.values() if row.entry not in filled]
-        misses += _unseen(prepared.copy, filled | set(unique))
-        misses += _extensions(prepared.copy, filled, prepared.record)
+        after = _files(prepared.copy)
+        compiled = _compiled(before, after)
+        misses = [
+            Miss(*_place(row.key), (_DAMAGED,)) if row.entry in before else _miss(row.key, prepared.record)
+            for row in unique.values()
+            if row.entry in compiled or row.entry not in before
+        ]
+        misses += _unseen(prepared.copy, compiled - set(unique))
+        misses += _extensions(before, after, prepared.record)
         return Verified(len(unique), tuple(misses), code, tuple(_notes(prepared)))
     finally:
         space.run(prepared.after, _TASK, quiet=True, log=log)
@@ -585,10 +594,34 @@ def _notes(prepared: PreparedVerify) -> Iterator[str]:
         )
 
 
-def _unseen(copy: Path, known: set[str]) -> Iterator[Miss]:
+_Files = dict[str, dict[str, tuple[int, int]]]
+
+
+def _files(cache: Path) -> _Files:
+    """Return the files of each folder of a cache, with numbers that change whenever a file is written."""
+    found: _Files = {}
+    for folder in cache.iterdir() if cache.is_dir() else ():
+        if folder.is_dir():
+            stats = {file.name: file.lstat() for file in folder.iterdir()}
+            found[folder.name] = {name: (about.st_ino, about.st_mtime_ns) for name, about in stats.items()}
+    return found
+
+
+def _compiled(before: _Files, after: _Files) -> set[str]:
+    """Return the names of the entries that were compiled: Triton writes the index of each anew."""
+    prefix = triton_cache.index().prefix
+    return {
+        name
+        for name, files in after.items()
+        for file, about in files.items()
+        if file.startswith(prefix) and before.get(name, {}).get(file) != about
+    }
+
+
+def _unseen(copy: Path, compiled: set[str]) -> Iterator[Miss]:
     """Yield the kernels that were compiled without a look-up that was recorded: of IR, or by `python -I`."""
     for entry in triton_cache.scan(triton_cache.Root("named", copy, "the copy")).entries:
-        if entry.kind == "kernel" and entry.name not in known:
+        if entry.kind == "kernel" and entry.name in compiled:
             yield Miss(entry.kernel, "?", ("the parts of its key are unknown: it was compiled unseen",))
 
 
@@ -597,12 +630,15 @@ def _miss(key: CacheKey, record: FillRecord) -> Miss:
     kernel = key.kernel
     known = [row.key for fill in record.fills for row in fill.rows if row.key is not None]
     same = [each for each in known if each.kernel.function == kernel.function]
-    place = f"{kernel.file}:{kernel.line}"
     if not same:
-        return Miss(kernel.function, place, ("the list that filled the cache has no kernel of this name",))
+        return Miss(*_place(key), ("the list that filled the cache has no kernel of this name",))
     nearest = min((tuple(differences(key, each)) for each in same), key=len)
     unknown = ("no part that is recorded differs: a hook or another cache manager may change the key",)
-    return Miss(kernel.function, place, nearest or unknown)
+    return Miss(*_place(key), nearest or unknown)
+
+
+def _place(key: CacheKey) -> tuple[str, str]:
+    return key.kernel.function, f"{key.kernel.file}:{key.kernel.line}"
 
 
 def differences(here: CacheKey, filled: CacheKey) -> Iterator[str]:
@@ -641,22 +677,19 @@ def _source(here: CacheKey, filled: CacheKey) -> str:
     return f"the kernel, or a function or constant that it uses, has changed in {here.kernel.file}{of}"
 
 
-def _extensions(copy: Path, filled: set[str], record: FillRecord) -> Iterator[Miss]:
+def _extensions(before: _Files, after: _Files, record: FillRecord) -> Iterator[Miss]:
     """Yield the C extensions that the program built."""
-    # They are no kernels, so no look-up is recorded: the folders that the program has made tell.
+    # They are no kernels, so no look-up is recorded: the files that the program has written tell.
     suffixes = {fill.head.suffix for fill in record.fills}
-    for name in sorted(_names(copy) | filled):
-        folder = copy / name
-        files = [file.name for file in folder.glob("*.so")] if folder.is_dir() else []
-        fresh = name not in filled
-        # A folder that was filled has two files if the program's Python asked for another one.
-        if not fresh and len(files) <= 1:
-            continue
-        for file in files:
-            library = file.partition(".")[0]
-            if any(file == f"{library}{suffix}" for suffix in suffixes) and not fresh:
+    for name, files in sorted(after.items()):
+        there = before.get(name, {})
+        for file, about in sorted(files.items()):
+            if not file.endswith(".so") or there.get(file) == about:
                 continue
-            if all(fill.head.without for fill in record.fills):
+            library = file.partition(".")[0]
+            if file in there:
+                why = "the cache has it, but it could not be loaded"
+            elif all(fill.head.without for fill in record.fills):
                 why = f"the cache has no extensions: {record.fills[0].head.without}"
             # Up to 3.3 the name does not say for which Python it is.
             elif file != f"{library}.so" and not any(file.endswith(suffix) for suffix in suffixes):

@@ -12,6 +12,7 @@ import functools
 import hashlib
 import importlib
 import inspect
+import itertools
 import os
 import re
 import shutil
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
 
 _LINKAGES = ("ELF", "")  # what `platform.architecture` reports with the program `file`, and without it
 _BOOLEANS = ("i1", "u1")
+_MANY = 3  # annotated integers of which each combination of 1 and another number is compiled
 _NVIDIA = "triton.backends.nvidia.driver"
 # No call sets them, but they would keep the JIT from writing an entry, or let it write another one.
 _IN_THE_WAY = ("TRITON_ALWAYS_COMPILE", "TRITON_KERNEL_OVERRIDE", "TRITON_INTERPRET")
@@ -335,11 +337,12 @@ def _filled(
     for point in kernel.points:
         began = time.monotonic()
         row = FilledRow(kernel.name, point.id, "failed", _said(error, None) if error else "")
+        more: list[FilledRow] = []
         if loaded is not None:
             # From here on an unknown value would become a part of the code, and so of the key.
             around.ledger.strict = True
             try:
-                row = _fill_point(kernel.name, point, loaded, extensions, watch)
+                row, *more = _fill_point(kernel.name, point, loaded, extensions, watch)
             except DifferentKeyError as different:
                 row = FilledRow(kernel.name, point.id, "different", str(different))
             except KeyboardInterrupt:
@@ -349,6 +352,7 @@ def _filled(
                 row = FilledRow(kernel.name, point.id, "failed", _said(failed, loaded))
             around.ledger.strict = False
         yield dataclasses.replace(row, seconds=time.monotonic() - began)
+        yield from more
 
 
 def _said(error: BaseException, loaded: LoadedKernel | None) -> str:
@@ -359,8 +363,12 @@ def _said(error: BaseException, loaded: LoadedKernel | None) -> str:
 
 def _fill_point(
     name: str, point: PointRequest, loaded: LoadedKernel, extensions: Extensions | None, watch: CompileWatch
-) -> FilledRow:
-    """Let the JIT compile a kernel for the arguments of a launch, and build its launcher."""
+) -> list[FilledRow]:
+    """Let the JIT compile a kernel for the arguments of a launch, and build its launcher.
+
+    Returns:
+        A row, and one more for each other entry that the JIT looks up for the same types and hints.
+    """
     constexprs = complete(loaded, point)
     target = target_of(point)
     ranges = point.ranges if target.backend == "hip" else ()
@@ -369,7 +377,6 @@ def _fill_point(
     )
     fn = loaded.fn
     names = list(fn.arg_names)
-    values = {key: stand_in(nested(point.signature[key]), key, point, constexprs) for key in names}
     kinds = inspect.signature(fn.fn).parameters
     # By position where it can be: a parameter may be called `grid`, as an argument of `run` is.
     keyword = {key for key in names if kinds[key].kind is inspect.Parameter.KEYWORD_ONLY}
@@ -388,24 +395,64 @@ def _fill_point(
 
     fn.pre_run_hooks = []  # the user's code, which may look at the arguments
     watch.act = watched
-    fn.run(
-        *[values[key] for key in names if key not in keyword],
-        grid=(1,),
-        warmup=True,
-        **{key: values[key] for key in names if key in keyword},
-        **options,
-    )
-    if not compiles:
-        raise DifferentKeyError("the JIT compiled nothing for these arguments")
-    key, compiled = compiles[-1]
-    launcher: tuple[str, ...] = ()
-    problem = ""
-    try:
-        launcher = extensions.of_kernel(compiled) if extensions else ()
-    except _NoExtensionError as error:
-        # The kernel itself is there: it is of use without its launcher.
-        problem = f"no launcher: {error}"
-    return FilledRow(name, point.id, "ok", problem, entry_of(compiled), key, launcher)
+
+    def entry(ones: tuple[str, ...]) -> FilledRow:
+        given = dataclasses.replace(point, hints={**point.hints, **dict.fromkeys(ones, 1)})
+        values = {key: stand_in(nested(point.signature[key]), key, given, constexprs) for key in names}
+        compiles.clear()
+        fn.run(
+            *[values[key] for key in names if key not in keyword],
+            grid=(1,),
+            warmup=True,
+            **{key: values[key] for key in names if key in keyword},
+            **options,
+        )
+        if not compiles:
+            raise DifferentKeyError("the JIT compiled nothing for these arguments")
+        key, compiled = compiles[-1]
+        launcher: tuple[str, ...] = ()
+        problem = ""
+        try:
+            launcher = extensions.of_kernel(compiled) if extensions else ()
+        except _NoExtensionError as error:
+            # The kernel itself is there: it is of use without its launcher.
+            problem = f"no launcher: {error}"
+        return FilledRow(name, point.id, "ok", problem, entry_of(compiled), key, launcher)
+
+    rows = [entry(())]
+    annotated = [key for key in names if _may_be_1(key, point, loaded, constexprs)]
+    for ones in _subsets(annotated[:_MANY]):
+        # Releases before 3.3 make a constant of each 1, which a list has as a launch of its own; and where
+        # the value of a parameter does not count, the JIT looks up no other entry.
+        try:
+            row = entry(ones)
+        except DifferentKeyError:
+            continue
+        if all(row.entry != other.entry for other in rows):
+            rows.append(row)
+    if annotated[_MANY:]:
+        problem = f"not filled for launches where {' or '.join(annotated[_MANY:])} is 1"
+        rows[0] = dataclasses.replace(rows[0], error="; ".join(filter(None, (rows[0].error, problem))))
+    return rows
+
+
+def _may_be_1(key: str, point: PointRequest, loaded: LoadedKernel, constexprs: Table) -> bool:
+    """Report whether a parameter's value may have been 1, although it is recorded as no constant.
+
+    An annotation such as `n: tl.int64` keeps the type of a 1, since 3.3; but a 1 has no attributes, where
+    other numbers have an empty list of them, and that counts in the key: `create_function_from_signature`
+    and `_pack_args` in python/triton/runtime/jit.py.
+    """
+    if key in constexprs or key in point.hints or not re.fullmatch(r"[iu]\d+", point.signature[key]):
+        return False
+    annotations = {param.name: getattr(param, "annotation", "") for param in loaded.fn.params}
+    return point.signature[key] not in _BOOLEANS and bool(annotations[key])
+
+
+def _subsets(names: list[str]) -> Iterator[tuple[str, ...]]:
+    """Yield the subsets of some names, but for the empty one."""
+    for count in range(1, len(names) + 1):
+        yield from itertools.combinations(names, count)
 
 
 def _pass_on(_src: AstSource, _target: GpuTarget, _options: Table, call: Callable[[], Any]) -> Any:

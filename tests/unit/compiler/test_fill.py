@@ -197,6 +197,34 @@ def test_only_what_an_interrupted_fill_left_counts_as_unfinished(tmp_path: Path)
     assert not fill.is_unfinished(tmp_path)
 
 
+def test_an_entry_whose_index_was_written_is_one_that_was_compiled(tmp_path: Path) -> None:
+    for name in ("kept", "again", "half"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "k.cubin").write_text("x")
+    for name in ("kept", "again"):
+        (tmp_path / name / "__grp__k.json").write_text("{}")
+    before = fill._files(tmp_path)
+    (tmp_path / "new").mkdir()
+    for name in ("again", "half", "new"):
+        (tmp_path / name / "fresh").write_text("{}")
+        (tmp_path / name / "fresh").rename(tmp_path / name / "__grp__k.json")
+    assert fill._compiled(before, fill._files(tmp_path)) == {"again", "half", "new"}
+
+
+def test_an_extension_that_was_written_is_one_that_was_built() -> None:
+    record = FillRecord(1, (Fill("cuda:90:32", "/", HEAD, ()),))
+    before = {"A": {"cuda_utils.so": (1, 1)}, "B": {"l.cpython-312.so": (2, 2)}, "C": {"m.so": (3, 3)}}
+    after = {
+        "A": {"cuda_utils.so": (1, 1)},
+        "B": {"l.cpython-312.so": (2, 2), "l.cpython-313.so": (5, 5)},
+        "C": {"m.so": (4, 4)},
+    }
+    assert list(fill._extensions(before, after, record)) == [
+        Miss("l", "", ("Python: l.cpython-313.so here, .cpython-312.so in the cache",)),
+        Miss("m", "", ("the cache has it, but it could not be loaded",)),
+    ]
+
+
 def test_a_verdict_counts_kernels_and_extensions() -> None:
     assert fill.verdict(Verified(2, (), 0)) == "2 kernels looked up, nothing was compiled"
     misses = (Miss("k", "k.py:1", ("x",)), Miss("cuda_utils", "", ("y",)))
