@@ -38,7 +38,6 @@ from tritonsmith.worker.border import (
     BorderError,
     RequestRefusedError,
     WorkerRefusal,
-    request_of,
     row_of,
     text_of,
 )
@@ -662,17 +661,6 @@ def script(request: WorkerRequest, file: Path) -> tuple[str, ...]:
 def noted(folder: Path, row: type[Row], pattern: str = "*.jsonl") -> list[Row]:
     """Read the rows of all processes of a user's program, each of which writes a file of its own."""
     return [each for file in sorted(folder.glob(pattern)) for each in results(file, row)]
-
-
-def kept(file: Path, shape: type[Row]) -> Row | None:
-    """Read a file that the tool has kept, in the form of a request; None if there is no such file."""
-    # A cache may come from another machine: what is not of this shape is no record.
-    try:
-        return (
-            request_of(shape, untrusted.read_text(file, untrusted.OURS)) if untrusted.is_file(file) else None
-        )
-    except (OSError, ValueError):
-        return None
 
 
 def recorded(file: Path, row: type[Row]) -> list[Row]:

@@ -451,15 +451,33 @@ def list_entries(
         # With its import name, the file's relative imports can be followed; a copy has left its package.
         if kernel.module not in ("", "__main__") and kernel.file not in files:
             entry["module"] = kernel.module
-        if launches.largest:
-            entry["largest"] = launches.largest
+        if largest := _fitting(launches.largest):
+            entry["largest"] = largest
         if launches.example.grid:
             example = launches.example
-            entry["launch"] = {"grid": list(example.grid), "arguments": example.arguments}
+            entry["launch"] = {"grid": list(example.grid), "arguments": _fitting(example.arguments)}
+        for large in launches.largest.keys() - largest.keys():
+            recording.notes[
+                f"{large} of {entry['name']} has no value in the list: one exceeds TOML's range"
+            ] = None
         if launches.configs:
             entry["configs"] = [_spelled_options(config) for config in launches.configs]
         listed.append(entry)
     return listed
+
+
+def _fitting(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a table without whole numbers that TOML cannot hold, such as a seed of type u64."""
+    fitting: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, dict):
+            fitting[name] = _fitting(value)
+        elif all(
+            type(part) is not int or untrusted.fits_64_bits(part)
+            for part in (value if isinstance(value, (list, tuple)) else (value,))
+        ):
+            fitting[name] = value
+    return fitting
 
 
 def _spelled_options(options: Mapping[str, Any]) -> dict[str, Any]:

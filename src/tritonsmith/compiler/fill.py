@@ -30,7 +30,7 @@ from tritonsmith.core.plan.steps.base import AttachedRun, CommandFailedError
 from tritonsmith.core.plan.steps.cache_entries import FILLING, AddEntries, standing_of
 from tritonsmith.core.text import counted, entry_count
 from tritonsmith.facts import triton_cache
-from tritonsmith.worker.border import text_of
+from tritonsmith.worker.border import request_of, text_of
 from tritonsmith.worker.messages import (
     CacheFactsRequest,
     CacheKey,
@@ -212,9 +212,10 @@ def prepare(
 
     Raises:
         UsageError: the kernels have several targets.
-        FactError: the cache cannot be written to, or no kernel can be compiled.
+        FactError: the cache cannot be written to, its record cannot be read, or no kernel can be compiled.
     """
     _check_writable(wish.out)
+    read_record(wish.out)
     if wish.tuned:
         _tuned(wish.tuned)  # not after minutes of compiles
     # The record and the driver's extension are of one target, and so is the question where the cache is used.
@@ -386,8 +387,26 @@ def _tuned(cache: Path) -> dict[str, Path]:
 
 
 def read_record(cache: Path) -> FillRecord | None:
-    """Return the record of what has filled a cache; None if nothing has, or it cannot be read."""
-    return call.kept(cache / triton_cache.RECORD, FillRecord)
+    """Return the record of what has filled a cache; None if there is none.
+
+    Raises:
+        FactError: it cannot be read, or a later version has written it.
+    """
+    file = cache / triton_cache.RECORD
+    what, remove = "the record of this cache cannot be read", f"or remove it, to begin a new one: rm {file}"
+    try:
+        text = untrusted.read_text(file, untrusted.OURS)
+        table = untrusted.json_of(text)
+        schema = table.get("schema") if isinstance(table, dict) else None
+        if isinstance(schema, int) and schema > _SCHEMA:
+            hints = ["use that version, or a later one", remove]
+            raise FactError("a later version of tritonsmith has filled this cache", where=file, hints=hints)
+        return request_of(FillRecord, text)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        hints = [f"if it is damaged, restore it, {remove}"]
+        raise FactError(what, where=file, why=str(error), hints=hints) from error
 
 
 def _recorded(old: FillRecord | None, new: Fill) -> FillRecord:
@@ -425,7 +444,7 @@ def unfit(fill: Fill, cache: Path, here: FillHead) -> Iterator[str]:
     """
     head = fill.head
     # A cache may be reached through a link: /home is one on some machines.
-    if Path(fill.home).resolve() != cache.resolve():
+    if untrusted.real(Path(fill.home)) != untrusted.real(cache):
         yield f"its indexes name files in {fill.home}"
     if head.key != here.key:
         yield f"Triton {head.triton} was another build: {head.folder}"
@@ -585,8 +604,8 @@ def verify(prepared: PreparedVerify, space: Workspace) -> Verified:
 
 
 def _notes(prepared: PreparedVerify) -> Iterator[str]:
-    here = prepared.cache.resolve()
-    homes = {fill.home for fill in prepared.record.fills if Path(fill.home).resolve() != here}
+    here = untrusted.real(prepared.cache)
+    homes = {fill.home for fill in prepared.record.fills if untrusted.real(Path(fill.home)) != here}
     if homes:
         yield (
             f"the program used a copy; elsewhere than in {', '.join(sorted(homes))}, every look-up misses: "

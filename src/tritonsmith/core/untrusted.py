@@ -240,9 +240,14 @@ def read_toml(path: Path, limit: int = TOML_LIMIT) -> dict[str, Any]:
         raise UnreadableError(str(error)) from error
     # tomllib takes integers of any length. Python refuses to print one of more than 4300 digits, so the
     # error would come from the line that prints the value; in hexadecimal even parsing has no limit.
-    if not all(_is(int, number) for number in _whole_numbers(table)):
-        raise UnreadableError("a number is larger than 64 bits")
+    if not all(map(fits_64_bits, _whole_numbers(table))):
+        raise UnreadableError("a whole number does not fit 64 bits with a sign")
     return table
+
+
+def fits_64_bits(number: int) -> bool:
+    """Report whether `read_toml` takes a whole number: 64 bits with a sign, as TOML promises no more."""
+    return _is(int, number)
 
 
 def _whole_numbers(value: Any) -> Iterator[int]:

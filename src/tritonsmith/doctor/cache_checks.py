@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tritonsmith.core import configs
+from tritonsmith.core import configs, redact
 from tritonsmith.core.command_line import command
-from tritonsmith.core.errors import SmithError
+from tritonsmith.core.errors import FactError, SmithError
 from tritonsmith.core.plan.steps.cache_entries import RemoveEntries
 from tritonsmith.core.text import byte_size, entry_count, short_age
 from tritonsmith.core.untrusted import SeenEntry
@@ -36,6 +36,7 @@ from tritonsmith.facts.triton_cache import CacheEntry, Content
 
 if TYPE_CHECKING:
     from tritonsmith.compiler.fill import Fill
+    from tritonsmith.worker.messages import FillHead
 
 _GIB = float(1 << 30)
 _NANOSECONDS = 1_000_000_000
@@ -171,24 +172,41 @@ def dangling(subject: DoctorContext) -> Iterator[Finding]:
 def filled(subject: DoctorContext) -> Iterator[Finding]:
     """Find filled caches that no installed Triton uses any more, and tell why."""
     roots = [content.root for content in subject.caches]
-    roots = [root for root in roots if (root.real / triton_cache.RECORD).is_file()]
+    roots = [root for root in roots if os.path.lexists(root.real / triton_cache.RECORD)]
     if not roots:
         raise NotApplicableError(_NOT_FILLED)
     # Only here, since few machines have such a cache, and the doctor is quick without a compiler.
     from tritonsmith.compiler import fill  # noqa: PLC0415
 
-    records = [(root, record) for root in roots if (record := fill.read_record(root.real))]
-    fills = [(root, each) for root, record in records for each in record.fills]
-    if not fills:
+    fills = []
+    unreadable = []
+    for root in roots:
+        try:
+            record = fill.read_record(root.real)
+        except FactError as error:
+            unreadable.append((root, error))
+        else:
+            fills += [(root, each) for each in record.fills] if record else []
+    if not fills and not unreadable:
         raise NotApplicableError(_NOT_FILLED)
+    for root, problem in unreadable:
+        yield warning(
+            _one_line("; ".join(filter(None, (problem.what, problem.why)))),
+            str(root.path),
+            affects="nothing tells whether an installed Triton uses the cache; cache.fill adds nothing to it",
+            remedy="use the version of tritonsmith that has written it, or restore or remove the record",
+        )
     installed = installed_tritons.find(subject.environ, subject.space, subject.packages)
+    here = _Here(subject)
     useful = 0
     for root, each in fills:
-        reasons = _reasons(root.real, each, installed, subject)
+        reasons = _reasons(root.real, each, installed, here)
         useful += not reasons
         if reasons:
+            # The record may come from anywhere: what it says must not move the cursor.
+            text = f"useless for Triton {each.head.triton}, {each.target}: {'; '.join(reasons)}"
             yield warning(
-                f"useless for Triton {each.head.triton}, {each.target}: {'; '.join(reasons)}",
+                _one_line(text),
                 str(root.path),
                 affects="programs compile the kernels again that the cache was filled with",
                 remedy="fill it again, with the Triton and in the place where it will be used",
@@ -198,11 +216,35 @@ def filled(subject: DoctorContext) -> Iterator[Finding]:
         yield ok(f"{useful} of {len(fills)} fills are of use to an installed Triton", str(fills[0][0].path))
 
 
+def _one_line(text: str) -> str:
+    return redact.printable(text).replace("\n", "\\n")
+
+
+class _Here:
+    """What the interpreters of this machine would fill a cache for: each is asked once for each target."""
+
+    def __init__(self, subject: DoctorContext) -> None:
+        self._space = subject.space
+        self._known: dict[tuple[Path, str], FillHead | None] = {}
+
+    def facts(self, python: Path, target: str) -> FillHead | None:
+        """Return the answer of an interpreter; None if it has none."""
+        from tritonsmith.compiler import fill  # noqa: PLC0415 - as in `filled`
+
+        key = (python, target)
+        if key not in self._known:
+            try:
+                self._known[key] = fill.facts_of(python, target, self._space)
+            except SmithError:  # the target of a record may be one that this version does not know
+                self._known[key] = None
+        return self._known[key]
+
+
 def _reasons(
-    cache: Path, filled: Fill, installed: Sequence[InstalledTriton], subject: DoctorContext
+    cache: Path, filled: Fill, installed: Sequence[InstalledTriton], known: _Here
 ) -> tuple[str, ...]:
     """Return why no installed Triton uses what was filled; nothing if one does."""
-    from tritonsmith.compiler import fill, tritons  # noqa: PLC0415 - as above
+    from tritonsmith.compiler import fill, tritons  # noqa: PLC0415 - as in `filled`
 
     same = [triton for triton in installed if triton.version == filled.head.triton]
     if not same:
@@ -211,10 +253,7 @@ def _reasons(
     reasons: list[tuple[str, ...]] = []
     for triton in same:
         pythons = [path for path in tritons.pythons_of(triton.where) if os.access(path, os.X_OK)]
-        try:
-            here = fill.facts_of(pythons[0], filled.target, subject.space) if pythons else None
-        except SmithError:  # the target of a record may be one that this version does not know
-            here = None
+        here = known.facts(pythons[0], filled.target) if pythons else None
         reasons.append(tuple(fill.unfit(filled, cache, here)) if here else ("its Triton does not answer",))
     return min(reasons, key=len)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from tests.support import as_plain_user
 from tritonsmith.compiler import fill, targets
-from tritonsmith.compiler.fill import Fill, Filled, FillRecord, Miss, Verified
+from tritonsmith.compiler.fill import Fill, Filled, FillRecord, FillWish, Miss, Verified
 from tritonsmith.compiler.kernels.kernel_list import ListedKernel
 from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.core.plan.steps.cache_entries import FILLING
@@ -122,10 +122,35 @@ def test_entries_that_are_filled_for_a_new_home_are_recorded_for_it_alone() -> N
     assert [each.home for each in whole.fills] == ["/new"]
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"schema": 1}', '{"schema": "1", "fills": []}', "\xff"])
-def test_a_record_of_somebody_else_is_none(text: str, tmp_path: Path) -> None:
-    (tmp_path / triton_cache.RECORD).write_text(text, encoding="latin-1")
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("", "cannot be read"),
+        ("[]", "cannot be read"),
+        ('{"schema": 1}', "cannot be read"),
+        ('{"schema": "1", "fills": []}', "cannot be read"),
+        ("\xff", "cannot be read"),
+        ("[" * 200_000, "cannot be read"),
+        ('{"schema": 2, "fills": [], "more": 1}', "a later version of tritonsmith has filled this cache"),
+    ],
+)
+def test_a_record_that_cannot_be_read_is_an_error_that_names_it(text: str, what: str, tmp_path: Path) -> None:
     assert fill.read_record(tmp_path) is None
+    file = tmp_path / triton_cache.RECORD
+    file.write_text(text, encoding="latin-1")
+    with pytest.raises(FactError, match=what) as caught:
+        fill.read_record(tmp_path)
+    assert caught.value.where == str(file)
+    # Before anything is compiled.
+    with pytest.raises(FactError, match=what):
+        fill.prepare((), cast("Any", None), FillWish(tmp_path, tmp_path))
+
+
+@pytest.mark.parametrize("home", ["/a\0b", "/a\ud800b", "/" + "a" * 5000])
+def test_a_home_that_no_folder_can_have_is_another_one(home: str, tmp_path: Path) -> None:
+    assert list(fill.unfit(Fill("cuda:90:32", home, HEAD, ()), tmp_path, HEAD)) == [
+        f"its indexes name files in {home}"
+    ]
 
 
 def test_the_record_is_no_stranger_in_the_cache(tmp_path: Path) -> None:

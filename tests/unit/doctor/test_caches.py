@@ -82,8 +82,16 @@ def filled(cache: Path, home: Path, version: str = "3.6.0") -> None:
 def test_a_cache_that_was_not_filled_is_not_judged(subject: DoctorContext, root: Path) -> None:
     made.kernel(root)
     assert only(caches.filled, subject).status == "not applicable"
+
+
+def test_a_record_that_cannot_be_read_is_said(subject: DoctorContext, root: Path) -> None:
+    made.kernel(root)
     (root / triton_cache.RECORD).write_text("somebody's")
-    assert only(caches.filled, subject).status == "not applicable"
+    found = only(caches.filled, subject)
+    assert found.status == "warning"
+    assert found.seen.startswith("the record of this cache cannot be read; ")
+    (root / triton_cache.RECORD).write_text('{"schema": 2}')
+    assert only(caches.filled, subject).seen == "a later version of tritonsmith has filled this cache"
 
 
 def test_a_filled_cache_of_a_triton_that_is_gone(subject: DoctorContext, root: Path) -> None:
@@ -114,6 +122,25 @@ def test_a_filled_cache_is_compared_with_what_the_interpreter_answers(
     subject.environ = {**subject.environ, "VIRTUAL_ENV": str(tmp_path / "venv")}
     found = only(caches.filled, subject)
     assert (found.status, found.seen) == (status, text)
+
+
+def test_an_interpreter_is_asked_once_and_a_hostile_record_moves_no_cursor(
+    subject: DoctorContext, root: Path, tmp_path: Path
+) -> None:
+    head = FillHead("3.6.0", "digest", "3.12.1", ".cpython-312.so", "/v/t", "ptxas", {})
+    homes = (str(root), str(root), "/a\x1b[2J\nb", "/nul\0")
+    record = FillRecord(1, tuple(Fill("cuda:90:32", home, head, ()) for home in homes))
+    (root / triton_cache.RECORD).write_text(text_of(record))
+    install(tmp_path / "venv", "3.6.0")
+    python, asked = tmp_path / "venv" / "bin" / "python3", tmp_path / "asked"
+    python.write_text(f"#!/bin/sh\necho x >> {asked}\necho '{text_of(head)}'\n")
+    python.chmod(0o755)
+    subject.environ = {**subject.environ, "VIRTUAL_ENV": str(tmp_path / "venv")}
+    first, second, good = caches.filled(subject)
+    assert asked.read_text() == "x\n"
+    assert first.seen.endswith("its indexes name files in /a\\x1b[2J\\nb")
+    assert second.seen.endswith("its indexes name files in /nul\\x00")
+    assert good.seen == "2 of 4 fills are of use to an installed Triton"
 
 
 # --- caches.size
