@@ -339,6 +339,9 @@ def test_a_place_that_cannot_be_written_to_is_an_error_before_any_compile(smith:
     flags = ("captured.toml", "--python", str(newest), "--out", "program.py/warm")
     assert "this is not a folder" in smith("cache.fill", *flags, code=1).error
     assert "--out is not empty" in smith("cache.fill", *flags[:-1], "stub", code=2).error
+    # What a fill has left that was stopped is no reason to refuse the same command.
+    (smith.root / "stopped" / ".tritonsmith-trash-fill").mkdir(parents=True)
+    smith("cache.fill", *flags[:-1], "stopped", "--dry-run")
     assert "give either --out or --into" in smith("cache.fill", "captured.toml", code=2).error
 
 

@@ -8,6 +8,7 @@ it missed.
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -44,6 +45,7 @@ from tritonsmith.worker.messages import (
 
 _TASK = "cache.fill"
 _SCHEMA = 1
+_PLACE = re.compile(r"at \d+:\d+:")
 _ANSWER = 60.0  # seconds: Triton's key is a digest of libtriton.so, too
 NO_EXTENSIONS = "--no-extensions"
 _DAMAGED = "nothing: the cache has this entry, but it is damaged; `cache.fill ... --into` completes it"
@@ -731,9 +733,20 @@ def summary(filled: Filled) -> Iterator[tuple[str, str, str, str]]:
         bad = [row for row in rows if row.status != "ok"] or [row for row in rows if row.error]
         some = f"{counts['ok']} of {len(rows)}" if counts["ok"] else bad[0].status if bad else ""
         status = "filled" if counts["ok"] == len(rows) else some
-        error = bad[0].error.strip().splitlines() if bad else []
         entries = len({row.entry for row in rows if row.status == "ok"})
-        yield name, str(entries), status, error[0] if error else ""
+        yield name, str(entries), status, _headline(bad[0].error) if bad else ""
+
+
+def _headline(error: str) -> str:
+    """Return the line of an error that says what is wrong, and where in the user's file."""
+    first, *lines = error.strip().splitlines() or [""]
+    # A CompilationError begins with a place in the kernel, and ends with what is wrong there. Of functions
+    # that call each other, each has its own, from the outermost on.
+    if not _PLACE.fullmatch(first):
+        return first
+    said = [line for line in lines if line.strip() not in ("", "^") and not line.startswith("at ")]
+    at = next((line for line in lines if line.startswith("at ") and not _PLACE.fullmatch(line)), "")
+    return " ".join(filter(None, (said[-1].strip() if said else first, at and f"({at})")))
 
 
 def closing(filled: Filled, cache: Path) -> Iterator[str]:

@@ -82,7 +82,13 @@ def entry_count(count: int) -> str:
 
 def counted(number: int, what: str) -> str:
     """Return `1 kernel`, `2 kernels`."""
-    return f"{number} {what}{'' if number == 1 else 's'}"
+    return f"{number} {noun_for(number, what)}"
+
+
+def noun_for(number: int, noun: str) -> str:
+    """Return a regular noun as it stands after a number: `entry`, `entries`."""
+    # After a vowel the y stays: `keys`.
+    return noun if number == 1 else f"{re.sub(r'(?<![aeiou])y$', 'ie', noun)}s"
 
 
 def changed_words(before: Sequence[str], after: Sequence[str]) -> list[tuple[str, str]]:

@@ -109,7 +109,7 @@ def stale(subject: DoctorContext) -> Iterator[Finding]:
 
 @check("caches.leftovers", "leftovers of killed compiles")
 def leftovers(subject: DoctorContext) -> Iterator[Finding]:
-    """Find unfinished writes of dead processes, empty files, and leftovers of an interrupted clear."""
+    """Find unfinished writes of dead processes, empty files, and leftovers of this tool's own runs."""
     contents = subject.caches
     entries = _looked_at(contents)
     steps = [step for content in contents if (step := _removal(content, time.time()))]
@@ -125,7 +125,7 @@ def leftovers(subject: DoctorContext) -> Iterator[Finding]:
     what = [f"{empty} with empty files"] if empty else []
     what += [f"{len(names) - empty} unfinished"] if len(names) > empty else []
     what += (
-        ["files that an interrupted clear had moved away"]
+        ["files that an interrupted run of this tool has left"]
         if any(content.trash for content in contents)
         else []
     )

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tritonsmith.compiler import capture, signature
+from tritonsmith.compiler.kernels import kernel_list
 from tritonsmith.compiler.source import KernelParameter, KernelSource
+from tritonsmith.core import untrusted
 from tritonsmith.worker.border import text_of
 from tritonsmith.worker.messages import (
     CaptureRow,
@@ -64,6 +68,28 @@ def test_types_hints_and_ones() -> None:
 def test_what_no_signature_can_say() -> None:
     with pytest.raises(ValueError, match="cannot be written in a signature"):
         capture.spell_constant([{"dtype": "float16"}, 1.5])
+
+
+def test_a_number_that_toml_cannot_hold_is_left_out_and_the_list_can_be_read(tmp_path: Path) -> None:
+    file = tmp_path / "k.py"
+    file.write_text("")
+    seed, given = (
+        (1 << 63) + 5,
+        {"x": {"elements": 8, "low": 0, "high": 1 << 63}, "seed": (1 << 63) + 5, "n": 8},
+    )
+    launches = capture.Launches(
+        replace(kernel("x seed n", signature={"x": "*u64", "seed": "u64", "n": "i32"}), file=str(file)),
+        grids=Counter({"1,1,1": 1}),
+        largest={"seed": seed, "n": 8},
+        example=ExampleLaunch((1, 1, 1), given, 8),
+    )
+    recording = capture.Recording([launches])
+    rows = capture.list_entries(recording, {}, "h100", tmp_path)
+    (tmp_path / "list.toml").write_text(kernel_list.render_kernels(rows, captured={}))
+    (row,) = untrusted.read_toml(tmp_path / "list.toml")["kernel"]
+    assert row["largest"] == {"n": 8}
+    assert row["launch"]["arguments"] == {"x": {"elements": 8, "low": 0}, "n": 8}
+    assert list(recording.notes) == ["seed of k has no value in the list: one exceeds TOML's range"]
 
 
 def test_the_records_of_processes_are_merged(tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ from tritonsmith.compiler import fill, targets
 from tritonsmith.compiler.fill import Fill, Filled, FillRecord, FillWish, Miss, Verified
 from tritonsmith.compiler.kernels.kernel_list import ListedKernel
 from tritonsmith.core.errors import FactError, UsageError
-from tritonsmith.core.plan.steps.cache_entries import FILLING
+from tritonsmith.core.plan import Plan
+from tritonsmith.core.plan.steps.cache_entries import FILLING, AddEntries
 from tritonsmith.facts import triton_cache
 from tritonsmith.worker.border import text_of
 from tritonsmith.worker.messages import (
@@ -202,6 +203,27 @@ def test_the_result_says_what_is_missing() -> None:
     assert filled.lacks_extensions
     assert len(filled.bad) == 1
     assert not Filled(replace(HEAD, without=fill.NO_EXTENSIONS), rows[:1], (), 0).lacks_extensions
+
+
+@pytest.mark.parametrize(
+    ("error", "headline"),
+    [
+        ("", ""),
+        ("no attribute\nmore", "no attribute"),
+        ("at 2:8:\n    y = x.foo\n        ^\nno foo\nat /k.py:14", "no foo (at /k.py:14)"),
+        ("at 2:8:\n  f(x)\n  ^\nat /k.py:9\nat 1:1:\n  g\n  ^\nnot 3", "not 3 (at /k.py:9)"),
+        ("at 2:8:", "at 2:8:"),
+    ],
+)
+def test_the_table_shows_what_the_compiler_says(error: str, headline: str) -> None:
+    row = FilledRow("k", "p", "failed", error)
+    assert [row[-1] for row in fill.summary(Filled(HEAD, (row,), (), 0))] == [headline]
+
+
+def test_the_plan_counts_entries(tmp_path: Path) -> None:
+    for number, text in ((1, "1 added entry"), (2, "2 added entries")):
+        step = AddEntries(tmp_path, (tmp_path,) * number, tmp_path, triton_cache.index(), phase="add")
+        assert Plan("t", (step,)).summary()[1].startswith(f"add: {text}")
 
 
 def test_the_lines_below_name_what_was_repaired_and_what_is_in_the_way(tmp_path: Path) -> None:

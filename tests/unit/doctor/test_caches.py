@@ -259,7 +259,7 @@ def test_files_without_content(subject: DoctorContext, root: Path, tmp_path: Pat
 
 def test_what_a_stopped_clear_left(subject: DoctorContext, root: Path, tmp_path: Path) -> None:
     made.kernel(root / f"{TRASH}0")
-    assert only(caches.leftovers, subject).seen == "files that an interrupted clear had moved away"
+    assert only(caches.leftovers, subject).seen == "files that an interrupted run of this tool has left"
     mend(subject, tmp_path / "log")
     assert list(root.iterdir()) == []
 

@@ -25,6 +25,7 @@ from typing import IO, BinaryIO, ClassVar, NoReturn, Protocol, Self
 from tritonsmith.core import process, redact
 from tritonsmith.core.errors import FactError, StepError
 from tritonsmith.core.plan import programs
+from tritonsmith.core.text import noun_for
 
 _NUMBERED = re.compile(r"^\[(\d+)/(\d+)\]\s*(.*)$")  # as Ninja, and the worker, count their steps
 _PHASES = 6  # lines of a summary
@@ -133,9 +134,7 @@ class Plan:
             counts = Counter[str]()
             for step in steps:
                 counts[step.noun] += step.count
-            parts = [
-                f"{number:,} {noun}{'s' if number > 1 else ''}" for noun, number in counts.items() if noun
-            ]
+            parts = [f"{number:,} {noun_for(number, noun)}" for noun, number in counts.items() if noun]
             done = phase not in todo
             folder = _common_folder(steps)
             words = [", ".join(parts), f"in {folder}" if folder else "", "(done already)" if done else ""]
