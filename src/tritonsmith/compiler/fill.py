@@ -48,7 +48,10 @@ _SCHEMA = 1
 _PLACE = re.compile(r"at \d+:\d+:")
 _ANSWER = 60.0  # seconds: Triton's key is a digest of libtriton.so, too
 NO_EXTENSIONS = "--no-extensions"
-_DAMAGED = "nothing: the cache has this entry, but it is damaged; `cache.fill ... --into` completes it"
+_DAMAGED = (
+    "nothing: this entry is in the cache, but it is damaged, which `cache.fill ... --into` repairs, "
+    "or TRITON_ALWAYS_COMPILE is set"
+)
 
 
 @dataclass(frozen=True)
