@@ -204,7 +204,7 @@ class AddEntries(Step):
     def _copy(self, entry: Path, place: Path) -> None:
         place.mkdir(exist_ok=True)
         for name in _names(entry):
-            if name.startswith(self.index.prefix) or name == "lock":
+            if name.startswith(self.index.prefix):
                 continue
             with untrusted.opened(entry / name) as old, files.replacing(place / name) as new:
                 shutil.copyfileobj(old, new)
@@ -269,7 +269,9 @@ def standing_of(entry: Path, root: Path, home: Path, index: CacheIndex) -> Stand
 
 
 def _names(entry: Path) -> list[str]:
-    return sorted(file.name for file in entry.iterdir() if file.is_file() and not file.is_symlink())
+    """Return the names of an entry's files, without the lock that Triton 2.0 leaves."""
+    names = (file.name for file in entry.iterdir() if file.is_file() and not file.is_symlink())
+    return sorted(name for name in names if name != "lock")
 
 
 def _children(file: Path) -> dict[str, str]:
