@@ -236,16 +236,16 @@ def _definition(row: list[Any]) -> Definition:
 
 def _states(tops: Iterable[Path]) -> Iterator[tuple[str, int, int, int]]:
     """Yield path, size and times of files, and of all files below folders."""
-    seen = set()
+    walked = set()
     for top in dict.fromkeys(tops):
         if not top.is_dir():
             yield _state(str(top))
         # Debian's include/llvm is a link, and TableGen includes files of any name.
         for folder, folders, names in os.walk(top, followlinks=True):
-            if (real := os.path.realpath(folder)) in seen:  # a link may lead back
+            if (real := os.path.realpath(folder)) in walked:  # a link may lead back
                 folders.clear()
                 continue
-            seen.add(real)
+            walked.add(real)
             folders[:] = sorted(name for name in folders if name not in _PASSED_OVER)
             for name in sorted(names):
                 if not name.endswith(_COMPILED):

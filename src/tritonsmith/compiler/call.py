@@ -38,6 +38,7 @@ from tritonsmith.worker.border import (
     BorderError,
     RequestRefusedError,
     WorkerRefusal,
+    request_of,
     row_of,
     text_of,
 )
@@ -661,6 +662,15 @@ def script(request: WorkerRequest, file: Path) -> tuple[str, ...]:
 def noted(folder: Path, row: type[Row], pattern: str = "*.jsonl") -> list[Row]:
     """Read the rows of all processes of a user's program, each of which writes a file of its own."""
     return [each for file in sorted(folder.glob(pattern)) for each in results(file, row)]
+
+
+def kept(text: str, shape: type[Row]) -> Row:
+    """Return what the tool has kept in the form of a request.
+
+    Raises:
+        ValueError: the text has another form.
+    """
+    return request_of(shape, text)
 
 
 def recorded(file: Path, row: type[Row]) -> list[Row]:

@@ -31,7 +31,7 @@ from tritonsmith.core.plan.steps.base import AttachedRun, CommandFailedError
 from tritonsmith.core.plan.steps.cache_entries import FILLING, AddEntries, standing_of
 from tritonsmith.core.text import counted, entry_count
 from tritonsmith.facts import triton_cache
-from tritonsmith.worker.border import request_of, text_of
+from tritonsmith.worker.border import text_of
 from tritonsmith.worker.messages import (
     CacheFactsRequest,
     CacheKey,
@@ -360,13 +360,13 @@ def is_unfinished(cache: Path) -> bool:
 def _complete(prepared: PreparedFill, rows: Sequence[FilledRow]) -> Iterator[FilledRow]:
     """Yield the rows of each compile, at least one: a process that ended early leaves some out."""
     request = untrusted.read_json(prepared.work / "request.json", untrusted.OURS)
-    found: dict[tuple[str, str], list[FilledRow]] = {}
+    compiles: dict[tuple[str, str], list[FilledRow]] = {}
     for row in rows:
-        found.setdefault((row.name, row.point), []).append(row)
+        compiles.setdefault((row.name, row.point), []).append(row)
     for kernel in request["kernels"]:
         for point in kernel["points"]:
             key = (kernel["name"], point["id"])
-            first, *more = found.get(key) or [
+            first, *more = compiles.get(key) or [
                 FilledRow(*key, "failed", "the process ended before it came to this one")
             ]
             yield first
@@ -406,7 +406,7 @@ def read_record(cache: Path) -> FillRecord | None:
         if isinstance(schema, int) and schema > _SCHEMA:
             hints = ["use that version, or a later one", remove]
             raise FactError("a later version of tritonsmith has filled this cache", where=file, hints=hints)
-        return request_of(FillRecord, text)
+        return call.kept(text, FillRecord)
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
@@ -623,12 +623,12 @@ _Files = dict[str, dict[str, tuple[int, int]]]
 
 def _files(cache: Path) -> _Files:
     """Return the files of each folder of a cache, with numbers that change whenever a file is written."""
-    found: _Files = {}
+    entries: _Files = {}
     for folder in cache.iterdir() if cache.is_dir() else ():
         if folder.is_dir():
             stats = {file.name: file.lstat() for file in folder.iterdir()}
-            found[folder.name] = {name: (about.st_ino, about.st_mtime_ns) for name, about in stats.items()}
-    return found
+            entries[folder.name] = {name: (about.st_ino, about.st_mtime_ns) for name, about in stats.items()}
+    return entries
 
 
 def _compiled(before: _Files, after: _Files) -> set[str]:
@@ -747,9 +747,9 @@ def _headline(error: str) -> str:
     # that call each other, each has its own, from the outermost on.
     if not _PLACE.fullmatch(first):
         return first
-    said = [line for line in lines if line.strip() not in ("", "^") and not line.startswith("at ")]
+    messages = [line for line in lines if line.strip() not in ("", "^") and not line.startswith("at ")]
     at = next((line for line in lines if line.startswith("at ") and not _PLACE.fullmatch(line)), "")
-    return " ".join(filter(None, (said[-1].strip() if said else first, at and f"({at})")))
+    return " ".join(filter(None, (messages[-1].strip() if messages else first, at and f"({at})")))
 
 
 def closing(filled: Filled, cache: Path) -> Iterator[str]:

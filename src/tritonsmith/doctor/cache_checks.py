@@ -221,7 +221,7 @@ def _one_line(text: str) -> str:
 
 
 class _Here:
-    """What the interpreters of this machine would fill a cache for: each is asked once for each target."""
+    """Asks each interpreter once for each target what it would fill a cache for."""
 
     def __init__(self, subject: DoctorContext) -> None:
         self._space = subject.space

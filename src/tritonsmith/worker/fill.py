@@ -397,8 +397,8 @@ def _fill_point(
     watch.act = watched
 
     def entry(ones: tuple[str, ...]) -> FilledRow:
-        given = dataclasses.replace(point, hints={**point.hints, **dict.fromkeys(ones, 1)})
-        values = {key: stand_in(nested(point.signature[key]), key, given, constexprs) for key in names}
+        hinted = dataclasses.replace(point, hints={**point.hints, **dict.fromkeys(ones, 1)})
+        values = {key: stand_in(nested(point.signature[key]), key, hinted, constexprs) for key in names}
         compiles.clear()
         fn.run(
             *[values[key] for key in names if key not in keyword],

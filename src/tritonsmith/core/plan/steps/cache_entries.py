@@ -159,8 +159,7 @@ class AddEntries(Step):
         """
         fresh = self.root / FILLING
         # By a descriptor, for the lock; the cache itself may be reached through a link.
-        root = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY)
-        try:
+        with _folder(str(self.root.resolve())) as root:
             locks.hold_folder(root, self.root, "changing this cache", wait=True)
             # Under the lock, whatever is in it was left by a run that is dead.
             _remove(root, FILLING)
@@ -178,8 +177,6 @@ class AddEntries(Step):
                     shutil.rmtree(path, ignore_errors=True)
                 raise
             _remove(root, FILLING)
-        finally:
-            os.close(root)
 
     def _add(self, entry: Path, fresh: Path) -> None:
         place = self.root / entry.name
