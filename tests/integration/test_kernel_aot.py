@@ -251,7 +251,7 @@ def test_a_compiler_that_refuses_is_told(smith: Smith, tmp_path: Path) -> None:
 
 def test_halves_are_packed_as_tritons_launcher_does(smith: Smith) -> None:
     """Every half and the middle between each two, and their neighbours; every upper half of a float."""
-    folder = Path(emit.__file__).with_name("templates")
+    folder = Path(emit.__file__).with_name("c_templates")
     program = smith.root / "packing"
     text = "".join((folder / name).read_text(encoding="utf-8") for name in ("half.c", "bfloat.c"))
     (smith.root / "packing.c").write_text(

@@ -444,12 +444,13 @@ def test_a_line_of_ir_leads_to_its_line_of_python_and_back(page: Page, dumped: D
     line = next(
         number for number, text in enumerate(MATMUL.read_text().splitlines(), 1) if "tl.program_id(1)" in text
     )
-    page.js(
+    press = (  # again at each look, too; and the page may still mark the line that it opened with
         "[...document.querySelectorAll('.gutter-place .cm-gutterElement')]"
         f".find(one => one.textContent === ':{line}')"
-        ".dispatchEvent(new MouseEvent('mousedown', {bubbles: true}))"
+        "?.dispatchEvent(new MouseEvent('mousedown', {bubbles: true}))"
     )
-    page.wait("document.querySelector('section.source .marked') !== null")
+    marked_line = "document.querySelector('section.source .marked')?.textContent.includes('program_id(1)')"
+    page.wait(f"({press}, {marked_line})")
     (marked,) = texts(page, "section.source .marked")
     assert marked == MATMUL.read_text().splitlines()[line - 1]
     click = (  # again at each look: on a busy machine the lines move after they are drawn

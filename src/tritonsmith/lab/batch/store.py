@@ -15,6 +15,7 @@ target. Texts and contents are compressed by Zstandard. Readers never wait, and 
 from __future__ import annotations
 
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -123,6 +124,7 @@ class ResultStore:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._alone = threading.RLock()
         self._open()
 
     def find(self, triton: str, key: str, targets: Sequence[str]) -> dict[str, str]:
@@ -349,13 +351,15 @@ class ResultStore:
         Raises:
             StepError: the disk is full, or the file cannot be written.
         """
-        try:
-            return act()
-        except sqlite3.DatabaseError as error:
-            if error.sqlite_errorcode & 0xFF not in _DAMAGE:
-                raise self._unusable(error) from error
-            self._set_aside(error)
-            return act() if again else None
+        # Threads share the connection, which has one transaction at a time.
+        with self._alone:
+            try:
+                return act()
+            except sqlite3.DatabaseError as error:
+                if error.sqlite_errorcode & 0xFF not in _DAMAGE:
+                    raise self._unusable(error) from error
+                self._set_aside(error)
+                return act() if again else None
 
     def _open(self) -> None:
         try:
