@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 
 from tests.integration.harness import Smith, oldest_triton
 from tests.support import require
+from tritonsmith import worker
 
 OLD = oldest_triton("3.2")
 PIP = (sys.executable, "-m", "pip")
@@ -218,6 +220,65 @@ def test_a_miss_names_the_part_of_the_key_that_differs(
     done = tool("cache.fill", *flags, "--", "python", str(program), "warm", code=1)
     answer = json.loads(done.out)
     assert any(text.startswith(differs) for miss in answer["misses"] for text in miss["differences"]), answer
+
+
+@pytest.mark.slow
+def test_an_image_checks_the_cache_that_it_takes_along(smith: Smith, newest: Path) -> None:
+    image = smith.root / "image"
+
+    def written(*more: str) -> None:
+        flags = (
+            "--warm",
+            "captured.toml",
+            "--python",
+            str(newest),
+            "--out",
+            "image",
+            "--at",
+            str(image / "cache"),
+        )
+        libcuda = ("--libcuda", str(smith.root / "stub"))
+        assert (
+            "docker build --build-arg IMAGE=NAME"
+            in smith("editor", "--container", *flags, *libcuda, *more).out
+        )
+
+    def checked(**variables: str) -> tuple[int, str]:
+        """Run the last line of the first stage, as a builder would."""
+        line = next(
+            line for line in (image / "Dockerfile").read_text().splitlines() if line.startswith("RUN ")
+        ).removeprefix("RUN ")
+        line = line.replace("/opt/tritonsmith-check", shlex.quote(str(image / "check")))
+        environ = {**smith.environ, "PYTHON": str(newest), **variables}
+        done = subprocess.run(["sh", "-c", line], env=environ, capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout
+
+    written()
+    code, said = checked()
+    assert (code, said[: said.index("Triton") + len("Triton")]) == (0, "the cache is good for Triton")
+    assert {path.name for path in image.iterdir()} == {"Dockerfile", "cache", "check"}
+    assert sorted(path.name for path in (image / "check").glob("*.py")) == sorted(
+        path.name for path in worker.FOLDER.glob("*.py")
+    )
+    code, said = checked(DISABLE_LLVM_OPT="1")
+    assert code == 1
+    assert "DISABLE_LLVM_OPT was not set" in said
+    code, said = checked(PYTHON=sys.executable)
+    assert code == 1
+    assert "cannot import Triton" in said
+    # The second run is for an image whose Triton lies elsewhere: another key, so one more entry.
+    before = {path.name for path in (image / "cache").iterdir()}
+    written("--triton-at", "/opt/venv/triton")
+    assert len({path.name for path in (image / "cache").iterdir()} - before) == 2
+    code, said = checked()
+    assert code == 1
+    assert "its C extensions are for Triton in /opt/venv/triton, not in " in said
+    (image / "Dockerfile").write_text("FROM mine\n")
+    again = smith(
+        "editor", "--container", "--warm", "captured.toml", "--python", str(newest), "--out", "image", code=1
+    )
+    assert "this folder has another Dockerfile" in again.error
+    assert (image / "Dockerfile").read_text() == "FROM mine\n"
 
 
 @pytest.mark.slow

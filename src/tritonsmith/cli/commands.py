@@ -316,7 +316,7 @@ MODES = {
     ),
     "container": Command(
         "editor:container",
-        "Write a Dockerfile that builds an environment's Triton.",
+        "Write a Dockerfile: it builds a Triton, or adds a filled cache.",
         "editor --container --env dev --out .devcontainer",
     ),
     "store.gc": Command(

@@ -96,6 +96,11 @@ def source_text() -> str:
     return worker.text()
 
 
+def source_files() -> dict[str, str]:
+    """Return the worker's files by name, for an interpreter that is on another machine."""
+    return worker.sources()
+
+
 def in_own_frame(line: str) -> bool:
     """Report whether a line of a traceback is about the worker, or about `runpy`, which starts it."""
     return str(worker.FOLDER) in line or "runpy" in line

@@ -35,8 +35,10 @@ from tritonsmith.worker.border import text_of
 from tritonsmith.worker.messages import (
     CacheFactsRequest,
     CacheKey,
+    Fill,
     FilledRow,
     FillHead,
+    FillRecord,
     FillRequest,
     LookedUpRow,
     LookUpRequest,
@@ -55,31 +57,6 @@ _DAMAGED = (
 
 
 @dataclass(frozen=True)
-class Fill:
-    """The entries that one run has written into a cache.
-
-    Attributes:
-        target: `cuda:90:32`.
-        home: the folder in which the cache has to lie to be used: indexes of entries name absolute paths.
-        head: what it is good for.
-        rows: the entries.
-    """
-
-    target: str
-    home: str
-    head: FillHead
-    rows: tuple[FilledRow, ...]
-
-
-@dataclass(frozen=True)
-class FillRecord:
-    """The record in a cache of the runs that have filled it."""
-
-    schema: int
-    fills: tuple[Fill, ...]
-
-
-@dataclass(frozen=True)
 class FillWish:
     """A choice of what to write, and where.
 
@@ -87,6 +64,7 @@ class FillWish:
         out: the cache.
         home: the folder in which it will lie where it is used.
         libcuda: folders of libcuda.so.1 there; those of this machine if empty.
+        triton: the folder of the package `triton` there; None for that of the interpreter.
         extensions: build the C extensions, too.
         tuned: a cache with results of autotuners; None for none.
     """
@@ -94,6 +72,7 @@ class FillWish:
     out: Path
     home: Path
     libcuda: tuple[str, ...] = ()
+    triton: Path | None = None
     extensions: bool = True
     tuned: Path | None = None
 
@@ -154,6 +133,11 @@ class Filled:
         """Report whether the C extensions were asked for and could not be built."""
         launchers = any(row.error for row in self.rows if row.status == "ok")
         return launchers or self.head.without not in ("", NO_EXTENSIONS)
+
+    @property
+    def is_incomplete(self) -> bool:
+        """Report whether a program would still compile or build something that it was filled for."""
+        return bool(self.bad or self.blocked) or self.lacks_extensions
 
 
 def requests_of(
@@ -254,6 +238,7 @@ def prepare(
         jobs=interpreter.jobs,
         timeout=interpreter.timeout,
         libcuda=wish.libcuda,
+        folder=str(wish.triton or ""),
         without_extensions="" if wish.extensions else NO_EXTENSIONS,
     )
     phase = "fill"
@@ -437,30 +422,6 @@ def _good_for(fill: Fill) -> tuple[object, ...]:
     """Return what has to be the same where the entries of a run are used, but for their folder."""
     head = fill.head
     return fill.target, head.key, head.suffix, head.backend, head.variables
-
-
-def unfit(fill: Fill, cache: Path, here: FillHead) -> Iterator[str]:
-    """Yield the reasons why a Triton would not use what a run has filled.
-
-    Args:
-        fill: the run.
-        cache: where the cache is.
-        here: what the same Triton would fill today.
-    """
-    head = fill.head
-    # A cache may be reached through a link: /home is one on some machines.
-    if untrusted.real(Path(fill.home)) != untrusted.real(cache):
-        yield f"its indexes name files in {fill.home}"
-    if head.key != here.key:
-        yield f"Triton {head.triton} was another build: {head.folder}"
-    if head.backend != here.backend:
-        yield f"ptxas or the architecture: {' '.join(head.backend.split())}"
-    for name in sorted(dict.fromkeys((*head.variables, *here.variables))):
-        if head.variables.get(name) != here.variables.get(name):
-            yield f"{name} was {head.variables.get(name, 'not set')}"
-    # Kernels do not depend on the Python that runs them, so this costs a build of the extensions only.
-    if head.extensions and head.suffix != here.suffix:
-        yield f"its C extensions are for another Python: {head.suffix}"
 
 
 def facts_of(python: Path, target: str, space: Workspace) -> FillHead:

@@ -35,8 +35,7 @@ from tritonsmith.facts.installed_tritons import InstalledTriton
 from tritonsmith.facts.triton_cache import CacheEntry, Content
 
 if TYPE_CHECKING:
-    from tritonsmith.compiler.fill import Fill
-    from tritonsmith.worker.messages import FillHead
+    from tritonsmith.worker.messages import Fill, FillHead
 
 _GIB = float(1 << 30)
 _NANOSECONDS = 1_000_000_000
@@ -244,7 +243,8 @@ def _reasons(
     cache: Path, filled: Fill, installed: Sequence[InstalledTriton], known: _Here
 ) -> tuple[str, ...]:
     """Return why no installed Triton uses what was filled; nothing if one does."""
-    from tritonsmith.compiler import fill, tritons  # noqa: PLC0415 - as in `filled`
+    from tritonsmith.compiler import tritons  # noqa: PLC0415 - as in `filled`
+    from tritonsmith.worker.fill import unfit  # noqa: PLC0415
 
     same = [triton for triton in installed if triton.version == filled.head.triton]
     if not same:
@@ -254,7 +254,7 @@ def _reasons(
     for triton in same:
         pythons = [path for path in tritons.pythons_of(triton.where) if os.access(path, os.X_OK)]
         here = known.facts(pythons[0], filled.target) if pythons else None
-        reasons.append(tuple(fill.unfit(filled, cache, here)) if here else ("its Triton does not answer",))
+        reasons.append(tuple(unfit(filled, str(cache), here)) if here else ("its Triton does not answer",))
     return min(reasons, key=len)
 
 

@@ -12,6 +12,11 @@ from pathlib import Path
 FOLDER = Path(__file__).parent
 
 
+def sources() -> dict[str, str]:
+    """Return the worker's files by name: any interpreter that has Triton can run its commands with them."""
+    return {path.name: path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*.py"))}
+
+
 def text() -> str:
     """Return the source of the whole worker: cached answers are valid as long as it stays the same."""
-    return "".join(path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*.py")))
+    return "".join(sources().values())

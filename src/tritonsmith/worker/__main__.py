@@ -19,6 +19,7 @@
     interpret REQUEST    run programs of a kernel in Triton's interpreter, on the request's memory
     fill REQUEST         write the entries that Triton's JIT looks up into a cache
     cache-facts JSON     describe what a cache is good for that this interpreter fills: one JSON object
+    cache-check RECORD   tell whether this interpreter uses what a cache was filled with
     look-up REQUEST      record the entries that this process looks up: called, not started
     profile REQUEST      measure all further launches of this process with Proton
 
@@ -50,6 +51,7 @@ COMMANDS = {  # module and function of each
     "capture": ("capture", "start_capture"),
     "fill": ("fill", "fill"),
     "cache-facts": ("fill", "print_facts"),
+    "cache-check": ("fill", "check_record"),
     "look-up": ("fill", "look_up"),
     "layout": ("introspect", "print_layouts"),
     "profile": ("capture", "start_profile"),

@@ -42,8 +42,10 @@ from .load import LoadedKernel, load_checked
 from .messages import (
     CacheFactsRequest,
     CacheKey,
+    Fill,
     FilledRow,
     FillHead,
+    FillRecord,
     FillRequest,
     LookedUpRow,
     LookUpRequest,
@@ -233,6 +235,8 @@ def _ready(request: FillRequest, scratch: str) -> tuple[FileSurroundings, FillHe
         libcuda=tuple(extensions.dirs) if extensions else (),
         without=why,
     )
+    if request.folder:
+        head = dataclasses.replace(head, folder=request.folder)
     return around, head, extensions
 
 
@@ -248,7 +252,17 @@ def facts(target: GpuTarget) -> FillHead:
         folder=os.path.dirname(os.path.abspath(triton.__file__)),
         backend=str(_backend(target).hash()),
         variables=_variables(),
+        folder_counts=_folder_counts(),
     )
+
+
+def _folder_counts() -> bool:
+    """Report whether the keys of C extensions depend on the folders that the compiler is given."""
+    try:
+        build = importlib.import_module("triton.runtime.build")
+    except ImportError:  # setuptools, which releases up to 3.2 import there
+        return False
+    return hasattr(build, "_get_cache_manager")
 
 
 def print_facts(request_text: str) -> int:
@@ -258,6 +272,65 @@ def print_facts(request_text: str) -> int:
 
     print(text_of(facts(GPUTarget(*request.target))))
     return 0
+
+
+def check_record(path: str) -> int:
+    """Print why this interpreter would not use what a cache was filled with last; return 1 if it would not.
+
+    An image runs this when it is built: it has neither the rest of the tool nor a GPU.
+
+    Args:
+        path: the record, in the cache.
+    """
+    try:
+        from triton.backends.compiler import GPUTarget
+    except ImportError as error:
+        print(f"{sys.executable} cannot import Triton: {error}")
+        print("name the Python that can: docker build --build-arg PYTHON=...")
+        return 1
+    fill = read_request(FillRecord, path).fills[-1]
+    backend, arch, warp_size = fill.target.split(":")
+    here = facts(GPUTarget(backend, int(arch) if arch.isdigit() else arch, int(warp_size)))
+    reasons = list(unfit(fill, os.path.dirname(os.path.abspath(path)), here))
+    if reasons:
+        print("\n".join(("programs would compile again what is in the cache:", *reasons)))
+        print(f"fill it by Triton {here.triton} for Python {here.python}, --triton-at {here.folder}")
+        return 1
+    print(f"the cache is good for Triton {here.triton} in {here.folder}")
+    return 0
+
+
+def unfit(fill: Fill, cache: str, here: FillHead) -> Iterator[str]:
+    """Yield the reasons why a Triton would not use what a run has filled.
+
+    Args:
+        fill: the run.
+        cache: where the cache is.
+        here: what the same Triton would fill today.
+    """
+    head = fill.head
+    if not _same_folder(fill.home, cache):
+        yield f"its indexes name files in {fill.home}"
+    if head.key != here.key:
+        yield f"Triton {head.triton} was another build: {head.folder}"
+    if head.backend != here.backend:
+        yield f"ptxas or the architecture: {' '.join(head.backend.split())}"
+    for name in sorted(dict.fromkeys((*head.variables, *here.variables))):
+        if head.variables.get(name) != here.variables.get(name):
+            yield f"{name} was {head.variables.get(name, 'not set')}"
+    # Kernels do not depend on these, so a difference costs a build of the extensions only.
+    if head.extensions and head.suffix != here.suffix:
+        yield f"its C extensions are for another Python: {head.suffix}"
+    if head.extensions and head.folder_counts and not _same_folder(head.folder, here.folder):
+        yield f"its C extensions are for Triton in {head.folder}, not in {here.folder}"
+
+
+def _same_folder(path: str, other: str) -> bool:
+    # A cache may be reached through a link: /home is one on some machines.
+    try:
+        return os.path.realpath(path) == os.path.realpath(other)
+    except ValueError:  # of a record that somebody else wrote: a name that no folder can have
+        return False
 
 
 def target_of(point: PointRequest) -> GpuTarget:
@@ -595,6 +668,13 @@ def triton_digest() -> str:
     return hashlib.sha256(owner.triton_key().encode()).hexdigest()
 
 
+def _moved(folders: Any, old: str, new: str) -> Any:
+    """Return a list of folders with the one at the start of each exchanged; anything else stays."""
+    if not isinstance(folders, list):
+        return folders
+    return [new + path[len(old) :] if path.startswith(old) else path for path in folders]
+
+
 class _NoExtensionError(Exception):
     """An extension cannot be built here."""
 
@@ -626,9 +706,14 @@ class Extensions:
         self._link(compiler, scratch)
         # Whatever this machine has: the answer is that of the machine where the cache will be used.
         module: Any = self._module
+        here = os.path.realpath(os.path.dirname(sys.modules["triton"].__file__ or ""))
+        there = request.folder or here
+        library = there + module.libdevice_dir[len(here) :]
         module.libcuda_dirs = lambda: self.dirs
-        module.library_dirs = lambda: [module.libdevice_dir, *self.dirs]
-        self._watch()
+        module.library_dirs = lambda: [library, *self.dirs]
+        if _folder_counts():
+            module.include_dirs = [there + folder[len(here) :] for folder in module.include_dirs]
+        self._watch(here, there)
 
     def _own_dirs(self) -> list[str]:
         """Return the folders that Triton finds here; the usual one if there is none."""
@@ -660,8 +745,13 @@ class Extensions:
         paths = [folder, *filter(None, [os.environ.get("LIBRARY_PATH", "")])]
         os.environ["LIBRARY_PATH"] = os.pathsep.join(paths)
 
-    def _watch(self) -> None:
-        """Keep Triton from loading what it builds, and build each source once for all platforms."""
+    def _watch(self, here: str, there: str) -> None:
+        """Keep Triton from loading what it builds, and build each source once for all platforms.
+
+        Args:
+            here: the folder of the package `triton`.
+            there: that folder where the cache will be used.
+        """
         built: dict[bytes, tuple[str, bytes]] = {}
         real = self._build._build  # noqa: SLF001 - Triton's own name
 
@@ -670,7 +760,8 @@ class Extensions:
                 content = file.read()
             # The key has the platform in it, but the binary does not.
             if content not in built:
-                path = real(name, src, srcdir, *rest, **more)
+                lists = [_moved(part, there, here) for part in rest]
+                path = real(name, src, srcdir, *lists, **more)
                 with open(path, "rb") as file:
                     built[content] = (os.path.basename(path), file.read())
             base, binary = built[content]

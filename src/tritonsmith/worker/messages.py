@@ -824,6 +824,7 @@ class FillRequest:
         jobs: processes at once.
         timeout: seconds for one point.
         libcuda: folders of libcuda.so.1 where the cache will be used; those of this machine if empty.
+        folder: the folder of the package `triton` there; the one of this interpreter if empty.
         without_extensions: why no C extension is to be built; empty to build them.
     """
 
@@ -835,6 +836,7 @@ class FillRequest:
     jobs: int
     timeout: float
     libcuda: tuple[str, ...] = ()
+    folder: str = ""
     without_extensions: str = ""
 
 
@@ -847,12 +849,13 @@ class FillHead:
         key: digest of the part of a key that stands for this Triton.
         python: the version of the interpreter.
         suffix: of its extensions: `.cpython-312-x86_64-linux-gnu.so`.
-        folder: of the package `triton`.
+        folder: of the package `triton`, where the cache will be used.
         backend: the backend's part of a key: NVIDIA's is the version of ptxas, and the architecture.
         variables: environment variables that count in a key.
         extensions: entries of the driver's extension.
         per_kernel: kernels have extensions of their own.
         libcuda: folders of libcuda.so.1 where the cache will be used.
+        folder_counts: the keys of the extensions depend on `folder`: since Triton 3.8.
         without: why there are no extensions; empty if there are.
     """
 
@@ -866,6 +869,7 @@ class FillHead:
     extensions: tuple[str, ...] = ()
     per_kernel: bool = False
     libcuda: tuple[str, ...] = ()
+    folder_counts: bool = False
     without: str = ""
 
 
@@ -924,6 +928,31 @@ class FilledRow:
     key: CacheKey | None = None
     extensions: tuple[str, ...] = ()
     seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Fill:
+    """The entries that one run has written into a cache.
+
+    Attributes:
+        target: `cuda:90:32`.
+        home: the folder in which the cache has to lie to be used: indexes of entries name absolute paths.
+        head: what it is good for.
+        rows: the entries.
+    """
+
+    target: str
+    home: str
+    head: FillHead
+    rows: tuple[FilledRow, ...]
+
+
+@dataclass(frozen=True)
+class FillRecord:
+    """The record in a cache of the runs that have filled it."""
+
+    schema: int
+    fills: tuple[Fill, ...]
 
 
 @dataclass(frozen=True)

@@ -10,17 +10,20 @@ import pytest
 
 from tests.support import as_plain_user
 from tritonsmith.compiler import fill, targets
-from tritonsmith.compiler.fill import Fill, Filled, FillRecord, FillWish, Miss, Verified
+from tritonsmith.compiler.fill import Filled, FillWish, Miss, Verified
 from tritonsmith.compiler.kernels.kernel_list import ListedKernel
 from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.core.plan import Plan
 from tritonsmith.core.plan.steps.cache_entries import FILLING, AddEntries
 from tritonsmith.facts import triton_cache
 from tritonsmith.worker.border import text_of
+from tritonsmith.worker.fill import unfit
 from tritonsmith.worker.messages import (
     CacheKey,
+    Fill,
     FilledRow,
     FillHead,
+    FillRecord,
     RecordedParameter,
     SpecializedKernel,
 )
@@ -79,11 +82,23 @@ def test_of_another_triton_no_other_part_is_compared() -> None:
             "/cache",
             ["its C extensions are for another Python: .cpython-312.so"],
         ),
+        (replace(HEAD, folder="/w/triton"), "/cache", []),
     ],
 )
 def test_what_makes_a_cache_useless(here: FillHead, home: str, why: list[str]) -> None:
     made = Fill("cuda:90:32", home, replace(HEAD, extensions=("E",)), ())
-    assert list(fill.unfit(made, Path("/cache"), here)) == why
+    assert list(unfit(made, "/cache", here)) == why
+
+
+def test_the_folder_of_triton_counts_in_some_releases() -> None:
+    head = replace(HEAD, extensions=("E",), folder_counts=True)
+    made = Fill("cuda:90:32", "/cache", head, ())
+    assert list(unfit(made, "/cache", replace(head, folder="/w/triton"))) == [
+        "its C extensions are for Triton in /v/triton, not in /w/triton"
+    ]
+    assert not list(
+        unfit(replace(made, head=replace(head, extensions=())), "/cache", replace(head, folder=""))
+    )
 
 
 def test_a_second_run_adds_to_the_record_of_the_first(tmp_path: Path) -> None:
@@ -149,7 +164,7 @@ def test_a_record_that_cannot_be_read_is_an_error_that_names_it(text: str, what:
 
 @pytest.mark.parametrize("home", ["/a\0b", "/a\ud800b", "/" + "a" * 5000])
 def test_a_home_that_no_folder_can_have_is_another_one(home: str, tmp_path: Path) -> None:
-    assert list(fill.unfit(Fill("cuda:90:32", home, HEAD, ()), tmp_path, HEAD)) == [
+    assert list(unfit(Fill("cuda:90:32", home, HEAD, ()), str(tmp_path), HEAD)) == [
         f"its indexes name files in {home}"
     ]
 

@@ -17,7 +17,6 @@ from tests.support import as_plain_user
 from tests.unit.doctor.caches import made
 from tests.unit.doctor.conftest import only
 from tests.unit.facts.test_installed_tritons import install
-from tritonsmith.compiler.fill import Fill, FillRecord
 from tritonsmith.core import configs
 from tritonsmith.core.plan.runner import Runner
 from tritonsmith.core.ui.progress import PhaseProgress
@@ -27,7 +26,7 @@ from tritonsmith.doctor import run
 from tritonsmith.doctor.check import Check, DoctorContext
 from tritonsmith.facts import triton_cache
 from tritonsmith.worker.border import text_of
-from tritonsmith.worker.messages import FillHead
+from tritonsmith.worker.messages import Fill, FillHead, FillRecord
 
 Limits = Callable[..., None]
 

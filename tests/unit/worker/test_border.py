@@ -61,7 +61,7 @@ SHAPES = [
 ASKED = [shape for shape in SHAPES if hasattr(shape, "COMMAND")]
 # Three have none of their own: `serve` is called by the pool, `attend` with requests to compile, and `canary`
 # by a capture.
-WITHOUT = {"serve", "attend", "canary"}
+WITHOUT = {"serve", "attend", "canary", "cache-check"}
 SAMPLES: dict[str, Any] = {
     "str": "text",
     "int": 7,

@@ -2,12 +2,17 @@
 
 Recipes are pure, so the same facts with other paths give the same plan with these. Only Debian's LLVM is
 supported so far: the container installs it as this machine did.
+
+With `--warm`, the Dockerfile adds a filled cache to an image of the user's, in which programs then start
+without a compile. While the image is built, its own Triton checks that it will use the cache.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,13 +20,14 @@ import tritonsmith
 from tritonsmith.build.cmake import CmakeTools
 from tritonsmith.build.triton import commands, recipe, source
 from tritonsmith.build.triton.recipe import Inputs
+from tritonsmith.compiler import call
 from tritonsmith.core import configs, untrusted
 from tritonsmith.core.command_line import command
 from tritonsmith.core.envs import settings
 from tritonsmith.core.envs.workspace import Workspace
-from tritonsmith.core.errors import FactError
+from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.core.plan import Plan, Write
-from tritonsmith.facts import python_env, tools
+from tritonsmith.facts import python_env, tools, triton_cache
 from tritonsmith.facts.python_env import PythonEnv
 
 _PHASE = "container"
@@ -29,7 +35,11 @@ _ROOT, _HOME = Path("/opt/triton"), Path("/opt/tritonsmith")  # editors mount th
 _TOOLS, _FILES = Path("/opt/tools"), Path("/opt/tritonsmith-files")
 _DEBIAN_LLVM = re.compile(r"/usr/lib/llvm-(\d+)")
 _PYTHON = Path("/usr/bin/python3")
+_IMAGE = re.compile(r"[A-Za-z0-9][\w./:@-]*")
+_HOME_OF_CACHE = re.compile(r"/[^\n\"'$\\]+")  # builders expand variables, and unquote
 _PACKAGE = Path(tritonsmith.__file__).parent
+WARM = Path("/opt/triton-cache")  # the filled cache in an image
+_CACHE, _CHECK = "cache", "check"  # folders beside the Dockerfile
 
 
 def prepare(env: str, space: Workspace, cwd: Path, out: Path) -> tuple[Plan, str]:
@@ -88,6 +98,60 @@ def plan(inputs: Inputs, python: PythonEnv | None, debian: str, out: Path) -> Pl
     }
     steps = tuple(Write(out / name, text, phase=_PHASE) for name, text in texts.items())
     return Plan(f"a container for {inputs.env.name}", steps)
+
+
+def warm_cache(out: Path) -> Path:
+    """Return the folder beside a Dockerfile for the cache that its image takes along."""
+    return out / _CACHE
+
+
+def warm_plan(out: Path, image: str, home: Path, typed: str) -> Plan:
+    """Return the plan that writes a Dockerfile, and the files by which its build checks the cache.
+
+    Args:
+        out: the folder for the files; the cache is or will be in `warm_cache(out)`.
+        image: the image that the cache is added to; empty to name it when the image is built.
+        home: the folder of the cache in the image.
+        typed: the command line, which the Dockerfile names.
+
+    Raises:
+        UsageError: the name of the image or the folder cannot be in a Dockerfile.
+        FactError: the folder has another Dockerfile, which would be lost.
+    """
+    if image and not _IMAGE.fullmatch(image):
+        raise UsageError(f"--image cannot be {image!r}", hints=["as in docker run: vllm/vllm-openai:v0.11.0"])
+    if not _HOME_OF_CACHE.fullmatch(str(home)):
+        raise UsageError(f"--at cannot be {str(home)!r}", hints=[f"an absolute path: --at {WARM}"])
+    file = out / "Dockerfile"
+    text = _warm_dockerfile(image, home, typed)
+    # The first line may differ: it is the command, and the user's flags do not make the file theirs.
+    rest = text.partition("\n")[2]
+    if os.path.lexists(file) and untrusted.text_if_any(file).partition("\n")[2] != rest.rstrip():
+        hints = ["name another folder: --out DIR", f"or, if it is not needed any more: rm {file}"]
+        raise FactError("this folder has another Dockerfile", where=file, hints=hints)
+    # The worker needs nothing but the image's Python and its Triton.
+    sources = call.source_files().items()
+    steps = [Write(out / _CHECK / name, source_text, phase=_PHASE) for name, source_text in sources]
+    return Plan("an image with a filled cache", (*steps, Write(file, text, phase=_PHASE)))
+
+
+def _warm_dockerfile(image: str, home: Path, typed: str) -> str:
+    record = shlex.quote(str(home / triton_cache.RECORD))
+    # The check has a stage of its own, so that the final image has nothing of it. The cache comes from that
+    # stage, because a builder skips a stage that nothing depends on.
+    return f"""\
+# Written by tritonsmith: {typed}
+ARG IMAGE{f"={image}" if image else ""}
+FROM ${{IMAGE}} AS checked
+ARG PYTHON=python3
+COPY ["{_CACHE}", "{home}"]
+COPY {_CHECK} /opt/tritonsmith-{_CHECK}
+RUN "$PYTHON" /opt/tritonsmith-{_CHECK} cache-check {record}
+
+FROM ${{IMAGE}}
+COPY --from=checked ["{home}", "{home}"]
+ENV TRITON_CACHE_DIR="{home}"
+"""
 
 
 def _inside(inputs: Inputs, python: PythonEnv) -> Inputs:

@@ -16,13 +16,16 @@ from tritonsmith.cli.tasks.kernel_options import PoolOptions, listed_kernels
 from tritonsmith.cli.tasks.option_fields import CommaList, CommaLists, again, command_line, flag, word
 from tritonsmith.cli.tasks.options import (
     ANY_ENV,
+    AT,
     DRY_RUN,
     JSON,
     KERNELS_FILE,
+    LIBCUDA,
     OUT,
     PYTHON,
     SHA256,
     TARGET,
+    TRITON_AT,
     YES,
     EntryOptions,
 )
@@ -44,7 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from contextlib import AbstractContextManager
 
-    from tritonsmith.compiler.fill import Filled, Verified
+    from tritonsmith.compiler.fill import Filled, FillWish, PreparedFill, Verified
     from tritonsmith.core.plan import Plan
     from tritonsmith.doctor.cache_clear import Filters, PreparedClear
     from tritonsmith.doctor.cache_list import CacheListing
@@ -118,10 +121,9 @@ def fill(
     target: CommaLists = TARGET,
     out: Path | None = again(OUT),
     into: Path | None = flag("existing cache to add to; asks first", None, value="DIR"),
-    at: Path | None = flag(
-        "folder of the cache where it will be used", None, unset="where it is written", value="DIR"
-    ),
-    libcuda: CommaList = flag("folders of libcuda.so.1 where it will be used", (), value="DIR"),
+    at: Path | None = again(AT, "where it is written"),
+    libcuda: CommaList = LIBCUDA,
+    triton_at: Path | None = TRITON_AT,
     no_extensions: bool = flag("leave out the C extensions, which need a C compiler", default=False),
     tuned: Path | None = flag("cache whose results of autotuners are added", None, value="DIR"),
     yes: bool = YES,
@@ -132,15 +134,15 @@ def fill(
     if (out is None) == (into is None):
         hints = ["--out DIR for a new cache", "--into ~/.triton/cache to add to one"]
         raise UsageError("give either --out or --into", hints=hints)
-    path, name = kernels_file.named(kernels) or (Path(kernels).expanduser().absolute(), "")
     cache = out or into
     assert cache is not None  # noqa: S101 - one of them is given
     if out and out.is_dir() and any(out.iterdir()) and not cache_fill.is_unfinished(out):
         hints = [f"add to it: --into {out}", "or name another folder"]
         raise UsageError("--out is not empty", hints=hints)
-    requests = cache_fill.requests_of(listed_kernels(path, name, by), path, targets.parse_all(target))
-    wish = cache_fill.FillWish(cache, at or cache, libcuda, extensions=not no_extensions, tuned=tuned)
-    prepared = cache_fill.prepare(requests, by.toolchain(dry_run=dry_run), wish)
+    wish = cache_fill.FillWish(
+        cache, at or cache, libcuda, triton_at, extensions=not no_extensions, tuned=tuned
+    )
+    prepared = prepared_fill(kernels, by, target, wish, dry_run=dry_run)
     if dry_run:
         output.plan(prepared.plan)
         return
@@ -150,12 +152,33 @@ def fill(
     if json:
         output.json(cache_fill.as_json(filled, wish, prepared.target))
     else:
-        _print_filled(filled, wish.out)
-    if filled.bad or filled.lacks_extensions or filled.blocked:
+        print_filled(filled, wish.out)
+    if filled.is_incomplete:
         raise Exit(code=1)
 
 
-def _print_filled(filled: Filled, cache: Path) -> None:
+def prepared_fill(
+    kernels: str, by: PoolOptions, target: CommaLists, wish: FillWish, *, dry_run: bool
+) -> PreparedFill:
+    """Return a fill of a cache by a kernels file, ready to run.
+
+    Args:
+        kernels: FILE.toml or FILE.toml:KERNEL.
+        by: the Triton that will look the entries up.
+        target: the GPU; that of the list if empty.
+        wish: what to write, and where.
+        dry_run: install nothing.
+
+    Raises:
+        SmithError: one of them makes no sense, or no kernel can be compiled.
+    """
+    path, name = kernels_file.named(kernels) or (Path(kernels).expanduser().absolute(), "")
+    requests = cache_fill.requests_of(listed_kernels(path, name, by), path, targets.parse_all(target))
+    return cache_fill.prepare(requests, by.toolchain(dry_run=dry_run), wish)
+
+
+def print_filled(filled: Filled, cache: Path) -> None:
+    """Print a row for each kernel, and what the cache is good for."""
     head = ["kernel", "entries", "status", "why"]
     rows = [list(row) for row in cache_fill.summary(filled)]
     console.out().print(tables.plain("filled", head, rows, right=["entries"]))

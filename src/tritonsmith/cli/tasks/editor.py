@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from invoke.context import Context
-from invoke.exceptions import ParseError
+from invoke.exceptions import Exit, ParseError
 
 from tritonsmith.build.editors import command, merged_files
 from tritonsmith.build.editors import container as containers
@@ -17,9 +17,24 @@ from tritonsmith.build.watch import command as watching
 from tritonsmith.build.watch.command import WatchedProgram, WatchedTask, WatchedTests
 from tritonsmith.cli import modes
 from tritonsmith.cli.tasks import namespace, option_fields, output
-from tritonsmith.cli.tasks.option_fields import again, flag, word
-from tritonsmith.cli.tasks.options import DRY_RUN, ENV, OUT, SOURCE
+from tritonsmith.cli.tasks.kernel_options import PoolOptions
+from tritonsmith.cli.tasks.option_fields import CommaList, CommaLists, again, flag, word
+from tritonsmith.cli.tasks.options import (
+    AT,
+    DRY_RUN,
+    ENV,
+    LIBCUDA,
+    OUT,
+    PYTHON,
+    SOURCE,
+    TARGET,
+    TRITON_AT,
+    WHEEL_ENV,
+)
 from tritonsmith.cli.tasks.task import task
+from tritonsmith.compiler import fill
+from tritonsmith.compiler.fill import FillWish
+from tritonsmith.core import command_line
 from tritonsmith.core.envs import receipts, settings, workspace
 from tritonsmith.core.errors import UsageError, did_you_mean
 from tritonsmith.core.ui import console, tables
@@ -68,17 +83,32 @@ def table(root: str, files: tuple[MergedFile, ...]) -> Grid:
     return tables.plain(root, ["", "file"], [[file.change, file.name] for file in files])
 
 
-@task()
+@task(tables=True)
 def container(
     context: Context,
-    env: str = ENV,
-    out: Path | None = again(OUT, ".devcontainer in the current folder"),
+    env: str = again(ENV, "dev; with --warm, wheel", default=""),
+    warm: Path | None = flag("kernels file: fill a cache, and add it to an image", None, value="FILE.toml"),
+    image: str = flag("image that the cache is added to", "", unset="named by docker build"),
+    python: Path | None = again(PYTHON, "that of --env"),
+    target: CommaLists = TARGET,
+    at: Path = again(AT, default=containers.WARM),
+    libcuda: CommaList = LIBCUDA,
+    triton_at: Path | None = TRITON_AT,
+    out: Path | None = again(OUT, ".devcontainer, triton-image"),
     dry_run: bool = DRY_RUN,
 ) -> None:
-    """Write a Dockerfile that builds an environment's Triton."""
+    """Write a Dockerfile: it builds a Triton, or adds a filled cache."""
+    if warm:
+        folder = (out or Path.cwd() / "triton-image").expanduser().absolute()
+        by = PoolOptions(env=env or WHEEL_ENV.default, python=python)
+        wish = FillWish(containers.warm_cache(folder), at, libcuda, triton_at)
+        _warm(warm, by, target, wish, image, dry_run=dry_run)
+        return
+    if image or python or target or libcuda or triton_at or at != containers.WARM:
+        raise UsageError("these flags are about a filled cache", hints=["give its kernels: --warm FILE.toml"])
     space = workspace.default()
     folder = out or Path.cwd() / ".devcontainer"
-    plan, missing = containers.prepare(env, space, Path.cwd(), folder)
+    plan, missing = containers.prepare(env or ENV.default, space, Path.cwd(), folder)
     if missing:
         console.warn(f"the container lacks what this checkout has: {missing}")
     if dry_run:
@@ -87,6 +117,30 @@ def container(
     space.claim()
     space.run(plan, "container", quiet=True)
     console.out().print(f"docker build {folder}", markup=False)
+
+
+def _warm(
+    kernels: Path, by: PoolOptions, target: CommaLists, wish: FillWish, image: str, *, dry_run: bool
+) -> None:
+    """Fill a cache, and write the Dockerfile of an image that has it."""
+    from tritonsmith.cli.tasks import cache
+
+    folder = wish.out.parent
+    typed = command_line.command("editor --container", warm=kernels, image=image, out=folder)
+    # Before a compile, since the folder may have a Dockerfile of the user's.
+    plan = containers.warm_plan(folder, image, wish.home, typed)
+    prepared = cache.prepared_fill(str(kernels), by, target, wish, dry_run=dry_run)
+    if dry_run:
+        output.plan(prepared.plan)
+        output.plan(plan)
+        return
+    filled = fill.execute(prepared)
+    workspace.default().run(plan, "container", quiet=True)
+    cache.print_filled(filled, wish.out)
+    named = () if image else ("--build-arg", "IMAGE=NAME")
+    console.out().print(shlex.join(("docker", "build", *named, str(folder))), markup=False)
+    if filled.is_incomplete:
+        raise Exit(code=1)
 
 
 @task(tables=True, name="link-compile-commands")

@@ -12,7 +12,7 @@ import pytest
 from tests.unit.build import made
 from tritonsmith.build.editors import container
 from tritonsmith.build.triton import recipe
-from tritonsmith.core.errors import FactError
+from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.core.plan import Write
 
 
@@ -53,6 +53,44 @@ def test_its_image_is_pinned() -> None:
     assert f"RUN git -C /opt/triton checkout --quiet --detach {made.inputs('3.5').checkout.commit}" in lines
     assert any("clang-19 lld-19" in line and "libmlir-19-dev" in line for line in lines)
     assert json.loads(texts["devcontainer.json"])["workspaceFolder"] == "/opt/triton"
+
+
+def test_a_cache_is_checked_before_an_image_has_it(tmp_path: Path) -> None:
+    plan = container.warm_plan(tmp_path, "serve:1", Path("/opt/cache"), "invoke editor --container")
+    texts = {step.path: step.text for step in plan.steps if isinstance(step, Write)}
+    lines = texts[tmp_path / "Dockerfile"].splitlines()
+    assert "ARG IMAGE=serve:1" in lines
+    # The second stage takes the cache from the first, which a builder would otherwise leave out.
+    assert lines.index("FROM ${IMAGE} AS checked") < lines.index(
+        'COPY --from=checked ["/opt/cache", "/opt/cache"]'
+    )
+    check = next(line for line in lines if line.startswith("RUN "))
+    assert check == 'RUN "$PYTHON" /opt/tritonsmith-check cache-check /opt/cache/tritonsmith-filled.json'
+    assert (tmp_path / "check" / "__main__.py") in texts
+
+
+@pytest.mark.parametrize("image", ["a b", "a\nRUN rm -rf /", "-x", "$HOME"])
+def test_an_image_that_would_be_more_than_a_name_is_refused(image: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="--image cannot be"):
+        container.warm_plan(tmp_path, image, Path("/opt/cache"), "")
+
+
+@pytest.mark.parametrize("home", ["cache", "/", "/opt/$HOME", "/a\nUSER root"])
+def test_a_folder_that_a_dockerfile_cannot_name_is_refused(home: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="--at cannot be"):
+        container.warm_plan(tmp_path, "", Path(home), "")
+
+
+def test_a_dockerfile_of_the_users_stays(tmp_path: Path) -> None:
+    file = tmp_path / "Dockerfile"
+    first, second = (container.warm_plan(tmp_path, "", Path("/c"), typed).steps[-1] for typed in "ab")
+    assert isinstance(first, Write)
+    assert isinstance(second, Write)
+    file.write_text(first.text)
+    container.warm_plan(tmp_path, "", Path("/c"), "another command")
+    file.write_text(first.text + "USER me\n")
+    with pytest.raises(FactError, match="another Dockerfile"):
+        container.warm_plan(tmp_path, "", Path("/c"), "a")
 
 
 @pytest.mark.parametrize("what", ["an LLVM of one's own", "another system", "another compiler"])

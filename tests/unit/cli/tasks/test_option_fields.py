@@ -35,7 +35,7 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
     "--against": ["kernel.check", "passes.check", "passes.diff", "passes.report"],
     "--by": ["kernel.profile", "layout"],
     "--check": ["farm rehearse", "kernel.export", "knockout triage"],
-    "--at": ["cache.fill", "pins"],
+    "--at": ["cache.fill container", "pins"],
     "--all": ["clear-cache", "explain", "kernel.bounds", "kernel.compile", "passes.replay"],
     "--backend": ["passes.dump", "pipeline"],
     "--base": ["build-triton", "farm", "test-triton"],

@@ -51,8 +51,8 @@ from tritonsmith.cli.tasks import namespace, output, worktree
 from tritonsmith.cli.tasks import store as store_tasks
 from tritonsmith.cli.tasks.build import _list, _print_operations
 from tritonsmith.cli.tasks.cache import _print_doomed as show_cleared
-from tritonsmith.cli.tasks.cache import _print_filled as show_filled
 from tritonsmith.cli.tasks.cache import _print_verified as show_verified
+from tritonsmith.cli.tasks.cache import print_filled as show_filled
 from tritonsmith.cli.tasks.editor import table as editor_files
 from tritonsmith.cli.tasks.env import print_survey as show_wheels
 from tritonsmith.cli.tasks.kernel import print_stages
@@ -666,6 +666,7 @@ SAMPLES: dict[str, Callable[[World], Iterable[Grid]]] = {
     "build-triton": _phases,
     "cache.list": _cache,
     "cache.fill": _cache_fill,
+    "container": _cache_fill,
     "cache.verify": _cache_verify,
     "cache.show": _cache_show,
     "clear-cache": _clear,
