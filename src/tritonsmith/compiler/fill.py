@@ -26,8 +26,8 @@ from tritonsmith.core import untrusted
 from tritonsmith.core.command_line import command
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, SmithError, UsageError
-from tritonsmith.core.plan import MakeDir, Plan, Remove, Write
-from tritonsmith.core.plan.steps.base import AttachedRun, CommandFailedError
+from tritonsmith.core.plan import MakeDir, Plan, Remove, Step, Write
+from tritonsmith.core.plan.steps.base import AttachedRun, CommandFailedError, StepTools
 from tritonsmith.core.plan.steps.cache_entries import FILLING, AddEntries, standing_of
 from tritonsmith.core.text import counted, entry_count
 from tritonsmith.facts import triton_cache
@@ -303,9 +303,8 @@ def execute(prepared: PreparedFill) -> Filled:
         blocked = tuple(name for name in names if standing[name] == "elsewhere" and name not in ours)
         # What is of no use is not recorded as filled.
         good = tuple(row for row in rows if row.entry not in blocked)
-        record = _recorded(old, Fill(prepared.target, str(wish.home), head, good))
         # The record comes last: after a kill, entries without a record are used all the same.
-        last = Write(wish.out / triton_cache.RECORD, text_of(record) + "\n", phase="add")
+        last = RecordFill(wish.out, Fill(prepared.target, str(wish.home), head, good), phase="add")
         places = tuple(folders.values())
         steps = (
             MakeDir(wish.out, phase="add"),
@@ -397,6 +396,33 @@ def read_record(cache: Path) -> FillRecord | None:
     except (OSError, ValueError) as error:
         hints = [f"if it is damaged, restore it, {remove}"]
         raise FactError(what, where=file, why=str(error), hints=hints) from error
+
+
+@dataclass(frozen=True)
+class RecordFill(Step):
+    """Add a run to the record of a cache.
+
+    Attributes:
+        cache: the cache.
+        fill: the run.
+    """
+
+    cache: Path
+    fill: Fill
+
+    def shell(self) -> list[str]:
+        """Return the lines that write the record as it would be now."""
+        return self._write().shell()
+
+    def act(self, tools: StepTools) -> None:
+        """Read the record, and write it with this run."""
+        # As the last step of `AddEntries`, this runs under the lock of the cache: what another run has
+        # recorded since this one began is read here, and kept.
+        self._write().act(tools)
+
+    def _write(self) -> Write:
+        record = _recorded(read_record(self.cache), self.fill)
+        return Write(self.cache / triton_cache.RECORD, text_of(record) + "\n", phase=self.phase)
 
 
 def _recorded(old: FillRecord | None, new: Fill) -> FillRecord:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -9,6 +10,7 @@ from typing import Any, cast
 import pytest
 
 from tests.support import as_plain_user
+from tests.unit.core.plan.conftest import tools
 from tritonsmith.compiler import fill, targets
 from tritonsmith.compiler.fill import Filled, FillWish, Miss, Verified
 from tritonsmith.compiler.kernels.kernel_list import ListedKernel
@@ -160,6 +162,23 @@ def test_a_record_that_cannot_be_read_is_an_error_that_names_it(text: str, what:
     # Before anything is compiled.
     with pytest.raises(FactError, match=what):
         fill.prepare((), cast("Any", None), FillWish(tmp_path, tmp_path))
+
+
+def test_what_another_run_recorded_meanwhile_is_kept(tmp_path: Path) -> None:
+    mine, other = (
+        fill.RecordFill(
+            tmp_path,
+            Fill("cuda:90:32", str(tmp_path), HEAD, (FilledRow(name, "p", "ok", "", name),)),
+            phase="add",
+        )
+        for name in "ab"
+    )
+    other.act(tools())
+    mine.act(tools())
+    record = fill.read_record(tmp_path)
+    assert record
+    assert [row.name for row in record.fills[0].rows] == ["b", "a"]
+    assert json.loads((tmp_path / triton_cache.RECORD).read_text())["schema"] == record.schema
 
 
 @pytest.mark.parametrize("home", ["/a\0b", "/a\ud800b", "/" + "a" * 5000])
