@@ -123,6 +123,46 @@ def test_a_command(smith: Smith) -> None:
     assert "# Expected: exit code 0 of" in text
 
 
+# What a command compiles, and the number of processes that came to an end of the script.
+SCRIPT = """\
+import runpy
+import sys
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+with open("pids", "a") as file:
+    print(len(sys.argv), "_tritonsmith_worker" in sys.modules, file=file)
+if "TWICE" in sys.argv[2:]:
+    assert "_tritonsmith_worker" not in sys.modules
+kernel = runpy.run_path(sys.argv[1])["dot"]
+types = {"a": "*fp32", "b": "*fp32", "out": "*fp32", "unused": "i32", "BLOCK": "constexpr"}
+signature = {name: types[name] for name in kernel.arg_names}
+values = {(kernel.arg_names.index("BLOCK"),): 32} if "BLOCK" in kernel.arg_names else {}
+source = ASTSource(kernel, signature=signature, constexprs=values)
+compiled = triton.compile(source, target=GPUTarget("cuda", 90, 32))
+sys.exit("tf32" not in compiled.asm["ttgir"])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [(), ("TWICE",)], ids=["forks", "alone"])
+def test_a_script_is_run_by_forks_unless_it_wants_a_process_of_its_own(
+    smith: Smith, words: tuple[str, ...]
+) -> None:
+    """The command itself has the last word: each smaller file was shown to it."""
+    (smith.cwd / "script.py").write_text(SCRIPT, encoding="utf-8")
+    (smith.cwd / "kernels.py").write_text(KERNELS, encoding="utf-8")
+    command = (str(python_of(smith)), "script.py", "{}", *words)
+    found, text = reduced(smith, "kernels.py:dot", "--out", "small.py", "--", *command)
+    assert "tl.dot" in text
+    assert "doubled" not in text
+    rows = (smith.cwd / "pids").read_text(encoding="utf-8").splitlines()
+    forked, alone = (sum(row.endswith(end) for row in rows) for end in ("True", "False"))
+    assert forked == 1 if words else forked > found["tries"]
+    assert alone > found["tries"] if words else 0 < alone < found["tries"]
+
+
 @pytest.mark.slow
 def test_what_shows_nothing_is_an_error_with_what_was_seen(smith: Smith) -> None:
     said = smith("kernel.reduce", *DOT, code=1).error

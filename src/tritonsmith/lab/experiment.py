@@ -27,7 +27,7 @@ from tritonsmith.core.text import counted
 from tritonsmith.core.ui import console
 from tritonsmith.lab import journal
 from tritonsmith.lab.journal import Journal
-from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.model import UNNEEDED, Observation, Verdict
 
 BASELINE = "nothing changed"
 BY_HAND = Observation(Verdict.SKIP, why="skipped by hand")
@@ -76,6 +76,8 @@ def run(
     test: Callable[[Sequence[C]], Iterable[Observation | tuple[int, Observation]]],
     journal: Journal,
     tell: Callable[[str, Observation], None],
+    *,
+    first: bool = False,
 ) -> A:
     """Run a search to its end; nothing that the journal has is tested again.
 
@@ -88,6 +90,8 @@ def run(
             once, each with the place of its change, as they come.
         journal: of this experiment.
         tell: gets each new observation, as it comes.
+        first: the search takes the first change of each request that is `BAD`, and needs no test of those
+            after it. It is sent `UNNEEDED` for those that were not tested.
 
     Raises:
         ValueError: a change was not tested, or twice: a bug of the subject.
@@ -104,7 +108,7 @@ def run(
         tests = [
             [BY_HAND] if change.name in journal.skipped else journal.tests(change.name) for change in changes
         ]
-        while new := [place for place, known in enumerate(tests) if not _enough(known, journal.confirm)]:
+        while new := _open(tests, journal.confirm, first=first):
             left = dict.fromkeys(range(len(new)))  # in order, and thousands are removed
             for result in test([changes[place] for place in new]):
                 # A slow test does not keep the others from the journal: a kill would lose them.
@@ -116,9 +120,26 @@ def run(
                 journal.add(changes[place].name, observation)
                 tell(changes[place].name, observation)
                 tests[place].append(observation)
+                if first and observation.verdict is Verdict.BAD:
+                    # Tests that have begun are not lost: what is still needed of them is asked for again.
+                    left.clear()
+                    break
             if left:
                 raise ValueError(f"not tested: {', '.join(changes[new[number]].name for number in left)}")
-        advance = partial(search.send, [agreed(known) for known in tests])
+        enough = [_enough(known, journal.confirm) for known in tests]
+        answers = [agreed(known) if whole else UNNEEDED for known, whole in zip(tests, enough, strict=True)]
+        advance = partial(search.send, answers)
+
+
+def _open(tests: Sequence[Sequence[Observation]], wanted: int, *, first: bool) -> list[int]:
+    """Return the places of the changes that have to be tested; with `first`, none after one that is `BAD`."""
+    places = []
+    for place, known in enumerate(tests):
+        if not _enough(known, wanted):
+            places.append(place)
+        elif first and agreed(known).verdict is Verdict.BAD:
+            break
+    return places
 
 
 def _enough(tests: Sequence[Observation], wanted: int) -> bool:

@@ -60,3 +60,7 @@ class Observation:
     def evidence(self) -> str:
         """The figures, and why it could not be tested."""
         return ", ".join(filter(None, (self.figures, self.why)))
+
+
+# Sent to a search in the place of a test that its request did without; it is in no journal.
+UNNEEDED = Observation(Verdict.SKIP, why="another change answered before")

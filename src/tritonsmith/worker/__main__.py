@@ -12,6 +12,7 @@
     plugin JSON          load a plugin, and report its own description and Triton's
     operate REQUEST      skip or repeat passes in all further compiles of this process
     check REQUEST SCRIPT run a script, then compare two of its values
+    scripts PACKAGES     run one script after the other, each in a fork that has imported the packages
     canary               try in this process what `torch.compile` needs, for captures
     capture REQUEST      record the launches of this process from here on: called, not started
     reduce               run passes on one piece of IR after the other
@@ -56,6 +57,7 @@ COMMANDS = {  # module and function of each
     "layout": ("introspect", "print_layouts"),
     "profile": ("capture", "start_profile"),
     "check": ("check", "run_script"),
+    "scripts": ("check", "run_each"),
     "plugin": ("passes", "try_plugin"),
     "operate": ("surgery", "start"),
 }

@@ -33,7 +33,7 @@ from .compile_point import attempt, compiler_identity, failed, target_name
 from .file_context import EXIT_COLD, FileSurroundings, TorchShelf, prepare, surroundings
 from .load import EndlessLoadError, LoadedKernel, content_of, load_checked, quiet
 from .messages import CompiledRow, CompileHead, PointRequest, PointsRequest, ServedRow
-from .processes import die_with_parent, ignore_interrupts, in_child, interrupt_with_parent
+from .processes import can_fork, die_with_parent, ignore_interrupts, in_child, interrupt_with_parent
 from .stage import check_gpu, listen, read_tail
 from .stubs import is_stub_module
 
@@ -658,15 +658,3 @@ class CompilePool:
         self.chosen.unregister(child.out)
         self.children.remove(child)
         return child.end()
-
-
-def can_fork() -> bool:
-    """Report whether this is the only thread: a lock of another thread would stay locked in the child."""
-    if not hasattr(os, "fork"):
-        return False
-    try:
-        return len(os.listdir("/proc/self/task")) == 1
-    except OSError:
-        import threading
-
-        return threading.active_count() == 1

@@ -638,6 +638,25 @@ class CheckRequest:
 
 
 @dataclass(frozen=True)
+class ScriptRequest:
+    """Run a script; one line of a conversation that begins with a `ReadyRow`. A `ServedRow` answers.
+
+    Attributes:
+        script: the file.
+        arguments: its arguments.
+        log: the file of all that it prints.
+        timeout: seconds.
+    """
+
+    COMMAND: ClassVar[str] = "scripts"
+
+    script: str
+    arguments: tuple[str, ...]
+    log: str
+    timeout: float
+
+
+@dataclass(frozen=True)
 class CheckedRow:
     """The result of a check: `holds`, `differs` or `error`, and one line that says more."""
 

@@ -59,6 +59,18 @@ def in_child(act: Callable[[], Any], log: str = os.devnull, timeout: float = 600
     return answer
 
 
+def can_fork() -> bool:
+    """Report whether this is the only thread: a lock of another thread would stay locked in the child."""
+    if not hasattr(os, "fork"):
+        return False
+    try:
+        return len(os.listdir("/proc/self/task")) == 1
+    except OSError:
+        import threading
+
+        return threading.active_count() == 1
+
+
 def _hear(reader: int, pid: int, timeout: float) -> tuple[str, bool]:
     """Return the line that a child writes, and True if it took too long."""
     # The end of the child need not end the pipe: processes that it has started may hold it open.

@@ -52,6 +52,18 @@ def test_a_check_ends_with_what_a_pass_left() -> None:
     assert checked(ADD, renamed(ADD), wrong, until="pass-1").culprit
 
 
+def test_a_pass_that_does_no_harm_spares_the_texts_before_it() -> None:
+    """The input and what it left are run."""
+    wrong, words = ADD.replace('"arith.mulf"', '"arith.divf"'), [renamed(ADD), ADD.replace("%sum", "%other")]
+    answer = checked(ADD, *words, renamed(ADD).replace("%sum", "%other"), until="pass-2")
+    assert [row.status for row in answer.passes] == ["reference", "equal"]
+    assert not answer.open
+    assert [row.status for row in checked(ADD, words[0], words[1]).passes[1:]] == ["equal", "equal"]
+    blamed = checked(ADD, words[0], wrong, wrong.replace("%sum", "%other"), until="pass-2").culprit
+    assert blamed
+    assert blamed.checked.name == "pass-1"
+
+
 def test_a_far_program_has_no_nan_in_memory() -> None:
     """A dot over NaN is NaN, whatever the tile."""
     assert len(configs.load("passes-check")["inputs"]["programs"]) == 3  # as many as there are sizes

@@ -171,13 +171,13 @@ def reduce(
         # The oracles end before the threads that ask them: so ^C does not wait for a candidate.
         try:
             with shrink.asking(team.test, options.jobs, began + options.timeout) as test, closing(team):
-                smallest = experiment.run(search.search(), test, notes, _untold)
+                smallest = experiment.run(search.search(), test, notes, _untold, first=True)
                 steps.append(("tritonsmith", size_of(smallest).ops))
                 # It gets a small file, as it is slow; what it removes may make room for ours again.
                 if options.reducer and way.opt:
                     by_tool = _by_tool(options.reducer, way, sought, search.best, folder / "tool", space)
-                    if by_tool and experiment.run(search.accept(by_tool), test, notes, _untold):
-                        experiment.run(search.search(), test, notes, _untold)
+                    if by_tool and experiment.run(search.accept(by_tool), test, notes, _untold, first=True):
+                        experiment.run(search.search(), test, notes, _untold, first=True)
                     steps.append((options.reducer.name, size_of(search.best).ops))
         except OutOfTimeError:
             # This is no error: what is smaller by then is a result, and the journal lets the same command go

@@ -1,24 +1,26 @@
 """Delta debugging: a search for something smaller that stays interesting, IR or a kernel's source.
 
-Several candidates are tested at once. The first interesting one in their order is taken, so the result does
-not depend on which test ends first.
+Several candidates are tested at once, as if all before them failed, which most do. The first interesting one
+in their order is taken, so the result depends neither on which test ends first nor on how many run.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from tritonsmith.core.plan import digest
-from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.model import UNNEEDED, Observation, Verdict
 
 C = TypeVar("C", bound=Hashable)
 T = TypeVar("T", bound=Hashable)
 A = TypeVar("A")
+
+_ROUNDS = 8  # most tests of each of the jobs in one request
 
 
 class OutOfTimeError(Exception):
@@ -43,7 +45,7 @@ Part = Generator[Sequence[DeltaCandidate[C]], Sequence[Observation], A]
 
 
 class DeltaSearch(Generic[C]):
-    """Shrinks something while it stays interesting, as a search of `experiment.run`.
+    """Shrinks something while it stays interesting, as a search of `experiment.run` with `first`.
 
     Args:
         start: an interesting candidate.
@@ -136,12 +138,17 @@ class DeltaSearch(Generic[C]):
     def _first(self, candidates: Iterable[C | None]) -> Part[C, int | None]:
         """Take the first candidate that is smaller and interesting; return its place, or None."""
         coming = iter(enumerate(candidates))
-        while batch := list(self._next(coming)):
+        count = self._jobs
+        while batch := list(self._next(coming, count)):
             new = [content for content in dict.fromkeys(c for _, c in batch) if content not in self._answers]
-            self.tried += len(new)
             observations = (yield [DeltaCandidate(content) for content in new]) if new else ()
-            answers = (observation.verdict is Verdict.BAD for observation in observations)
-            self._answers.update(zip(new, answers, strict=True))
+            for content, observation in zip(new, observations, strict=True):
+                if observation is not UNNEEDED:
+                    self._answers[content] = observation.verdict is Verdict.BAD
+                    self.tried += 1
+            # A row of failures is likely to go on, and all jobs wait for the last test of a request. A single
+            # job waits for none, and would make candidates that are not needed.
+            count = min(2 * count, _ROUNDS * self._jobs) if self._jobs > 1 else 1
             for number, content in batch:
                 if self._answers[content]:
                     self.best, self._size = content, self._size_of(content)
@@ -149,8 +156,8 @@ class DeltaSearch(Generic[C]):
                     return number
         return None
 
-    def _next(self, coming: Iterator[tuple[int, C | None]]) -> Iterator[tuple[int, C]]:
-        """Take as many candidates as are tested at once, without those that are known to be uninteresting."""
+    def _next(self, coming: Iterator[tuple[int, C | None]], most: int) -> Iterator[tuple[int, C]]:
+        """Take the candidates of one request, without those that are known to be uninteresting."""
         count = 0
         for number, content in coming:
             # A candidate may be known to be interesting from an earlier batch: then none after it is tested.
@@ -160,7 +167,7 @@ class DeltaSearch(Generic[C]):
                 continue
             yield number, content
             count += 1
-            if count == self._jobs or content in self._answers:
+            if count == most or content in self._answers:
                 return
 
 
@@ -182,14 +189,25 @@ def asking(
     """
     # Threads do: each of them waits for a process.
     pool = ThreadPoolExecutor(jobs, thread_name_prefix="reduce")
+    # Tests whose result nobody has taken: a search that takes a candidate does not wait for those after it.
+    begun: dict[C, Future[Observation]] = {}
 
     def several(candidates: Sequence[DeltaCandidate[C]]) -> Iterator[tuple[int, Observation]]:
         if candidates and time.monotonic() > until:
             raise OutOfTimeError
-        places = {pool.submit(ask, candidate.content): place for place, candidate in enumerate(candidates)}
+        contents = [candidate.content for candidate in candidates]
+        for content in begun.keys() - set(contents):
+            if begun[content].cancel():
+                del begun[content]
+        for content in contents:
+            if content not in begun:
+                begun[content] = pool.submit(ask, content)
+        places = {begun[content]: place for place, content in enumerate(contents)}
         # As they come: one that has ended is in the journal, however long the one before it takes.
         for future in as_completed(places):
-            yield places[future], future.result()
+            place = places[future]
+            del begun[contents[place]]
+            yield place, future.result()
 
     try:
         yield several

@@ -29,4 +29,4 @@ def searched(
         return Observation(Verdict.BAD if interesting(candidate) else Verdict.GOOD)
 
     with shrink.asking(ask, jobs, until) as test:
-        return experiment.run(search.search(), test, notes or Journal(), quiet)
+        return experiment.run(search.search(), test, notes or Journal(), quiet, first=True)

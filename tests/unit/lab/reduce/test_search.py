@@ -10,11 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.lab.fake_subject import FakeSubject, begin, read
+from tests.unit.lab.fake_subject import FakeSubject, begin, quiet, read
 from tests.unit.lab.reduce.programs import operations, programs, valid
 from tests.unit.lab.reduce.searching import searched
 from tritonsmith.ir.ir_text import parse
-from tritonsmith.lab import journal
+from tritonsmith.lab import experiment, journal
+from tritonsmith.lab.experiment import Search
+from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.reduce import ir_control_flow, ir_operations, shrink
 from tritonsmith.lab.reduce.ir_operations import Cutter
@@ -60,13 +62,10 @@ def test_the_result_is_interesting_no_larger_and_minimal(text: str, data: st.Dat
 def test_the_result_does_not_depend_on_how_many_ask_at_once(text: str) -> None:
     wanted = dict.fromkeys(list(operations(text))[:2], 1)
 
-    def reduced(jobs: int) -> tuple[str, int]:
-        search = IrSearch(text, jobs=jobs)
-        best = searched(search, lambda one: interesting(wanted, one), jobs=jobs)
-        return best, search.tried
+    def reduced(jobs: int) -> str:
+        return searched(IrSearch(text, jobs=jobs), lambda one: interesting(wanted, one), jobs=jobs)
 
-    assert reduced(1)[0] == reduced(3)[0]
-    assert reduced(2) == reduced(2)
+    assert reduced(1) == reduced(2) == reduced(3)
 
 
 PROGRAM = """\
@@ -109,14 +108,13 @@ def test_what_an_oracle_raises_comes_out() -> None:
         searched(IrSearch(PROGRAM), FakeSubject(bool, lives=0, killed=KeyboardInterrupt).ask)
 
 
-@pytest.mark.parametrize("jobs", [1, 3])
-def test_a_search_that_was_stopped_anywhere_asks_for_nothing_twice(tmp_path: Path, jobs: int) -> None:
+def test_a_search_that_was_stopped_anywhere_asks_for_nothing_twice(tmp_path: Path) -> None:
     """And ends with the same text after as many candidates."""
     subject = FakeSubject(
         lambda text: interesting({"test.b": 1, "test.store": 1}, text), killed=KeyboardInterrupt
     )
-    whole = IrSearch(PROGRAM, jobs=jobs)
-    best = searched(whole, subject.ask, jobs=jobs)
+    whole = IrSearch(PROGRAM)
+    best = searched(whole, subject.ask)
     every, path = list(subject.tested), tmp_path / journal.FILE
     assert len(set(every)) == len(every) == whole.tried
     begin(path)
@@ -124,15 +122,32 @@ def test_a_search_that_was_stopped_anywhere_asks_for_nothing_twice(tmp_path: Pat
     for lives in range(1, len(every) + 1, 4):
         subject.lives, notes = lives, read(path)
         with pytest.raises(KeyboardInterrupt):
-            searched(IrSearch(PROGRAM, jobs=jobs), subject.ask, jobs=jobs, notes=notes)
-        # What was asked for together with the one that was killed may be lost.
+            searched(IrSearch(PROGRAM), subject.ask, notes=notes)
         known = read(path)
-        assert lives - jobs < known.count <= lives
+        assert known.count == lives
         del subject.tested[known.count :]
-    subject.lives, resumed, notes = -1, IrSearch(PROGRAM, jobs=jobs), read(path)
-    assert searched(resumed, subject.ask, jobs=jobs, notes=notes) == best
+    subject.lives, resumed, notes = -1, IrSearch(PROGRAM), read(path)
+    assert searched(resumed, subject.ask, notes=notes) == best
     assert resumed.tried == whole.tried
     assert sorted(subject.tested) == sorted(every)
+
+
+def test_of_several_at_once_nothing_in_the_journal_is_asked_for_again(tmp_path: Path) -> None:
+    """Which tests end before the one that is taken is chance; the result is not."""
+
+    def rule(text: str) -> bool:
+        return interesting({"test.b": 1, "test.store": 1}, text)
+
+    best = searched(IrSearch(PROGRAM), rule)
+    for lives in range(1, 14, 4):
+        path = tmp_path / f"{lives}.jsonl"
+        begin(path)
+        stopped, resumed = FakeSubject(rule, lives=lives, killed=KeyboardInterrupt), FakeSubject(rule)
+        with pytest.raises(KeyboardInterrupt):
+            searched(IrSearch(PROGRAM, jobs=3), stopped.ask, jobs=3, notes=read(path))
+        known = set(read(path).observations)
+        assert searched(IrSearch(PROGRAM, jobs=3), resumed.ask, jobs=3, notes=read(path)) == best
+        assert not known & {DeltaCandidate(text).name for text in resumed.tested}
 
 
 def test_a_slow_candidate_keeps_no_other_from_the_journal() -> None:
@@ -147,3 +162,24 @@ def test_a_slow_candidate_keeps_no_other_from_the_journal() -> None:
         assert next(coming) == (1, Observation(Verdict.GOOD))
         heard.set()
         assert list(coming) == [(0, Observation(Verdict.GOOD))]
+
+
+def test_what_comes_after_the_first_that_is_interesting_is_not_waited_for() -> None:
+    """A test that has begun is not lost: whoever needs its result later gets it."""
+    over, tested = Event(), []
+
+    def ask(name: str) -> Observation:
+        tested.append(name)
+        if name == "endless":
+            over.wait(60)
+        return Observation(Verdict.BAD if name == "smaller" else Verdict.GOOD)
+
+    def search() -> Search[DeltaCandidate[str], list[Observation]]:
+        first = yield [DeltaCandidate("smaller"), DeltaCandidate("endless")]
+        over.set()
+        return [*first, *(yield [DeltaCandidate("endless")])]
+
+    with shrink.asking(ask, 2) as test:
+        answers = experiment.run(search(), test, Journal(), quiet, first=True)
+    assert [answer.verdict for answer in answers] == [Verdict.BAD, Verdict.SKIP, Verdict.GOOD]
+    assert tested.count("endless") == 1

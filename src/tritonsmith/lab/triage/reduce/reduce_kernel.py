@@ -39,6 +39,7 @@ from tritonsmith.lab.triage.reduce.testers import (
     CheckTester,
     CommandTester,
     CompileTester,
+    ScriptTester,
     Symptom,
     Tester,
     TesterPool,
@@ -219,6 +220,17 @@ def by_command(
         observation = _shown(first.test(KernelCandidate(text)), source_file)
         limit = min(timeout, _SECONDS + _SLOWER * (time.monotonic() - began))
         lines = counts(text, kernel).lines
+        cold = CommandTester(argv, python, folder / "first", source_file.name, limit)
+        packages = testers.packages_of(with_file(argv, source_file), text)
+        if packages:
+            with closing(ScriptTester(cold, packages)) as trial:
+                # A script may look at the process that it runs in, or need it as a new one.
+                packages = packages if trial.fork(KernelCandidate(text)) == 0 else ()
+
+        def tester(number: int) -> Tester:
+            own = replace(cold, folder=folder / str(number))
+            return ScriptTester(own, packages) if packages else own
+
         # The file goes by its name alone, as the comment with the command goes where the file goes.
         command = with_file(argv, file.name)
         symptom = Symptom(
@@ -230,7 +242,7 @@ def by_command(
             kernel,
             symptom,
             None,
-            lambda number: CommandTester(argv, python, folder / str(number), source_file.name, limit),
+            tester,
             jobs,
             lambda _, candidate: replace(first, folder=folder / "last").test(candidate),
             observation,
@@ -365,7 +377,7 @@ def _reduced(start: _Start, file: Path, began: float, on_better: OnBetter, notes
         try:
             # The testers end before the threads that ask them: so ^C does not wait for a candidate.
             with shrink.asking(pool.test, start.jobs) as test, closing(pool):
-                experiment.run(search.search(), test, notes, lambda _name, _observation: None)
+                experiment.run(search.search(), test, notes, lambda *_: None, first=True)
         except (KeyboardInterrupt, InterruptedRunError):
             interrupted = True
     best = search.best

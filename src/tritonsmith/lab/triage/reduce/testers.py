@@ -14,23 +14,26 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from queue import SimpleQueue
-from threading import Event
+from threading import Event, Lock
 from typing import Any, Protocol
 
-from tritonsmith.compiler import request, signature, source
+from tritonsmith.compiler import call, request, signature, source
 from tritonsmith.compiler.dump.run import WarmDumps
 from tritonsmith.compiler.interpreter import Interpreter
 from tritonsmith.compiler.request import CompilePoint, CompileRequest
 from tritonsmith.compiler.run import WarmCompiler
 from tritonsmith.compiler.signature import CONSTEXPR, spell_value
-from tritonsmith.core import configs, process
+from tritonsmith.core import configs, process, untrusted
 from tritonsmith.core.command_line import command
+from tritonsmith.core.errors import FactError
 from tritonsmith.core.plan import files
 from tritonsmith.core.text import version_key
 from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.terms import Limit, Term, TextTerm
 from tritonsmith.lab.triage.kernel import KernelSubject, WrongKernelSubject
 from tritonsmith.lab.triage.reduce.kernel_search import KernelCandidate
+from tritonsmith.worker.border import text_of
+from tritonsmith.worker.messages import ReadyRow, ScriptRequest, ServedRow
 
 _SAID = 4000  # characters of a command's output
 _BINARIES = ("cubin", "hsaco")
@@ -156,18 +159,7 @@ class CommandTester:
 
     def test(self, candidate: KernelCandidate) -> Observation:
         """Run the command in the current folder, with a cache of its own."""
-        files.make_folder(self.folder)
-        file = self.folder / self.name
-        files.write(file, candidate.text)
-        path = os.environ.get("PATH", "")
-        change = {
-            "PATH": os.pathsep.join((str(self.python.parent), path)) if self.python else path,
-            "TRITON_CACHE_DIR": str(self.folder / "cache"),  # testers run at once
-            # Python compares seconds and sizes: bytecode of the last candidate could pass for this one's.
-            "PYTHONDONTWRITEBYTECODE": "1",
-        }
-        argv = with_file(self.argv, file)
-        program = process.which(argv[0], change["PATH"]) or argv[0]
+        program, argv, change = self.prepare(candidate)
         answer = process.query((program, *argv[1:]), change=change, timeout=self.timeout)
         if answer is None:
             return Observation(Verdict.OTHER, f"no end after {self.timeout:.0f} s, or no such program")
@@ -177,9 +169,100 @@ class CommandTester:
         # The output as the reason, which an error of the first test shows, and `TesterPool` drops.
         return Observation(verdict, f"exit code {answer.code}", printed)
 
+    def prepare(self, candidate: KernelCandidate) -> tuple[str, tuple[str, ...], dict[str, str | None]]:
+        """Write the file; return the path of the program, the command, and changes of its environment."""
+        files.make_folder(self.folder)
+        file = self.folder / self.name
+        files.write(file, candidate.text)
+        path = os.environ.get("PATH", "")
+        change: dict[str, str | None] = {
+            "PATH": os.pathsep.join((str(self.python.parent), path)) if self.python else path,
+            "TRITON_CACHE_DIR": str(self.folder / "cache"),  # testers run at once
+            # Python compares seconds and sizes: bytecode of the last candidate could pass for this one's.
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+        argv = with_file(self.argv, file)
+        return process.which(argv[0], change["PATH"]) or argv[0], argv, change
+
     def close(self) -> None:
         """Do nothing, as no process runs between two tests."""
         return
+
+
+class ScriptTester:
+    """Runs a command that is a Python script, in forks of an interpreter that has imported its packages.
+
+    Args:
+        cold: runs the command itself, which alone says that a file shows the symptom.
+        packages: names of the packages.
+    """
+
+    # An import of Triton takes a second, one of torch three: far more than most of what follows.
+
+    def __init__(self, cold: CommandTester, packages: Sequence[str]) -> None:
+        self._cold, self._packages = cold, ",".join(packages)
+        self._process: call.Conversation | None = None
+        self._usable, self._starting = True, Lock()
+
+    def test(self, candidate: KernelCandidate) -> Observation:
+        """Run the script in a fork, and the command if that has another answer than a plain failure."""
+        code = self.fork(candidate)
+        return Observation(Verdict.GOOD, f"exit code {code}") if code else self._cold.test(candidate)
+
+    def fork(self, candidate: KernelCandidate) -> int | None:
+        """Return the exit code of the script in a fork; None if no fork can tell."""
+        program, argv, change = self._cold.prepare(candidate)
+        log = self._cold.folder / "script.log"
+        request = ScriptRequest(argv[1], argv[2:], str(log), self._cold.timeout)
+        try:
+            process = self._started(program, change)
+            if process is None:
+                return None
+            process.say(text_of(request))
+            return process.hear(ServedRow).value
+        # A process that is gone is not started again: whatever ended it would do so once more.
+        except (FactError, call.UnansweredError):
+            self._usable = False
+            return None
+
+    def _started(self, program: str, change: Mapping[str, str | None]) -> call.Conversation | None:
+        with self._starting:
+            if self._usable and self._process is None:
+                words, log = (ScriptRequest.COMMAND, self._packages), self._cold.folder / "worker.log"
+                # Where the command runs, with its variables.
+                self._process = call.Conversation(
+                    Path(program), *words, folder=Path.cwd(), change=change, log=log
+                )
+                self._usable = self._process.hear(ReadyRow).ready
+            return self._process if self._usable else None
+
+    def close(self) -> None:
+        """Stop the interpreter."""
+        # Another thread may be about to start it.
+        with self._starting:
+            process, self._usable = self._process, False
+        if process:
+            process.close()
+
+
+def packages_of(argv: Sequence[str], text: str) -> tuple[str, ...]:
+    """Return the packages to import before a command's script runs; none if the command is no script.
+
+    Args:
+        argv: the command: only `python SCRIPT`, without options of Python, runs one.
+        text: of the file that is reduced.
+    """
+    if len(argv) == 1 or not argv[1].endswith(".py") or not Path(argv[0]).name.startswith("python"):
+        return ()
+    try:
+        trees = [untrusted.python_tree(each) for each in (untrusted.read_text(Path(argv[1])), text)]
+    except (OSError, ValueError, SyntaxError, RecursionError):
+        return ()  # Python has its own words for it
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    names |= {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom) and not node.level}
+    tops = {name.partition(".")[0] for name in names}
+    return tuple(name for name in configs.load("kernels")["scripts"]["packages"] if name in tops)
 
 
 def with_file(argv: Sequence[str], file: Path | str) -> tuple[str, ...]:
