@@ -37,6 +37,7 @@ SMALL = {
     "command_line.py": ("--runs", "1"),
     "farm_schedule.py": ("--kernels", "10"),
     "kernel_compile.py": ("PYTHON", "--rounds", "1", "--points", "2"),
+    "kernel_reduce.py": ("PYTHON", "--rounds", "1", "--case", "failure"),
     "kernel_resources.py": ("PYTHON", "--entries", "2", "--rounds", "1"),
     "pass_dumps.py": ("PYTHON", "--megabytes", "1", "--rounds", "1", "--tile", "16"),
     "passes_check.py": ("DUMP", "--mutants", "1"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,51 @@ def test_after_the_install_build_triton_has_nothing_to_do(built: Smith, installe
 def test_the_install_leaves_the_checkout_clean(built: Smith, installed: Done) -> None:
     assert installed.code == 0
     assert git(built.cwd, "status", "--porcelain") == ""
+
+
+IDLE = "pip has nothing to do"
+
+
+def test_pip_runs_again_only_if_what_it_left_or_what_it_reads_has_changed(
+    built: Smith, installed: Done
+) -> None:
+    """Each change is one that pip would notice, or undo, and that a file of the last install cannot tell."""
+    assert installed.code == 0
+    python = built.env("dev") / "venv" / "bin" / "python"
+    site = Path(capture(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip())
+    setup, stranger = built.cwd / "setup.py", site / "triton-9.9.9.dist-info"
+    (line,) = site.glob("__editable__*.pth")
+    backend = built.cwd / "python" / "triton" / "backends" / "another"
+    text = setup.read_bytes()
+
+    def run() -> bool:
+        """Whether `install-triton` ran pip; the import works afterwards in any case."""
+        built("install-triton")
+        capture(python, "-c", "import triton; triton.built_in()", cwd=built.root, env=built.environ)
+        return IDLE not in built.log("install-triton")
+
+    run()
+    assert not run()
+    (built.cwd / "python" / "triton" / "language.py").touch()  # which an editable install finds by itself
+    assert not run()
+    for change in (
+        lambda: capture(python, "-m", "pip", "uninstall", "--quiet", "--yes", "triton"),
+        line.unlink,
+        partial(backend.symlink_to, built.cwd / "third_party" / "nvidia"),
+        backend.unlink,
+        lambda: setup.write_bytes(text + b"# changed\n"),
+        lambda: setup.write_bytes(text),
+        lambda: git(built.cwd, "commit", "--quiet", "--allow-empty", "--message", "another version"),
+        lambda: git(built.cwd, "switch", "--quiet", "--create", "release/3.6.x"),
+        stranger.mkdir,
+        stranger.rmdir,
+        (built.cwd / "third_party" / "another").mkdir,
+        (built.cwd / "third_party" / "another").rmdir,
+    ):
+        change()
+        assert run()
+        assert not run()
+    git(built.cwd, "switch", "--quiet", "-")
 
 
 def test_a_wheel_runs_elsewhere_and_the_build_folder_stays_as_it_was(

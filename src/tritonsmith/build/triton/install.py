@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import shlex
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tritonsmith.build import cmake
 from tritonsmith.build.triton import recipe
 from tritonsmith.build.triton.recipe import Inputs
+from tritonsmith.core import untrusted
 from tritonsmith.core.envs.workspace import EnvDir
 from tritonsmith.core.errors import FactError
-from tritonsmith.core.plan import Link, MakeDir, Plan, Remove, Run, Stamp, Step, Write, digest
+from tritonsmith.core.plan import Link, MakeDir, Plan, Remove, Run, Stamp, Step, Write, digest, files
+from tritonsmith.core.plan.steps.base import StepTools
 from tritonsmith.core.text import version_key
-from tritonsmith.facts import elf
+from tritonsmith.facts import elf, git
 from tritonsmith.facts.checkout import TritonCheckout
 from tritonsmith.facts.python_env import PythonEnv
 from tritonsmith.wheels import venv
@@ -56,6 +60,92 @@ _REMOVED = (
 )
 
 
+_RECORD = ".editable.done"  # file of the environment: what pip depended on, and what it left
+# Beside setup.py and in python/: what it reads of itself, imports, or takes the metadata from.
+_READ_BY_SETUP = (".py", ".toml", ".cfg", ".in", ".txt")
+
+
+@dataclass(frozen=True)
+class EditableInstall(Step):
+    """Let pip install a checkout, unless it would leave what it has left already.
+
+    Attributes:
+        pip: the call of pip.
+        checkout: the checkout.
+        site: the folder that pip installs into.
+        record: the file that says what pip depended on, and what it left.
+    """
+
+    # pip takes seconds to find out that there is nothing to do. What it would build, Ninja has built before.
+    pip: Run
+    checkout: TritonCheckout
+    site: Path
+    record: Path
+
+    def shell(self) -> list[str]:
+        """Return pip's command line."""
+        return self.pip.shell()
+
+    def act(self, tools: StepTools) -> None:
+        """Run pip, unless nothing has changed since it ran."""
+        # Only now: an earlier step of the plan may have made a new virtual environment.
+        if untrusted.text_if_any(self.record) == self.state():
+            tools.write_log("pip has nothing to do: the checkout and the environment are as it left them")
+            return
+        files.remove([self.record])
+        self.pip.act(tools)
+        files.write_atomically(self.record, self.state())
+
+    def state(self) -> str:
+        """Digest the call, what setup.py reads or makes in the checkout, and what is installed."""
+        root, setup_dir = self.checkout.root, self.checkout.setup_dir
+        folders = dict.fromkeys((root, setup_dir, root / "python"))
+        texts = (path for folder in folders for path in _sorted(folder) if path.suffix in _READ_BY_SETUP)
+        contents = [(str(path), digest(untrusted.read_text(path))) for path in texts if path.is_file()]
+        # The version that setup.py computes has the commit in it, except on branches of releases.
+        git_folder = git.git_folder(root)
+        branch = untrusted.text_if_any(git_folder / "HEAD") if git_folder else ""
+        scripts = _states(_sorted(Path(self.pip.argv[0]).parent))
+        return digest(
+            repr(self.pip),
+            contents,
+            (self.checkout.commit, branch),
+            list(_packages(setup_dir / "python" if setup_dir == root else setup_dir)),
+            list(_packages(root / "third_party", depth=2)),
+            [list(scripts), list(_installed(self.site))],
+        )
+
+
+def _sorted(folder: Path) -> list[Path]:
+    """Return what is in a folder; nothing if it is none."""
+    return sorted(folder.iterdir()) if folder.is_dir() else []
+
+
+def _packages(top: Path, depth: int = 100) -> Iterator[tuple[str, str]]:
+    """Yield folders below another, and the targets of links to folders: packages, and those of backends."""
+    for folder, names, _ in os.walk(top):
+        names[:] = sorted(name for name in names if name != "__pycache__")
+        for path in (Path(folder, name) for name in names):
+            yield str(path), str(path.readlink()) if path.is_symlink() else ""
+        if len(Path(folder).relative_to(top).parts) + 1 >= depth:
+            names.clear()
+
+
+def _installed(site: Path) -> Iterator[tuple[str, ...]]:
+    """Yield what is in a folder of packages, with the states of files there and of all metadata."""
+    for path in _sorted(site):
+        # Python writes bytecode into the packages themselves, so these count by their names.
+        yield (path.name,)
+        yield from _states(_sorted(path) if path.suffix == ".dist-info" else [path] * path.is_file())
+
+
+def _states(paths: Iterable[Path]) -> Iterator[tuple[str, ...]]:
+    for path in paths:
+        status = path.lstat()
+        # The last one, because the others can be set.
+        yield str(path), *map(str, (status.st_size, status.st_mtime_ns, status.st_ctime_ns))
+
+
 def plan(inputs: Inputs, *, occupied: bool) -> Plan:
     """Return the recipe: the steps of `build-triton`, then pip, which finds everything built.
 
@@ -69,7 +159,10 @@ def plan(inputs: Inputs, *, occupied: bool) -> Plan:
     # CMakeCache.txt, and the next plain `ninja` fails on folders that are gone (triton#5076).
     command = venv.pip_install(inputs.env.python, "--no-build-isolation", "--editable", str(setup_dir))
     pip = Run(command, cwd=inputs.env.path, env=environment(inputs), path=_path(inputs), phase=PHASE)
-    steps = (*build.steps, *_linked(inputs, PHASE, occupied=occupied), pip)
+    site, record = venv.site_packages(inputs.env, inputs.python), inputs.env.path / _RECORD
+    # In a build folder of its own, pip is what builds.
+    install = pip if occupied else EditableInstall(pip, inputs.checkout, site, record, phase=PHASE)
+    steps = (*build.steps, *_linked(inputs, PHASE, occupied=occupied), install)
     return Plan(f"editable install of {inputs.checkout.root} into {inputs.env.venv}", steps, build.notes)
 
 
