@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache, cached_property
 from pathlib import Path
+from typing import Any
 
 from tritonsmith.atlas import mentions, pipeline, tablegen
 from tritonsmith.atlas.mentions import PythonBinding
@@ -98,7 +99,16 @@ class Index:
     @cached_property
     def functions(self) -> Mapping[str, LanguageFunction]:
         """The functions of the language."""
-        return FrontEnd(self.tree).functions
+        # To parse the modules of the language takes longer than all the rest of most answers.
+        front_end = FrontEnd(self.tree)
+        functions = self._kept.convert(
+            ("functions", self.tree.root),
+            [self.tree.root / name for name in front_end.files],
+            lambda: tuple(front_end.functions.values()),
+            LanguageFunction.to_row,
+            LanguageFunction.of_row,
+        )
+        return {function.name: function for function in functions}
 
     @cached_property
     def debug_types(self) -> Mapping[str, tuple[Place, ...]]:
@@ -329,6 +339,23 @@ class LanguageFunction:
     builds: tuple[str, ...]
     calls: tuple[str, ...]
 
+    def to_row(self) -> list[Any]:
+        """Return the function as JSON."""
+        places = [[place.file, place.line, place.what] for place in (self.place, *self.semantic)]
+        return [self.name, self.signature, self.about, places, list(self.builds), list(self.calls)]
+
+    @classmethod
+    def of_row(cls, row: list[Any]) -> LanguageFunction:
+        """Make the function of its JSON.
+
+        Raises:
+            ValueError: it has another form.
+            TypeError: as ValueError.
+        """
+        name, signature, about, places, builds, calls = row
+        place, *semantic = (Place(file, line, what) for file, line, what in places)
+        return cls(name, place, signature, about, tuple(semantic), tuple(builds), tuple(calls))
+
 
 class FrontEnd:
     """The language of a tree: `python/triton/language` of a checkout, `language` of an installed Triton."""
@@ -337,11 +364,17 @@ class FrontEnd:
         self._tree = tree
 
     @cached_property
+    def files(self) -> tuple[str, ...]:
+        """The files of all languages that the tree has, relative to it."""
+        tops = tuple(f"{top}/" for prefix in _LANGUAGES for top in _tops(prefix))
+        return tuple(name for name in self._tree.having(".py") if name.startswith(tops))
+
+    @cached_property
     def functions(self) -> Mapping[str, LanguageFunction]:
         """The functions by name, of all languages that the tree has."""
         known: dict[str, LanguageFunction] = {}
-        for prefix, folder in _LANGUAGES.items():
-            for top in (f"python/{folder}", folder.removeprefix("triton/")):
+        for prefix in _LANGUAGES:
+            for top in _tops(prefix):
                 if f"{top}/__init__.py" in self._tree.names:
                     known |= dict(self._language(prefix, top))
         return known
@@ -385,6 +418,12 @@ class FrontEnd:
         for node in every:
             definitions.setdefault(node.name, node)
         return definitions
+
+
+def _tops(prefix: str) -> tuple[str, str]:
+    """Return the folder of a language in a checkout, and in an installed Triton."""
+    folder = _LANGUAGES[prefix]
+    return f"python/{folder}", folder.removeprefix("triton/")
 
 
 def full_path(name: str) -> str:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tritonsmith.core import untrusted
 from tritonsmith.core.errors import FactError
@@ -180,6 +180,9 @@ _FIELDS = tuple(field.name for field in fields(Definition))
 _LISTS = {"arguments", "results", "options", "statistics", "has", "traits"}  # fields that are tuples
 
 
+T = TypeVar("T")
+
+
 @dataclass(frozen=True)
 class KeptDefinitions:
     """Definitions that were read once, in files that are valid as long as nothing they come from changes.
@@ -200,6 +203,25 @@ class KeptDefinitions:
             tops: files, and folders whose files it comes from.
             make: reads the definitions.
         """
+        return self.convert(what, tops, make, _row, _definition)
+
+    def convert(
+        self,
+        what: Iterable[object],
+        tops: Iterable[Path],
+        make: Callable[[], tuple[T, ...]],
+        to_row: Callable[[T], list[Any]],
+        of_row: Callable[[list[Any]], T],
+    ) -> tuple[T, ...]:
+        """Return what `make` does, as `get`, for definitions of any kind.
+
+        Args:
+            what: as in `get`.
+            tops: as in `get`.
+            make: as in `get`.
+            to_row: returns a definition as JSON.
+            of_row: makes a definition of that; raises a ValueError, KeyError or TypeError if it is none.
+        """
         if self.folder is None:
             return make()
         # Before the files are read: one that changes in between makes what is kept invalid. The readers
@@ -209,12 +231,16 @@ class KeptDefinitions:
         with suppress(OSError, ValueError, KeyError, TypeError):
             content = untrusted.read_json(path)
             if content["state"] == state:
-                return tuple(map(_definition, content["definitions"]))
+                return tuple(map(of_row, content["definitions"]))
         definitions = make()
-        rows = [[_plain(getattr(definition, name)) for name in _FIELDS] for definition in definitions]
+        rows = list(map(to_row, definitions))
         with suppress(OSError):  # a full disk is no reason not to answer
             files.write_atomically(path, json.dumps({"state": state, "definitions": rows}), wait=False)
         return definitions
+
+
+def _row(definition: Definition) -> list[Any]:
+    return [_plain(getattr(definition, name)) for name in _FIELDS]
 
 
 def _plain(value: Any) -> Any:

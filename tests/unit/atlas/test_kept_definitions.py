@@ -9,6 +9,7 @@ import pytest
 
 from tests.unit.atlas.planted import plant
 from tritonsmith.atlas import command, tablegen
+from tritonsmith.atlas.index import FrontEnd, Index
 from tritonsmith.atlas.source_files import Definition, KeptDefinitions, SourceFiles
 from tritonsmith.core.plan import files
 
@@ -96,3 +97,19 @@ def test_a_question_keeps_nothing_where_no_workspace_is(
     for _ in range(2):
         assert command.explain(command.index_of(root, []), "tritongpu-pipeline") == answer
     assert len([*(home / "atlas").iterdir()]) == 1
+
+
+def test_functions_of_the_language_are_read_once_and_again_after_a_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree, kept = SourceFiles(plant(tmp_path / "triton")), KeptDefinitions(tmp_path / "kept")
+    first = FrontEnd(tree).functions
+    assert first
+    assert any(function.semantic for function in first.values())
+    assert Index(tree, kept=kept).functions == first
+    with monkeypatch.context() as unread:
+        unread.setattr(FrontEnd, "functions", property(lambda _: pytest.fail("read once more")))
+        assert Index(tree, kept=kept).functions == first
+    file = tree.root / next(iter(first.values())).place.file
+    file.write_text(f"\n{file.read_text(encoding='utf-8')}", encoding="utf-8")
+    assert Index(SourceFiles(tree.root), kept=kept).functions != first

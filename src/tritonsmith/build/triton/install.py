@@ -124,7 +124,7 @@ def _sorted(folder: Path) -> list[Path]:
 def _packages(top: Path, depth: int = 100) -> Iterator[tuple[str, str]]:
     """Yield folders below another, and the targets of links to folders: packages, and those of backends."""
     for folder, names, _ in os.walk(top):
-        names[:] = sorted(name for name in names if name != "__pycache__")
+        names[:] = sorted(set(names) - {"__pycache__", "build"})
         for path in (Path(folder, name) for name in names):
             yield str(path), str(path.readlink()) if path.is_symlink() else ""
         if len(Path(folder).relative_to(top).parts) + 1 >= depth:
