@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
 
-from tritonsmith.compiler import call, report, source, targets
+from tritonsmith.compiler import call, report, signature, source, targets
 from tritonsmith.compiler.interpreter import (
     Interpreter,
     KernelDescription,
@@ -64,6 +64,7 @@ class PreparedCompile:
         points: the points that the request expands to.
         out: the output folder.
         work: folder of the worker's request, the results and the caches.
+        presumed: the parameters are those in the file's text, which a decorator may change.
     """
 
     plan: Plan
@@ -72,6 +73,7 @@ class PreparedCompile:
     points: tuple[CompilePoint, ...]
     out: Path
     work: Path
+    presumed: bool = False
 
     @property
     def results(self) -> Path:
@@ -102,6 +104,10 @@ class PreparedCompile:
             for step in self.plan.steps
         ]
         return replace(self, plan=Plan(self.plan.title, tuple(steps)))
+
+
+class OtherParametersError(SmithError):
+    """A kernel has other parameters than was presumed by its file's text."""
 
 
 @dataclass(frozen=True)
@@ -152,6 +158,7 @@ def prepare(
     sent: tuple[str, ...] = (),
     *,
     last: str = "",
+    presume: bool = False,
 ) -> PreparedCompile:
     """Find the kernel, expand the request into points, and make the plan.
 
@@ -162,11 +169,14 @@ def prepare(
         shared: see `worker_request`.
         sent: see `worker_request`.
         last: the stage after which the compile ends; empty for a whole compile.
+        presume: do not run the file for the parameters if the signature fits those in its text: `execute`
+            then raises an `OtherParametersError` if a decorator has changed them.
 
     Raises:
         SmithError: the file, the kernel or the signature is wrong, or the folder holds something else.
     """
-    kernel, points = points_of(request, interpreter)
+    guess = _presumed_points(request) if presume else None
+    kernel, points = guess or points_of(request, interpreter)
     folder = (out or interpreter.output(request, kernel)).absolute()
     # Before any step, so that a folder with somebody else's manifest is refused and not emptied.
     check_output(folder)
@@ -180,7 +190,8 @@ def prepare(
     question = replace(question, last=last)
     variables = worker_variables(interpreter)
     steps += call.steps(interpreter.python, question, work / "request.json", env=variables, phase=phase)
-    return PreparedCompile(Plan(phase, tuple(steps)), request, kernel, points, folder, work)
+    plan = Plan(phase, tuple(steps))
+    return PreparedCompile(plan, request, kernel, points, folder, work, guess is not None)
 
 
 def points_of(request: CompileRequest, interpreter: Interpreter) -> tuple[str, tuple[CompilePoint, ...]]:
@@ -195,11 +206,30 @@ def points_of(request: CompileRequest, interpreter: Interpreter) -> tuple[str, t
     return kernel, tuple(_points_by_running(request, kernel, interpreter))
 
 
+def _presumed_points(request: CompileRequest) -> tuple[str, tuple[CompilePoint, ...]] | None:
+    """Return the kernel's name and the points by the file's text; None if that might tell something else."""
+    # To run the file takes as long as to compile a kernel, and five times as long where it imports torch.
+    kernel, head = _head_in_text(request)
+    if request.from_ir or head or request.runs_for_configs:
+        return None
+    head = source.find(source.read(request.file), kernel, request.file, presume=True)
+    if head is None:
+        return None
+    # A signature that does not fit is an error only where the parameters are sure.
+    with suppress(UsageError):
+        points = expand_points(request, head)
+        # Defaults and heuristics are not sure either, so each parameter has to have an entry of its own.
+        if len(signature.assigned(request.signature, head)) == len(head.parameters):
+            return kernel, points
+    return None
+
+
 def execute(prepared: PreparedCompile, interpreter: Interpreter, *, silent: bool = False) -> CompileResult:
     """Run a plan of `prepare`, and write the manifest.
 
     Raises:
         SmithError: as `compile_all`.
+        OtherParametersError: see `prepare`.
     """
     space, request = interpreter.space, prepared.request
     space.claim()
@@ -210,8 +240,14 @@ def execute(prepared: PreparedCompile, interpreter: Interpreter, *, silent: bool
         try:
             space.run(prepared.plan, _TASK, quiet=silent, log=log)
         except CommandFailedError as failure:
+            refusal = call.refusal_in(prepared.results) if prepared.presumed else None
+            if refusal and refusal.kind == "parameters":
+                raise OtherParametersError(refusal.what, where=request.file) from failure
             raise failed_run(prepared.results, request, interpreter.python, failure) from failure
         head, rows = call.headed_results(prepared.results, CompileHead, CompiledRow)
+        # A file that asks about the GPU may define another kernel for one of the targets.
+        if prepared.presumed and not all(row.loaded for row in rows):
+            raise OtherParametersError("a target has another kernel", where=request.file)
         flags = request.flags(**interpreter.flags, out=prepared.out)
         manifest = from_results(
             head, rows, prepared.out, prepared.kernel, request.file, prepared.points, flags

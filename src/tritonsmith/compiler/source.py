@@ -207,8 +207,14 @@ def _listed(inner: Iterable[InnerKernel]) -> str:
     return ", ".join(f"{kernel.name} inside {kernel.maker}()" for kernel in inner)
 
 
-def find(text: str, name: str, file: Path) -> KernelSource | None:
+def find(text: str, name: str, file: Path, *, presume: bool = False) -> KernelSource | None:
     """Return the parameters and decorators of a kernel; None if they are known only by running the file.
+
+    Args:
+        text: of the file.
+        name: of the kernel.
+        file: for messages.
+        presume: a decorator that is not Triton's leaves the parameters as they are.
 
     Raises:
         UsageError: the file binds no such name.
@@ -229,16 +235,16 @@ def find(text: str, name: str, file: Path) -> KernelSource | None:
         word = _word(decorator)
         if word == "heuristics":
             names = _keys(decorator)
-            if names is None:
+            if names is None and not presume:
                 return None
-            heuristics += names
+            heuristics += names or ()
         elif word == "autotune":
             autotuned = True
-        elif word != "jit":
+        elif word != "jit" and not presume:
             # Any other decorator may return a kernel with another head.
             return None
     parameters = tuple(_parameters(function.args))
-    if any(parameter.default is _MISSING for parameter in parameters):
+    if any(parameter.default is _MISSING for parameter in parameters) and not presume:
         return None
     return KernelSource(name, parameters, tuple(heuristics), autotuned)
 

@@ -16,6 +16,7 @@ import itertools
 import json
 import os
 import platform
+import re
 import selectors
 import shutil
 import signal
@@ -35,7 +36,6 @@ from .load import EndlessLoadError, LoadedKernel, content_of, load_checked, quie
 from .messages import CompiledRow, CompileHead, PointRequest, PointsRequest, ServedRow
 from .processes import can_fork, die_with_parent, ignore_interrupts, in_child, interrupt_with_parent
 from .stage import check_gpu, listen, read_tail
-from .stubs import is_stub_module
 
 if TYPE_CHECKING:
     from dataclasses import dataclass
@@ -51,6 +51,7 @@ LONGEST_REQUEST = 86400.0  # seconds: each point has its own limit
 LONGEST_LOG = 100000  # characters of standard error that a result carries
 # Compiles that take as long as loading a file with many imports: `import torch` takes 3 s of CPU time.
 COMPILES_OF_A_LOAD = 8
+IMPORTS_TORCH = re.compile(rb"^(?:import|from) torch\b", re.MULTILINE)
 LOOKS_UP = 1.0  # seconds between two checks that the parent is still alive
 
 
@@ -71,23 +72,23 @@ def compile_each(first_path: str) -> int:
     compile_warm = functools.partial(compile_points, around=around, shelf=shelf)
     acts: dict[str, Callable[[str], int]] = {"compile": compile_warm, "generic": print_all}
     _settle()
-    torch_is_used = False
     for line in sys.stdin:
         command, _, request_path = line.rstrip("\n").partition(" ")
         if command == PointsRequest.COMMAND:
             _look_up(request_path)
-            if torch_is_used and not shelf.is_full and _mentions_torch(request_path):
+            if not shelf.is_full and shelf.has_torch and _imports_torch(request_path):
                 with quiet():
                     shelf.fill()
+                if not can_fork():
+                    # Each request gets a process of its own then: see `WarmRun`.
+                    return 1
                 _settle()
         log = f"{request_path}.log"
         # Triton is imported once, here. Each request has a fork of its own, so that what a kernel's file does
         # to its process ends with the request, and a crash costs one row of the results.
         act = functools.partial(_as_alone, acts[command], command, request_path)
         answer = in_child(act, log, LONGEST_REQUEST)
-        code, used_torch = answer.get("value") or (None, False)
-        torch_is_used = torch_is_used or used_torch
-        print(text_of(ServedRow(answer["status"], code, answer.get("error"))), flush=True)
+        print(text_of(ServedRow(answer["status"], answer.get("value"), answer.get("error"))), flush=True)
     return 0
 
 
@@ -109,21 +110,17 @@ def _look_up(request_path: str) -> None:
                 compiler_identity(only_ptxas, target)
 
 
-def _mentions_torch(request_path: str) -> bool:
-    # Not what the file will do: only a hint that torch, which takes as long as several compiles, is needed
-    # once more. A file that does without it does not see it.
+def _imports_torch(request_path: str) -> bool:
+    # Not what the file will do: only a hint that torch, which takes as long as several compiles, is needed.
+    # A file that does without it does not see it.
     with contextlib.suppress(Exception):
         request = read_request(PointsRequest, request_path)
-        return not request.ir and b"torch" in content_of(request.file)
+        return not request.ir and IMPORTS_TORCH.search(content_of(request.file)) is not None
     return False
 
 
-def _as_alone(act: Callable[[str], int], command: str, request_path: str) -> tuple[int, bool]:
-    """Do what one line of input says, with everything as in a process that was started for it.
-
-    Returns:
-        The exit code, and whether the file imported an installed torch, beside which a process can fork.
-    """
+def _as_alone(act: Callable[[str], int], command: str, request_path: str) -> int:
+    """Do what one line of input says, with everything as in a process that was started for it."""
     # The kernel's file may look at its arguments, read its input, or open files beside it: the input here is
     # the tool's next request.
     sys.argv[1:] = [command, request_path]
@@ -131,9 +128,7 @@ def _as_alone(act: Callable[[str], int], command: str, request_path: str) -> tup
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
-    code = act(request_path)
-    torch = sys.modules.get("torch")
-    return code, torch is not None and not is_stub_module(torch) and can_fork()
+    return act(request_path)
 
 
 def compile_points(

@@ -44,6 +44,11 @@ class FakeGpu:
         """Return the packages that read environment variables about the GPU."""
         return {name for facts in self.every.values() for name in facts.get("environment", ())}
 
+    def variables(self) -> set[str]:
+        """Return the names of these variables, which no other package reads."""
+        tables = (facts.get("environment", {}) for facts in self.every.values())
+        return {name for packages in tables for variables in packages.values() for name in variables}
+
     def environment(self, package: str) -> dict[str, str]:
         """Return the variables that a package reads."""
         self.queried = True

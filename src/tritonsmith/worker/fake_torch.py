@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import sys
 import types
@@ -227,6 +228,32 @@ def patched(gpu: FakeGpu, run: Callable[[], None], torch: Torch) -> None:
     patch(gpu, torch)
     if hasattr(torch, "overrides"):
         _tensors_on_cpu(gpu, torch)
+    for place, name in ((torch, "compile"), (getattr(torch, "compiler", None), "disable")):
+        if hasattr(place, name):
+            setattr(place, name, _when_called(getattr(place, name)))
+
+
+def _when_called(mark: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `torch.compile`, or `torch.compiler.disable`, that marks a function at its first call."""
+
+    # It imports `torch._dynamo`, which takes as long as `import torch`, for the host code of a kernel's file:
+    # that does not run here. Whatever else is marked may be asked for more than its name and a call.
+    @functools.wraps(mark)
+    def later(*args: Any, **kwargs: Any) -> Any:
+        if not args and not {"fn", "model"} & set(kwargs):
+            return lambda function: later(function, **kwargs)
+        function = args[0] if args else None
+        if not isinstance(function, types.FunctionType):
+            return mark(*args, **kwargs)
+        marked = functools.lru_cache(maxsize=1)(lambda: mark(*args, **kwargs))
+
+        @functools.wraps(function)
+        def call(*own: Any, **named: Any) -> Any:
+            return marked()(*own, **named)
+
+        return call
+
+    return later
 
 
 def _tensors_on_cpu(gpu: FakeGpu, torch: Torch) -> None:

@@ -8,6 +8,7 @@ import dataclasses
 import functools
 import importlib
 import importlib.abc
+import importlib.machinery
 import json
 import os
 import subprocess
@@ -105,7 +106,7 @@ class FileSurroundings:
             self.watcher.around[".".join(parts[:length])] = run
 
 
-# What a compile sets for itself, before it loads the kernel's file: `import torch` reads none of it.
+# What a compile sets for itself before it loads the kernel's file: `import torch` reads none of it.
 _OF_A_COMPILE = ("TRITON_CACHE_DIR", "TRITON_HOME", "TMPDIR", "TRITON_ALWAYS_COMPILE")
 EXIT_COLD = 9  # of a fork whose file needs a process of its own
 
@@ -132,6 +133,11 @@ class TorchShelf(importlib.abc.MetaPathFinder):
     def is_full(self) -> bool:
         """Report whether torch is there."""
         return bool(self._modules)
+
+    @functools.cached_property
+    def has_torch(self) -> bool:
+        """Report whether a torch is installed, which needs no stand-in."""
+        return importlib.machinery.PathFinder.find_spec("torch") is not None
 
     def fill(self) -> None:
         """Import torch, and hide it."""
@@ -165,7 +171,8 @@ class TorchShelf(importlib.abc.MetaPathFinder):
 
     def _now(self) -> list[Any]:
         """Return what an import of torch depends on."""
-        environ = {name: value for name, value in os.environ.items() if name not in _OF_A_COMPILE}
+        ours = {*_OF_A_COMPILE, *self._around.gpu.variables()}
+        environ = {name: value for name, value in os.environ.items() if name not in ours}
         # Of a file that is a part of torch, `tolerate` replaces what is done around the import.
         watched = {name: self._around.watcher.around.get(name) for name in self._modules}
         return [environ, watched, list(sys.meta_path), list(sys.path_hooks), builtins.__import__]

@@ -16,8 +16,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import tritonsmith
 from tritonsmith.compiler import interpreter, source_tree
 from tritonsmith.compiler import manifest as manifests
 from tritonsmith.compiler.interpreter import Disassembler
@@ -35,6 +36,7 @@ from tritonsmith.lab.metrics import Measured
 RELEASES, COMMITS, OTHERS = "releases", "commits", "rehearsed"
 METRICS = "metrics.json"
 DATABASE = "results.db"
+J = TypeVar("J")
 _SCHEMA = 3  # of METRICS: a change of what is measured, and how, changes it
 _TABLES = ("gpu-limits", "gpus", "kernel-metrics", "kernel-resources", "known-issues")
 
@@ -319,6 +321,45 @@ def _read_part(
     read = replace(code.part, folder=place, points=tuple(points))
     measured = _metrics_text(read, measured_now(read))
     return ReadCode(replace(read, folder=code.part.folder), code.target, measured, texts)
+
+
+def answer(members: Sequence[tuple[Manifest, Point]], more: object, work_out: Callable[[], J]) -> J:
+    """Return what follows from the texts of compiles, which is worked out once where their results are kept.
+
+    Args:
+        members: the compiles.
+        more: the question, and what the answer depends on besides the texts.
+        work_out: returns the answer, of which JSON is a faithful copy.
+
+    """
+    if not all(_address_if_any(manifest.folder) for manifest, _ in members):
+        return work_out()
+    texts = [
+        (manifest.kernel, point.target, {name: stage.sha256 for name, stage in point.stages.items()})
+        for manifest, point in members
+    ]
+    question = digest(_worked_out_by(), texts, more)
+    if (kept := database().answer(question)) is not None:
+        with suppress(ValueError):  # a stranger's: worked out again
+            answer_of: J = untrusted.json_of(kept)
+            return answer_of
+    result = work_out()
+    database().keep_answer(question, json.dumps(result))
+    return result
+
+
+@functools.cache
+def _worked_out_by() -> str:
+    """Return a digest of the code and the tables that answers about texts come from."""
+    # Of all that could take part: a kept answer of older code would be as wrong as any other wrong answer.
+    folder = Path(tritonsmith.__file__).parent
+    sources = (
+        path
+        for name in ("compiler", "inspect", "ir", "lab/compare")
+        for path in (folder / name).rglob("*.py")
+    )
+    code = [(str(path.relative_to(folder)), untrusted.read_bytes(path).decode()) for path in sorted(sources)]
+    return digest(code, [configs.load(name) for name in (*_TABLES, "kernels", "layouts", "lint", "ptx")])
 
 
 def _write_contents(

@@ -7,6 +7,7 @@ are kept by content and compressed, so the kernels that a change of the compiler
     file     triton, key, target, path -> sha256        the files of a result
     content  sha256 -> data                             each content once
     imports  sha256, kernel -> words                    what a source file imports, by its content
+    answer   question -> text                           what was worked out from results: `kept_files.answer`
 
 `triton` is a folder's name (`releases/3.6.0`), and `key` a digest of everything that was asked for but the
 target. Texts and contents are compressed by Zstandard. Readers never wait, and writers for each other (WAL).
@@ -49,12 +50,18 @@ _TABLES = (
     """CREATE TABLE imports (
         sha256 TEXT, kernel TEXT, words TEXT NOT NULL, PRIMARY KEY (sha256, kernel)) WITHOUT ROWID""",
 )
+# Made on demand: a database of an earlier version of this tool has none, and that version reads ours.
+_ANSWERS = "CREATE TABLE IF NOT EXISTS answer (question TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID"
 # Removes all results. Not the file: a program that has it open would go on with one that nobody else sees.
-CLEAR = "DELETE FROM result; DELETE FROM file; DELETE FROM content; DELETE FROM imports; VACUUM;"
+CLEAR = (
+    "DELETE FROM result; DELETE FROM file; DELETE FROM content; DELETE FROM imports; DELETE FROM answer; "
+    "VACUUM;"
+)
 # Removes the results of some Tritons, by the beginning of their names.
 REMOVE = (
     "DELETE FROM result WHERE triton GLOB '{0}/*'; DELETE FROM file WHERE triton GLOB '{0}/*'; "
-    "DELETE FROM content WHERE sha256 NOT IN (SELECT sha256 FROM file); DELETE FROM imports;"
+    "DELETE FROM content WHERE sha256 NOT IN (SELECT sha256 FROM file); DELETE FROM imports; "
+    "DROP TABLE IF EXISTS answer;"
 )
 
 T = TypeVar("T")
@@ -254,6 +261,17 @@ class ResultStore:
         row = (digest, kernel, "".join(f"{level} {name}\n" for name, level in words))
         self._do(lambda: self._base.execute("INSERT OR REPLACE INTO imports VALUES (?,?,?)", row), again=True)
 
+    def answer(self, question: str) -> str | None:
+        """Return the answer that was kept for a question; None if there is none."""
+        text = "SELECT text FROM answer WHERE question=?"
+        row = self._do(lambda: self._base.execute(text, (question,)).fetchone())
+        return row[0] if row else None
+
+    def keep_answer(self, question: str, answer: str) -> None:
+        """Keep the answer to a question."""
+        row = (question, answer)
+        self._do(lambda: self._base.execute("INSERT OR REPLACE INTO answer VALUES (?,?)", row), again=True)
+
     def bytes_each(self) -> int:
         """Return the average size of a result for one target, as it is kept; 0 if there is none."""
         text = "SELECT (SELECT coalesce(sum(length(data)), 0) FROM content) / count(*) FROM result"
@@ -280,7 +298,8 @@ class ResultStore:
                 if not _check(other, source):
                     raise ValueError("it is empty")  # noqa: TRY301 - one error for all
                 # A view instead of a table could go on for ever, and SQLite does not hear ^C meanwhile.
-                schema = other.execute("SELECT sql FROM sqlite_schema WHERE sql NOT NULL").fetchall()
+                text = "SELECT sql FROM sqlite_schema WHERE sql NOT NULL AND name <> 'answer'"
+                schema = other.execute(text).fetchall()
                 if sorted(schema) != sorted((text,) for text in _TABLES):
                     raise ValueError("its tables are others")  # noqa: TRY301 - one error for all
                 total = 0
@@ -429,6 +448,7 @@ def _prepare(base: sqlite3.Connection, path: Path) -> None:
                 base.execute(statement)
         base.execute("COMMIT")
     _begin_wal(base)
+    base.execute(_ANSWERS)
     # A crash of the machine may lose the last results, but damages nothing (sqlite.org/wal.html).
     base.execute("PRAGMA synchronous=NORMAL")
 

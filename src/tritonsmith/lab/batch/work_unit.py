@@ -277,14 +277,32 @@ def _compiled(
     state: str = "",
     sent: tuple[str, ...] = (),
 ) -> Manifest:
-    prepared = run.prepare(request, place, scratch / "out", shared, sent).warm(_WORKERS, state)
     try:
-        manifest = run.execute(prepared, place, silent=True).manifest
-    finally:
-        run_steps(place.space, Remove((prepared.work,), place.space.root, phase=UNIT))
+        manifest = _executed(request, place, scratch, shared, state, sent, presume=True)
+    except run.OtherParametersError:
+        manifest = _executed(request, place, scratch, shared, state, sent, presume=False)
     # The folder of the job has other parts, too: its manifest is written when all of them are there.
     run_steps(place.space, Remove((manifest.folder / FILE,), place.space.root, phase=UNIT))
     return manifest
+
+
+def _executed(
+    request: CompileRequest,
+    place: Interpreter,
+    scratch: Path,
+    shared: Path | None,
+    state: str,
+    sent: tuple[str, ...],
+    *,
+    presume: bool,
+) -> Manifest:
+    """Compile by a worker that stays; see `run.prepare` for `presume`."""
+    out = scratch / "out"
+    prepared = run.prepare(request, place, out, shared, sent, presume=presume).warm(_WORKERS, state)
+    try:
+        return run.execute(prepared, place, silent=True).manifest
+    finally:
+        run_steps(place.space, Remove((prepared.work,), place.space.root, phase=UNIT))
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 from tritonsmith.compiler import signature
 from tritonsmith.compiler.manifest import Manifest, Point
@@ -31,6 +31,7 @@ TEXTS = tuple(show_stage.BINARY.get(name, name) for name in metrics.stage_names(
 _ABSENT = "not given"
 _NAMED = 5  # kernels of a known issue that are named
 
+J = TypeVar("J")
 SideName = Literal["A", "B"]
 
 
@@ -420,8 +421,11 @@ class Compared:
         Raises:
             FactError: a stage cannot be read.
         """
-        self._restore()
-        a, b = (
+        a, b = self._answer("loop spills", [self.a, self.b], self._loop_spills)
+        return a, b
+
+    def _loop_spills(self) -> list[int | None]:
+        return [
             bytes_spilled_in_loops(
                 CompiledPoint(
                     member.manifest,
@@ -430,8 +434,7 @@ class Compared:
                 )
             )
             for member, values in ((self.pair.a, self.a), (self.pair.b, self.b))
-        )
-        return a, b
+        ]
 
     @cached_property
     def first_change(self) -> str:
@@ -442,7 +445,9 @@ class Compared:
         Raises:
             FactError: a stage cannot be read.
         """
-        self._restore()
+        return self._answer("first change", (), self._first_change)
+
+    def _first_change(self) -> str:
         members = self.pair.a, self.pair.b
         ours, theirs = (member.point.stages for member in members)
         for stage in TEXTS:
@@ -458,9 +463,13 @@ class Compared:
                 return f"{stage}: {way} {change.operation or 'operands or order'}"
         return "no stage differs"
 
-    def _restore(self) -> None:
-        for member in (self.pair.a, self.pair.b):
+    def _answer(self, question: str, more: object, work_out: Callable[[], J]) -> J:
+        members = self.pair.a, self.pair.b
+        # Also for an answer that is kept: the command that shows what differs reads these folders.
+        for member in members:
             kept_files.restore(member.manifest)
+        rows = [(member.manifest, member.point) for member in members]
+        return kept_files.answer(rows, (question, more), work_out)
 
     def in_short(self, name: str) -> MetricChange:
         """Return a metric by its short name, changed or not."""
