@@ -51,7 +51,7 @@ LONGEST_REQUEST = 86400.0  # seconds: each point has its own limit
 LONGEST_LOG = 100000  # characters of standard error that a result carries
 # Compiles that take as long as loading a file with many imports: `import torch` takes 3 s of CPU time.
 COMPILES_OF_A_LOAD = 8
-IMPORTS_TORCH = re.compile(rb"^(?:import|from) torch\b", re.MULTILINE)
+IMPORTS_TORCH = re.compile(rb"^(?:import|from)\b[^#\n]*\btorch\b", re.MULTILINE)
 LOOKS_UP = 1.0  # seconds between two checks that the parent is still alive
 
 

@@ -16,6 +16,7 @@ from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, LockedError, SmithError, UsageError
 from tritonsmith.core.plan import Run
+from tritonsmith.lab.batch import work_unit
 
 __all__ = ["place"]  # the fixture
 PARAMS = """
@@ -182,6 +183,65 @@ def test_several_kernels_are_not_kept_locked(place: Path, where: Interpreter) ->
             again = another.submit(run.execute_all, asked, where, place / "out", silent=True).result()
     assert [made.manifest.folder for made in again] == [first.manifest.folder, second.manifest.folder]
     assert all(point.status == "ok" for made in again for point in made.manifest.points)
+
+
+OWN = """
+import triton
+def own(fn):
+    CHANGE
+    return fn
+@own
+@triton.jit
+def k(x, WHAT): pass
+"""
+
+
+@pytest.mark.slow
+def test_the_parameters_in_the_text_are_presumed_where_the_signature_has_them_all(
+    place: Path, where: Interpreter
+) -> None:
+    append(place / "site/triton/runtime/jit.py", PARAMS)
+    (place / "kernel.py").write_text(OWN.replace("CHANGE", "pass"))
+    presumed = run.prepare(wanted(place), where, place / "out", presume=True)
+    assert presumed.presumed
+    described = run.prepare(wanted(place), where, place / "out")
+    assert (presumed.points, described.presumed) == (described.points, False)
+    assert run.execute(presumed, where, silent=True).manifest.points[0].status == "ok"
+    # A default may be another one, too.
+    (place / "kernel.py").write_text(OWN.replace("CHANGE", "pass").replace("WHAT", "WHAT=2"))
+    assert not run.prepare(wanted(place, signature="*fp32"), where, place / "out", presume=True).presumed
+    # Neither is it presumed that the signature is wrong.
+    more = wanted(place, signature="*fp32,WHAT='x',y=i32")
+    assert run._presumed_points(more) is None
+
+
+@pytest.mark.slow
+def test_a_decorator_that_changes_the_parameters_is_noticed(place: Path, where: Interpreter) -> None:
+    append(place / "site/triton/runtime/jit.py", PARAMS)
+    (place / "kernel.py").write_text(OWN.replace("CHANGE", "fn.arg_names.reverse()"))
+    presumed = run.prepare(wanted(place), where, place / "out", presume=True)
+    with pytest.raises(run.OtherParametersError, match="has the parameters WHAT, x"):
+        run.execute(presumed, where, silent=True)
+    # For one target of two.
+    arch = "triton.runtime.driver.active.get_current_target().arch"
+    (place / "kernel.py").write_text(OWN.replace("CHANGE", f"{arch} == 80 and fn.arg_names.reverse()"))
+    both = replace(wanted(place), targets=targets.parse_all(["h100", "a100"]))
+    presumed = run.prepare(both, where, place / "out", presume=True)
+    with pytest.raises(run.OtherParametersError, match="a target has another kernel"):
+        run.execute(presumed, where, silent=True)
+
+
+@pytest.mark.slow
+def test_a_unit_of_many_is_compiled_with_the_parameters_that_the_kernel_has(
+    place: Path, where: Interpreter
+) -> None:
+    append(place / "site/triton/runtime/jit.py", PARAMS)
+    (place / "kernel.py").write_text(OWN.replace("CHANGE", "fn.arg_names.reverse()"))
+    named = wanted(place, signature="x=*fp32,WHAT='x'")
+    made = work_unit.compile_here(named, where, place / "out")
+    assert isinstance(made, manifest.Manifest)
+    assert made.points[0].status == "ok"
+    assert list(made.points[0].signature) == ["WHAT", "x"]
 
 
 @pytest.mark.slow

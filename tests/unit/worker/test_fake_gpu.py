@@ -289,3 +289,33 @@ def test_a_device_that_is_entered_has_its_number() -> None:
     gpu = FakeGpu(lambda _: None, UnknownError, {})
     with fake_torch.torch_cuda(gpu)["device"](0):
         assert fake_torch.torch_cuda(gpu)["device"]("cuda:0").idx == 0
+
+
+def test_host_code_is_marked_for_compilation_when_it_is_called() -> None:
+    marked: list[object] = []
+
+    def compile_(model: Any = None, *, fullgraph: bool = False) -> Any:
+        """As torch.compile, which imports torch._dynamo."""
+        if model is None:
+            return lambda function: compile_(function, fullgraph=fullgraph)
+        marked.append(model)
+        return lambda *arguments: ("compiled", fullgraph, model(*arguments))
+
+    later = fake_torch._when_called(compile_)
+
+    def host(number: int) -> int:
+        """Work of the host."""
+        return number + 1
+
+    plain, decorated = later(host), later(fullgraph=True)(host)
+    assert (plain.__name__, decorated.__doc__, marked) == ("host", "Work of the host.", [])
+    assert [plain(1), plain(2), decorated(3)] == [
+        ("compiled", False, 2),
+        ("compiled", False, 3),
+        ("compiled", True, 4),
+    ]
+    assert marked == [host, host]
+    # Anything else is marked at once: a module has more than a call.
+    assert later(len)([1]) == ("compiled", False, 1)
+    assert later(model=host)(1) == ("compiled", False, 2)
+    assert later.__doc__ == compile_.__doc__

@@ -200,6 +200,32 @@ def test_metrics_are_measured_once(ask: Ask, monkeypatch: pytest.MonkeyPatch) ->
     assert kept_files.metrics_of(made) == before
 
 
+def test_what_follows_from_results_is_worked_out_once(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    (made, _), (other, _) = compiled(ask(), ask("other"))
+    calls: list[object] = []
+
+    def answer(what: object, *manifests: manifest.Manifest) -> list[int]:
+        rows = [(row, row.points[0]) for row in manifests]
+        return kept_files.answer(rows, what, lambda: calls.append(what) or [len(calls)])  # type: ignore[func-returns-value]
+
+    assert [answer("a", made, other) for _ in range(3)] == [[1]] * 3
+    # Another question, other values beside the texts, another order of the sides, or another text.
+    assert answer("b", made, other) == [2]
+    assert answer(["a", {"stack_bytes": 8}], made, other) == [3]
+    assert answer("a", other, made) == [4]
+    stages = {name: replace(stage, sha256="0" * 64) for name, stage in made.points[0].stages.items()}
+    changed = replace(made, points=(replace(made.points[0], stages=stages),))
+    assert answer("a", changed, other) == [5]
+    assert answer("a", made, other) == [1]
+    # The code that works it out.
+    monkeypatch.setattr(kept_files, "_worked_out_by", lambda: "another")
+    assert answer("a", made, other) == [6]
+    # Nothing is kept of a folder that is no kept result, nor after all results are removed.
+    assert [answer("a", replace(made, folder=Path("out")), other) for _ in range(2)] == [[7], [8]]
+    workspace.default().run(kept.removal(workspace.default()), "clear-cache", quiet=True)
+    assert answer("a", made, other) == [9]
+
+
 @pytest.fixture
 def two_kept() -> Path:
     base = kept_files.database()

@@ -71,6 +71,19 @@ def test_imports_are_by_content_and_kernel(path: Path) -> None:
     assert (here.imports("sum", "other"), here.imports("other", "k")) == (None, None)
 
 
+def test_a_database_of_an_earlier_version_gets_the_table_of_answers(path: Path) -> None:
+    ResultStore(path).close()
+    changed(path, "DROP TABLE answer")
+    here = ResultStore(path)
+    assert here.answer("why") is None
+    here.keep_answer("why", '"because"')
+    assert here.answer("why") == '"because"'
+    # And one that has it is imported like one that has not.
+    other = ResultStore(path.with_name("other.db"))
+    assert other.merge(path) == (0, 0)
+    assert other.answer("why") is None
+
+
 @pytest.mark.parametrize("damage", ["all of it", "half of it", "its end"])
 def test_a_damaged_file_is_set_aside(path: Path, damage: str, capsys: pytest.CaptureFixture[str]) -> None:
     here = ResultStore(path)
