@@ -2,7 +2,7 @@
 
 from invoke.program import Program
 
-from tritonsmith.cli.interrupt import interruptible
+from tritonsmith.cli import interruptible
 
 with interruptible():
     from tritonsmith.cli.program import SmithProgram

@@ -169,7 +169,7 @@ NOT_RUN = {  # why, by how a command begins
     "explain --pipeline --env": "an environment with a build; test_pipeline.py has one with a wheel",
     "install-triton --env asan": "as above",
     "store --export": "an object store; test_store.py has one in memory",
-    "store.import": "an object store; test_store.py has one in memory",
+    "store --import": "an object store; test_store.py has one in memory",
     "run": "a Triton with a sanitizer; test_build.py has a small one",
     "test": "these are the tests",
     "test-triton": "a build with tests; test_watch.py and test_ci_replay.py have small ones",

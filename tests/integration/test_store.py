@@ -131,7 +131,7 @@ def entries(smith: Smith, *more: str) -> dict[str, dict[str, Any]]:
 
 
 def test_what_was_imported_is_built_against(smith: Smith, packed: Path, tmp_path: Path) -> None:
-    smith("store.import", packed)
+    smith("store", "--import", packed)
     tree = smith.home / "llvm" / "mini"
     said = cmake(put(tmp_path / "consumer", CONSUMER), tmp_path / "out", f"-DMLIR_DIR={tree}/lib/cmake/mlir")
     assert "modules of LLVM are there" in said
@@ -147,22 +147,22 @@ def test_what_was_imported_is_built_against(smith: Smith, packed: Path, tmp_path
 def test_over_http_broken_off_and_resumed(smith: Smith, packed: Path, served: Served) -> None:
     sha256 = packed.with_name("mini.tar.zst.sha256").read_text().split()[0]
     served.break_after = 1000
-    broken = smith("store.import", f"{served.url}/mini.tar.zst", "--sha256", sha256, code=1)
+    broken = smith("store", "--import", f"{served.url}/mini.tar.zst", "--sha256", sha256, code=1)
     assert "the connection ended" in broken.error or "IncompleteRead" in broken.error
-    smith("store.import", f"{served.url}/mini.tar.zst")
+    smith("store", "--import", f"{served.url}/mini.tar.zst")
     assert any(extent for _, extent in served.downloads)
     assert entries(smith)["mini"]["manifest"]["origin"] == f"{served.url}/mini.tar.zst"
     assert list((smith.home / "downloads").iterdir()) == []
-    again = smith("store.import", f"{served.url}/mini.tar.zst")
+    again = smith("store", "--import", f"{served.url}/mini.tar.zst")
     assert again.out.startswith("already there: ")
-    assert "404" in smith("store.import", f"{served.url}/none.tar.zst", code=1).error
+    assert "404" in smith("store", "--import", f"{served.url}/none.tar.zst", code=1).error
 
 
 def test_a_plan_changes_nothing(smith: Smith, packed: Path, served: Served) -> None:
-    assert "zstd -dc" in smith("store.import", packed, "--dry-run").out
-    assert "curl" in smith("store.import", f"{served.url}/mini.tar.zst", "--dry-run").out
+    assert "zstd -dc" in smith("store", "--import", packed, "--dry-run").out
+    assert "curl" in smith("store", "--import", f"{served.url}/mini.tar.zst", "--dry-run").out
     assert not (smith.home / "llvm").exists()
-    smith("store.import", packed)
+    smith("store", "--import", packed)
     before = sorted((smith.home / "llvm").rglob("*"))
     assert "zstd -6" in smith("store.export", "mini", "x.tar.zst", "--dry-run").out
     assert "rm -rf" in smith("store.gc", "--dry-run").out
@@ -172,7 +172,7 @@ def test_a_plan_changes_nothing(smith: Smith, packed: Path, served: Served) -> N
 
 def test_a_store_that_is_shared_keeps_what_another_workspace_uses(smith: Smith, packed: Path) -> None:
     shared = str(smith.root / "a shared store")
-    smith("store.import", packed, "--store", shared)
+    smith("store", "--import", packed, "--store", shared)
     tree = Path(shared) / "mini"
     theirs = smith.root / "their workspace" / "envs" / "dev" / "receipts"
     put(theirs, {"setup-mlir.json": json.dumps({"schema": 1, "prefix": str(tree)})})
@@ -193,7 +193,7 @@ def test_a_store_that_is_shared_keeps_what_another_workspace_uses(smith: Smith, 
 def test_an_env_file_names_the_store(smith: Smith, packed: Path) -> None:
     shared = smith.root / "named store"
     put(smith.root, {"mine.toml": f'[llvm]\nstore = "{shared}"\n'})
-    smith("store.import", packed, "--env", "./mine.toml")
+    smith("store", "--import", packed, "--env", "./mine.toml")
     assert set(entries(smith, "--env", "./mine.toml")) == {"mini"}
     assert (shared / "mini.json").is_file()
     assert entries(smith) == {}
@@ -201,13 +201,13 @@ def test_an_env_file_names_the_store(smith: Smith, packed: Path) -> None:
 
 def test_killed_on_its_way(smith: Smith, packed: Path) -> None:
     scratch = smith.home / "llvm" / ".import-mini"
-    with smith.running("store.import", packed) as process:
+    with smith.running("store", "--import", packed) as process:
         wait_for(scratch.exists, process)
         process.send_signal(signal.SIGKILL)
         process.wait()
     assert set(entries(smith)) <= {"mini"}
     assert all(row["status"] == "ready" for row in entries(smith).values())
-    smith("store.import", packed)
+    smith("store", "--import", packed)
     assert entries(smith)["mini"]["status"] == "ready"
     assert not scratch.exists()
 
@@ -216,13 +216,13 @@ def test_two_at_once(smith: Smith, packed: Path) -> None:
     (smith.home / "llvm").mkdir(parents=True)
     smith("store.list")
     shutil.rmtree(smith.home)
-    with smith.running("store.import", packed) as one, smith.running("store.import", packed) as two:
+    with smith.running("store", "--import", packed) as one, smith.running("store", "--import", packed) as two:
         said = [process.communicate(timeout=300) for process in (one, two)]
     assert sorted((one.returncode, two.returncode)) in ([0, 0], [0, 1]), said
     assert entries(smith)["mini"]["status"] == "ready"
     assert smith("store.verify").out == "mini: intact\n"
     with locks.hold(smith.home / "llvm" / "mini.lock", purpose="setup-mlir --env other"):
-        refused = smith("store.import", packed, code=1).error
+        refused = smith("store", "--import", packed, code=1).error
     assert "another run is busy with mini in the store of LLVMs" in refused
     assert "runs `setup-mlir --env other`" in refused
 
@@ -241,10 +241,10 @@ def test_a_full_disk(smith: Smith, packed: Path) -> None:
     """Two MiB, where the tree takes more than four; then enough."""
     script = """
 mkdir -p small && mount -t tmpfs -o size=2m none small
-if "$0" store.import "$1" --store small/store; then exit 9; fi
+if "$0" store --import "$1" --store small/store; then exit 9; fi
 "$0" store.list --store small/store
 mount -o remount,size=50m small
-"$0" store.import "$1" --store small/store
+"$0" store --import "$1" --store small/store
 "$0" store.verify --store small/store
 find small/store -name '.*'
 """
@@ -258,14 +258,14 @@ find small/store -name '.*'
 
 def test_a_read_only_store_is_used(smith: Smith, packed: Path, tmp_path: Path) -> None:
     store = smith.root / "a store"
-    smith("store.import", packed, "--store", str(store))
+    smith("store", "--import", packed, "--store", str(store))
     put(tmp_path / "consumer", CONSUMER)
     script = """
 mount --bind "$1" "$1" && mount -o remount,bind,ro "$1"
 "$0" store.list --store "$1" --json
 "$0" store.verify --store "$1" >&2
 "$0" store.export mini out.tar.zst --store "$1" >&2
-if "$0" store.import "$2" --store "$1"; then exit 9; fi
+if "$0" store --import "$2" --store "$1"; then exit 9; fi
 if "$0" store.gc --store "$1" --yes; then exit 9; fi
 """
     done = in_namespace(smith, script, store, packed)
@@ -278,7 +278,7 @@ if "$0" store.gc --store "$1" --yes; then exit 9; fi
 
 
 def test_words_for_what_goes_wrong(smith: Smith, packed: Path) -> None:
-    smith("store.import", packed)
+    smith("store", "--import", packed)
     assert "did you mean 'mini'" in smith("store.export", "mimi", "x.tar.zst", code=2).error
     assert "deletes it" in smith("store.forget", "mini", code=2).error
     assert "not a size" in smith("store.gc", "--max-size", "big", code=2).error

@@ -103,17 +103,17 @@ GROUPS = {
     },
     "sources": {
         "explain": Command(
-            "explain:explain_",
+            "sources:explain_",
             "Explain a pass, op, function, variable, option or error of Triton.",
             "explain tritongpu-coalesce",
         ),
         "pass.new": Command(
-            "plugin:new",
+            "sources:new",
             "Write a new pass into Triton: TableGen, C++, CMake, binding, lit test.",
             "pass.new hoist-loads --family ttgpu",
         ),
         "plugin.check": Command(
-            "plugin:check_",
+            "sources:check_",
             "Check whether a plugin is compatible with a Triton.",
             "plugin.check build/libhoist_loads.so --wheel 3.9.0",
         ),
@@ -125,11 +125,6 @@ GROUPS = {
     },
     "LLVM store": {
         "store": Command("store:listing", "List the LLVMs in the store, and who uses them.", "store"),
-        "store.import": Command(
-            "store:import_",
-            "Unpack an archive of store --export into the store.",
-            "store.import llvm.tar.zst",
-        ),
     },
     "kernels": {
         "kernel.compile": Command(
@@ -338,7 +333,12 @@ MODES = {
     "store.adopt": Command(
         "store:adopt",
         "Register an existing LLVM build in the store, in place.",
-        "store.import --in-place /opt/llvm --name mine",
+        "store --adopt /opt/llvm --name mine",
+    ),
+    "store.import": Command(
+        "store:import_",
+        "Unpack an archive of store --export into the store.",
+        "store --import llvm.tar.zst",
     ),
     # The start page has room for no more; the page about caches names it.
     "cache.fill": Command(

@@ -83,6 +83,9 @@ MODES = (
     Mode("store.verify", "store --verify", "--verify"),
     Mode("store.forget", "store --forget NAME", "--forget"),
     Mode("store.export", "store --export NAME DEST", "--export"),
+    Mode("store.import", "store --import SOURCE", "--import"),
+    Mode("store.adopt", "store --adopt PATH", "--adopt"),
+    # As it was before `store.import` became a mode itself.
     Mode("store.adopt", "store.import --in-place PATH", "--in-place"),
     Mode("kernel.resources", "kernel.compile --resources [FILE[:KERNEL]]", "--resources"),
     Mode("kernel.bounds", "kernel.lint --bounds [FILE[:KERNEL]]", "--bounds"),
@@ -129,8 +132,8 @@ RENAMED = {
     "worktree.list": "worktree",
 }
 _COMMANDS = frozenset(mode.command for mode in MODES)
-# `kernel.export` is the task of a mode and a command, too: its name is not an old one.
-_TASKS = frozenset(mode.task for mode in MODES) - _COMMANDS
+# `kernel.export` carries out a mode of its own, and is a command, too: its name is not an old one.
+_TASKS = frozenset(mode.task for mode in MODES if mode.command != mode.task)
 
 
 def of_task(task: str) -> Mode | None:

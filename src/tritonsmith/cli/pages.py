@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tritonsmith import __version__
-from tritonsmith.cli import commands, modes
-from tritonsmith.cli.interrupt import interruptible
+from tritonsmith.cli import commands, interruptible, modes
 from tritonsmith.core.command_line import PIPE_WIDTH
 from tritonsmith.core.command_line import typed as as_typed
 

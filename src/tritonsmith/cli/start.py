@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 
-from tritonsmith.cli.interrupt import interruptible
+from tritonsmith.cli import interruptible
 
 
 def main() -> None:

@@ -316,11 +316,7 @@ def lacks(entry: StoreEntry, needs: LlvmNeeds) -> list[str]:
     # Last, because git checks every file of the sources.
     if not missing and have.kind == "adopted" and have.source:
         problem = moved_sources(have)
-        missing += (
-            [f"{problem}: `{command('store.import --in-place', entry.path)}` checks it again"]
-            if problem
-            else []
-        )
+        missing += [f"{problem}: `{command('store --adopt', entry.path)}` checks it again"] if problem else []
     return missing
 
 
@@ -470,7 +466,7 @@ def _scope_in_words(have: StoreManifest, needs: LlvmNeeds) -> str:
     if tools := needs.tools - set(have.tools):
         return f"programs {', '.join(sorted(tools))}"
     if have.kind == "adopted":
-        return "its build is incomplete (run `ninja` in it, then `invoke store.import --in-place` again)"
+        return "its build is incomplete (run `ninja` in it, then `invoke store --adopt` again)"
     what = "all of LLVM" if needs.scope == "all" else f"the {needs.scope} of Triton {needs.triton[:12]}"
     built = ", ".join(f"{closure.scope} of {closure.triton[:12]}" for closure in have.closures)
     return f"{what} is not built in it (built: {built or 'unknown'})"

@@ -199,9 +199,7 @@ def _looked_at(manifest: StoreManifest, tree: Path) -> StoreEntry:
     if not there:
         return StoreEntry(name, tree, "gone", manifest, f"no LLVM in {tree} any more")
     if manifest.kind == "adopted" and describe_tree.looks(tree) != manifest.looks:
-        problem = (
-            f"changed since it was adopted: `{command('store.import --in-place', tree)}` checks it again"
-        )
+        problem = f"changed since it was adopted: `{command('store --adopt', tree)}` checks it again"
         return StoreEntry(name, tree, "changed", manifest, problem)
     return StoreEntry(name, tree, "ready", manifest)
 

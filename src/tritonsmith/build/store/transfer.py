@@ -1,4 +1,4 @@
-"""Move LLVMs into and out of a store: `store --export`, `store.import`, and trees registered in place.
+"""Move LLVMs into and out of a store: `store --export`, `store --import`, and trees registered in place.
 
 An archive lies at a path or `file://` URL, on a web server, or in an object store (through fsspec). A
 registered tree stays its owner's, who may change it: its state is recorded, and an LLVM in another state is

@@ -10,8 +10,7 @@ from invoke.context import Context
 from invoke.parser.context import ParserContext
 from invoke.tasks import Task
 
-from tritonsmith.cli import commands, modes
-from tritonsmith.cli.interrupt import interruptible
+from tritonsmith.cli import commands, interruptible, modes
 from tritonsmith.cli.tasks.option_fields import OptionTask
 
 # What a start allocates stays to the end. Scanning it again and again takes a tenth of the time of a build

@@ -296,7 +296,7 @@ def test_one_that_was_built_anew_is_not_given_out_until_it_is_adopted_again(
     made.age(tree / file, 100)
     entry = store.entry(manifest.name)
     assert (entry.status, entry.manifest) == ("changed", manifest)
-    assert f"invoke store.import --in-place '{tree}'" in entry.problem
+    assert f"invoke store --adopt '{tree}'" in entry.problem
     assert store.find(LlvmNeeds()).entry is None
     assert describe_tree.problems(entry) == (entry.problem,)
     adopt(store, space, tree)

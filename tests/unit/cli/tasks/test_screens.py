@@ -58,7 +58,7 @@ from tritonsmith.cli.tasks.env import print_survey as show_wheels
 from tritonsmith.cli.tasks.kernel import print_stages
 from tritonsmith.cli.tasks.kernel_export import print_sources as show_sources
 from tritonsmith.cli.tasks.option_fields import WIDE
-from tritonsmith.cli.tasks.plugin import table as pass_files
+from tritonsmith.cli.tasks.sources import table as pass_files
 from tritonsmith.compiler import report as compiles
 from tritonsmith.compiler import targets
 from tritonsmith.compiler.capture import launch_table

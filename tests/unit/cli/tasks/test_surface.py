@@ -173,7 +173,7 @@ def test_what_every_program_answers(smith: Smith, argv: list[str]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["kernel.compile", "kernel.export", "store.import", "debug-library"])
+@pytest.mark.parametrize("name", ["kernel.compile", "kernel.export", "compare", "debug-library"])
 def test_help_is_no_value_of_a_positional_argument(name: str) -> None:
     argv = [str(Path(sys.executable).with_name("tritonsmith")), name, "--help"]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
