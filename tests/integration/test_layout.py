@@ -171,4 +171,4 @@ def test_layouts_of_a_dump(smith: Smith) -> None:
     done = smith(*argv)
     assert "not counted: ldmatrix or stmatrix" in done.err
     assert "this IR has no layouts" in smith("passes.show", "dump", "1", "--layouts", code=1).error
-    assert "require --layouts" in smith("passes.show", "dump", "1", "--json", code=2).error
+    assert "require --layouts" in smith("passes.show", "dump", "1", "--env", "wheel", code=2).error

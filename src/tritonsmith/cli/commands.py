@@ -82,6 +82,11 @@ GROUPS = {
             "Rebuild single LLVM/MLIR libraries at -O0 -g, and relink Triton.",
             "debug-library MLIRTransforms,MLIRIR",
         ),
+        "mcp": Command(
+            "mcp:serve",
+            "Serve commands as tools to an agent: the Model Context Protocol over stdio.",
+            "mcp --allow up",
+        ),
         "watch": Command(
             "editor:watch",
             "Rerun a task or command at each save, and show what changed.",

@@ -339,6 +339,12 @@ def _ptxas(triton: str, arch: str, cubin: Path) -> str:
     return shipped if version_key(shipped)[:1] < _RECORDED else ""
 
 
+def as_json(manifest: Manifest, point: Point, stage: str, text: str) -> dict[str, Any]:
+    """Return a text of a stage as JSON data, with what it is of."""
+    about = {"kernel": manifest.kernel, "point": point.id, "target": str(point.target), "stage": stage}
+    return {"schema": 1, **about, "folder": str(manifest.folder), "text": text}
+
+
 def stage_text(manifest: Manifest, point: Point, stage: str) -> str:
     """Return the text of a stage.
 

@@ -28,6 +28,12 @@ def dump_text(index: DumpIndex, dump: Dump, *, plain: bool = False) -> str:
     return normalize.text(content, dump.language) if plain else content
 
 
+def as_json(index: DumpIndex, dump: Dump, *, plain: bool = False) -> dict[str, object]:
+    """Return the same text as JSON data, with what it is of."""
+    about = {"kernel": dump.kernel, "number": dump.number, "pass": dump.name, "path": str(index.path(dump))}
+    return {"schema": 1, **about, "text": dump_text(index, dump, plain=plain)}
+
+
 def highlighted(index: DumpIndex, dump: Dump, *, plain: bool = False) -> Text:
     """Return the same text with colours."""
     content = dump_text(index, dump, plain=plain)

@@ -27,6 +27,7 @@ from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.core import process, untrusted
 from tritonsmith.core.errors import FactError, SmithError, StepError
 from tritonsmith.core.plan import files
+from tritonsmith.core.ui import console
 from tritonsmith.facts import gpus, package_owners, python_env
 from tritonsmith.facts.package_owners import PACKAGE
 from tritonsmith.lab.failure import Failure
@@ -114,6 +115,7 @@ class Journal:
         self.observations[change].append(observation)
         self._used[change] += 1
         self._append(_row(change, observation))
+        console.record_progress(f"test {self.count}: {change}: {observation.verdict}")
 
     def recall(self, change: str, observation: Observation) -> None:
         """Append an observation of an earlier run, which `known` then has.

@@ -238,10 +238,13 @@ def show_(
     point: str = flag("compiled point, if there are several: its id, or its target", ""),
     link: bool = flag("print a link that opens the stage in Compiler Explorer", default=False),
     from_cache: str = FROM_CACHE,
+    json: bool = JSON,
 ) -> None:
     """Print one stage of a kernel: ttgir, PTX, SASS ..."""
     from tritonsmith.inspect import show
 
+    if link and json:
+        raise UsageError("--link and --json contradict each other", hints=["omit one of them"])
     if link and source_lines:
         raise UsageError(
             "--link and --source-lines contradict each other: a link has no lines of Python",
@@ -264,6 +267,9 @@ def show_(
     if link:
         console.note("nothing is sent; whoever opens the link sends the text to godbolt.org")
         console.write(show.link(content, stage, chosen.target))
+        return
+    if json:
+        output.json(show.as_json(compiled, chosen, stage, content))
         return
     out = console.out()
     # Through a pipe verbatim: `> kernel.ttgir` must be what `triton-opt` reads.

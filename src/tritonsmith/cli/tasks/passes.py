@@ -101,8 +101,10 @@ def show(
 ) -> None:
     """Print the IR before or after a pass."""
     # Only layouts need a Triton, which computes them; text is printed from the dump alone.
-    if not layouts and (env or python or json):
-        raise UsageError("--env, --python and --json require --layouts", hints=["omit them"])
+    if not layouts and (env or python):
+        raise UsageError("--env and --python require --layouts", hints=["omit them"])
+    if path and json:
+        raise UsageError("--path and --json contradict each other", hints=["omit one: JSON has the path"])
     if layouts and (normal or path):
         raise UsageError("--layouts prints no text: --normal and --path have no effect", hints=["omit them"])
     dumps = index.read(folder)
@@ -111,6 +113,8 @@ def show(
     out = console.out()
     if layouts:
         _print_layouts(view.dump_text(dumps, shown), env or "wheel", str(python or ""), json=json)
+    elif json:
+        output.json(view.as_json(dumps, shown, plain=normal))
     elif path:
         console.write(dumps.path(shown))
     elif out.is_terminal:
@@ -173,13 +177,17 @@ def report(
     out: OutFile | None = again(OUT_FILE, "report.html in DIR"),
     against: Path | None = flag("another dump's folder, to compare with", None),
     open: bool = flag("open the page in the browser", default=False),  # noqa: A002 - a flag
+    json: bool = JSON,
 ) -> None:
     """Write one self-contained HTML page of all passes."""
     file = out.path("report.html") if out else folder / "report.html"
     # A name that will not do is refused first, as the page of a large dump takes a while.
     write.check_name(file)
     page = write.write_report(index.read(folder), file, index.read(against) if against else None)
-    console.out().print(str(page.path), markup=False)
+    if json:
+        output.json({"schema": 1, "page": str(page.path), "passes": page.passes, "bytes": page.size})
+    else:
+        console.out().print(str(page.path), markup=False)
     console.note(
         f"{page.passes} passes, {byte_size(page.dumped)} of IR in {byte_size(page.size)}, "
         f"{duration(page.seconds)}"

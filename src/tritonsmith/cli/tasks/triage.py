@@ -104,7 +104,7 @@ def triage(
         space.run(Plan("triage", (evidence,)), "triage", quiet=True)
         journal.end(finding.text)
     if json:
-        output.json(answer)
+        output.json({**answer, "folder": str(subject.out)})
     else:
         console.out().print(table(finding))
         output.lines(lines(finding))

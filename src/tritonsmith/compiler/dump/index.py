@@ -175,11 +175,13 @@ class DumpIndex:
         # A terminal's log has carriage returns, which would make every line of a diff differ.
         return self.content(dump).decode("utf-8", "replace").replace("\r\n", "\n")
 
-    def render(self) -> str:
-        """Return the text of `index.json`."""
+    def render(self, *, placed: bool = False) -> str:
+        """Return the text of `index.json`; `placed` adds the path of the folder."""
         content: dict[str, Any] = {"schema": SCHEMA, **vars(self)}
-        # A folder may be moved, or copied to another machine.
+        # A folder may be moved, or copied to another machine, so its file does not name it.
         del content["folder"]
+        if placed:
+            content["folder"] = str(self.folder)
         content["kernels"] = [vars(kernel) for kernel in self.kernels]
         # `asdict` would copy each of 20000 dumps deeply.
         content["dumps"] = [vars(dump) for dump in self.dumps]

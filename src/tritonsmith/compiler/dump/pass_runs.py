@@ -153,7 +153,7 @@ def show_summary(index: DumpIndex, *, json: bool = False, aside: bool = False) -
     # Standard output may belong to the program that was run.
     to = console.err() if aside else console.out()
     if json:
-        text = index.render()
+        text = index.render(placed=True)
         to.print(text, markup=False, end="") if aside else console.write(text, end="")
         return
     if index.kernels:

@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
+from typing import BinaryIO, Self
 
 from tritonsmith.core.errors import SmithError
 from tritonsmith.core.plan import stopping
@@ -59,6 +59,7 @@ class ForkServer:
         argv: Sequence[str],
         on_line: Callable[[str], None],
         waiting: Callable[[], None] = lambda: None,
+        answer: BinaryIO | None = None,
     ) -> int:
         """Run the program in a process group of its own, and read its output line by line.
 
@@ -66,6 +67,7 @@ class ForkServer:
             argv: `sys.argv` of the run.
             on_line: called with each line of output and error, in order, without its line end.
             waiting: called every now and then; what it raises stops the run.
+            answer: the file that gets the output; `on_line` then gets the errors alone.
 
         Returns:
             The exit code; negative for a signal.
@@ -81,7 +83,8 @@ class ForkServer:
             try:
                 try:
                     # The run writes to a pipe of ours directly: the server need not copy its output.
-                    socket.send_fds(self._requests, [json.dumps(list(argv)).encode()], [writing])
+                    handles = [answer.fileno() if answer else writing, writing]
+                    socket.send_fds(self._requests, [json.dumps(list(argv)).encode()], handles)
                 finally:
                     os.close(writing)
                 child = _ServedRun(self._answer(None), self._answer)
@@ -184,7 +187,7 @@ class _ForkedChild:
 def _serve(requests: socket.socket) -> tuple[list[str], int] | None:
     """Fork at each request; returns in the fork with its arguments, and in the server at the end."""
     while True:
-        message, handles, _, _ = socket.recv_fds(requests, _SIZE, 1)
+        message, handles, _, _ = socket.recv_fds(requests, _SIZE, 2)
         if not message:
             return None
         ended, ending = os.pipe()
@@ -193,14 +196,14 @@ def _serve(requests: socket.socket) -> tuple[list[str], int] | None:
             # By both sides: whoever comes second may rely on it.
             os.setpgid(pid, pid)
         if pid == 0:
-            for number, name in ((1, "stdout"), (2, "stderr")):
-                os.dup2(handles[0], number)
+            for number, name, handle in ((1, "stdout", handles[0]), (2, "stderr", handles[1])):
+                os.dup2(handle, number)
                 setattr(sys, name, os.fdopen(number, "w", buffering=1))  # in the order of both
-            for handle in (handles[0], ended):
+            for handle in (*handles, ended):
                 os.close(handle)
             requests.close()
             return json.loads(message), ending
-        for handle in (handles[0], ending):
+        for handle in (*handles, ending):
             os.close(handle)
         child = _ForkedChild(pid)
         try:

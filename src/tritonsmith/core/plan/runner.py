@@ -12,10 +12,13 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 
-from tritonsmith.core.errors import InterruptedRunError, StepError
+from tritonsmith.core.errors import InterruptedRunError, PreflightError, StepError
 from tritonsmith.core.plan import files
 from tritonsmith.core.plan.steps.base import PhaseDisplay, Plan, Step, StepTools, Tap
 
+# A variable: nothing is downloaded or installed where it is set. `mcp` sets it for what an agent calls, since
+# many a command installs the release of Triton that it is to compile with.
+NO_INSTALL = "TRITONSMITH_NO_INSTALL"
 # Names of files that get another one when they are whole.
 _OURS = re.compile(r"^\.(.+)\.tritonsmith$|^(.+)\.partial$")
 
@@ -62,6 +65,7 @@ class Runner:
             CommandFailedError: a program failed.
             StepError: a file could not be changed, the log and the stamps included.
             InterruptedRunError: ^C; everything finished so far is kept.
+            PreflightError: a step installs something, and `NO_INSTALL` is set.
         """
         outcome = PlanResult(self._log)
         # All stamps are asked before the first step: a group whose stamp holds is skipped as a whole.
@@ -69,6 +73,13 @@ class Runner:
         outcome.skipped = len(plan.steps) - len(todo)
         if not todo:
             return outcome
+        if os.environ.get(NO_INSTALL) and (install := next((step for step in todo if step.installs), None)):
+            raise PreflightError(
+                f"{plan.title} is not there yet, and this run may not install it",
+                where=install.title,
+                why=f"{NO_INSTALL} is set",
+                hints=[f"unset {NO_INSTALL}", "invoke mcp --allow install lets an agent's tools install it"],
+            )
         stamped = any(step.stamp for step in plan.steps)
         try:
             with files.opened_log(self._log) as log, self._progress:

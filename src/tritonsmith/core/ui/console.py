@@ -2,8 +2,9 @@
 
 Both hide secrets. Output to a terminal is made `printable` as well; a file or a program gets it unchanged.
 
-Where the reader is another process of ours, `watch`, it gets records besides text: a task's tables, and the
-files that it makes. A record is a line of output: RS and JSON, as in RFC 7464.
+Where the reader is another process of ours, it gets records besides text: `watch` a task's tables, and the
+files that it makes; `mcp` how far a task is, also of one that prints JSON. A record is a line of output: RS
+and JSON, as in RFC 7464.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ BOOTSTRAP, PIPE_WIDTH, typed = command_line.BOOTSTRAP, command_line.PIPE_WIDTH, 
 _REWRITTEN = "\r"  # ends a line of Rich's that is written again and again
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}  # by a line's first character
 _RECORD_MARK = "\x1e"
-_RECORD_KINDS = {"file", "table"}
+_RECORD_KINDS = {"file", "progress", "table"}
 
 
 @cache
@@ -78,14 +79,20 @@ def coloured_diff(lines: Iterable[str]) -> Text:
 
 
 class _Records:
-    """The state of recording: on if the reader of our output understands records."""
+    """The records that the reader of our output wants: of tables and files if `on`, of progress."""
 
     on = False
+    progress = False
 
 
 def begin_records() -> None:
-    """Write records from now on."""
+    """Write records of tables and files from now on."""
     _Records.on = True
+
+
+def begin_progress() -> None:
+    """Write records of progress from now on."""
+    _Records.progress = True
 
 
 def writes_records() -> bool:
@@ -102,6 +109,13 @@ def record_file(path: Path) -> None:
     """Record that a file of text is a part of the answer."""
     if writes_records():
         print(record("file", str(path)), flush=True)
+
+
+def record_progress(text: str) -> bool:
+    """Record how far a task is, on standard error; return whether the reader wants such records."""
+    if _Records.progress:
+        print(record("progress", redact.hidden(text)), file=sys.stderr, flush=True)
+    return _Records.progress
 
 
 def parse_record(line: str) -> dict[str, Any]:

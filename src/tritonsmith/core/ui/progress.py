@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 from tritonsmith.core.redact import printable
 from tritonsmith.core.text import duration
-from tritonsmith.core.ui.console import err, writes_records
+from tritonsmith.core.ui.console import err, record_progress, writes_records
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -117,8 +117,10 @@ class PhaseProgress:
             self._print(duration(seconds))
 
     def _print(self, text: str) -> None:
-        if not self._silent and not writes_records():
-            err().print(f"[{self._phase}] {text}", markup=False)
+        line = f"[{self._phase}] {text}"
+        # Recorded even where nothing is shown: --json silences a screen, and not a program that asks.
+        if not record_progress(line) and not self._silent and not writes_records():
+            err().print(line, markup=False)
 
 
 def _share(done: int, total: int | None) -> str:

@@ -103,6 +103,11 @@ class Step:
         """Report whether the step resumes where it was interrupted."""
         return False
 
+    @property
+    def installs(self) -> bool:
+        """Report whether the step gets code from elsewhere, or makes an environment to put it into."""
+        return False
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -395,6 +400,11 @@ class Run(Step):
         if prefix:
             command = f"env {' '.join(prefix)} {command}"
         return [f"(cd {quote(self.cwd)} && {command})"]
+
+    @property
+    def installs(self) -> bool:
+        # PYTHON -m pip install, PYTHON -m venv
+        return self.argv[1:2] == ("-m",) and self.argv[2:3] in (("pip",), ("venv",))
 
     def act(self, tools: StepTools) -> None:
         change = dict(self.env)

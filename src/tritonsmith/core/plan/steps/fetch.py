@@ -52,6 +52,10 @@ class GitFetch(Step):
         tries = " || ".join(map(self._try, map(GitRemote.of, self.urls)))
         return [shlex.join(("git", "init", "--quiet", str(self.repository))), tries]
 
+    @property
+    def installs(self) -> bool:
+        return True
+
     def act(self, tools: StepTools) -> None:
         folder, quiet = self.repository.parent, {"GIT_TERMINAL_PROMPT": "0"}
         folder.mkdir(parents=True, exist_ok=True)
@@ -159,6 +163,10 @@ class Download(Step):
             f"echo {shlex.quote(f'{self.sha256}  {self.dest}.partial')} | sha256sum --check",
             f"mv {partial} {quote(self.dest)}",
         ]
+
+    @property
+    def installs(self) -> bool:
+        return True
 
     def act(self, tools: StepTools) -> None:
         download.fetch(self.url, self.dest, sha256=self.sha256, progress=tools.transfer(self.title))
@@ -282,6 +290,10 @@ class UnpackPackage(Step):
             "fi",
         ]
 
+    @property
+    def installs(self) -> bool:
+        return not self.dest.is_dir()
+
     def act(self, tools: StepTools) -> None:
         self.dest.parent.mkdir(parents=True, exist_ok=True)
         with locks.hold(
@@ -334,6 +346,10 @@ class Obtain(Step):
 
     def shell(self) -> list[str]:
         return [f"# {redact.hidden(self.url)} goes to {shlex.quote(str(self.dest))}"]
+
+    @property
+    def installs(self) -> bool:
+        return True
 
     def act(self, tools: StepTools) -> None:
         def transfer(partial: Path) -> None:
