@@ -348,11 +348,14 @@ def _milliseconds(seconds: float) -> str:
     return f"{seconds * 1e3:.1f} ms" if seconds < 1 else duration(seconds)
 
 
-def as_json(index: DumpIndex, kernel: DumpedKernel, counted: Sequence[PipelineRow | None]) -> dict[str, Any]:
-    """Return the pipeline as JSON data."""
+def as_json(
+    index: DumpIndex, kernel: DumpedKernel, counted: Sequence[PipelineRow | None], *, changed: bool = False
+) -> dict[str, Any]:
+    """Return the pipeline as JSON data; `changed` leaves out passes that changed nothing."""
     passes = [
         {**vars(dump), **(vars(row) if row else {"added": None, "removed": None, "operations": None})}
         for dump, row in _shown(index, kernel, counted)
+        if not changed or dump.changed is not False
     ]
     return {
         "schema": 1,

@@ -90,6 +90,7 @@ class Tool:
         flags: switches that are always set.
         outputs: keys of the answer that name a folder or a page that the command has written.
         job: whether a call returns at once, with the number of a job.
+        characters: of a result; 0 for the limit of all tools.
     """
 
     command: str
@@ -98,6 +99,7 @@ class Tool:
     flags: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
     job: bool = False
+    characters: int = 0
 
     @property
     def name(self) -> str:

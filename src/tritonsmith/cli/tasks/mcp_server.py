@@ -478,19 +478,26 @@ class _Session:
         return mcp.outcome(job.tool, code, printed, errors)
 
     def _cut(self, job: _Job, result: dict[str, Json]) -> dict[str, Json]:
-        """Return a result as a client gets it: with what it wrote, and cut down to what a context bears."""
+        """Return a result as a client gets it: with what was written, and cut to what a context bears."""
         outputs = [
             row for path in _written(job.tool, result.get("answer")) for row in self._resources.add(path)
         ]
-        cutter = mcp.Cutter(self._resources.keep)
-        cut = cutter.fit(result, self._limits.characters)
-        assert isinstance(cut, dict)  # noqa: S101 - for the type checker
-        if cutter.cuts:
-            cut["cut"] = cutter.cuts
-        if outputs:
-            cut["outputs"] = outputs
         seconds = round(time.monotonic() - job.began, 1)
-        return {**cut, "job": job.number, "seconds": seconds, "command": redact.hidden(job.command)}
+        about: dict[str, Json] = {
+            "job": job.number,
+            "seconds": seconds,
+            "command": redact.hidden(job.command),
+        }
+        if outputs:
+            about["outputs"] = outputs
+        return self._fit({**result, **about}, job.tool.characters)
+
+    def _fit(self, result: dict[str, Json], characters: int = 0) -> dict[str, Json]:
+        """Return a result cut down to this size, or to the limit of all tools, and what was cut."""
+        cutter = mcp.Cutter(self._resources.keep)
+        cut = cutter.fit(result, characters or self._limits.characters)
+        assert isinstance(cut, dict)  # noqa: S101 - for the type checker
+        return {**cut, "cut": cutter.cuts} if cutter.cuts else cut
 
     async def _own(
         self, context: ServerRequestContext[dict[str, object]], name: str, arguments: Mapping[str, Json]
@@ -506,7 +513,7 @@ class _Session:
             text, count = self._resources.page(str(arguments["uri"]).partition("?")[0], page)
             return {"uri": arguments["uri"], "page": page, "pages": count, "text": text}
         if "job" not in arguments:
-            return {"jobs": [_row(job) for job in self._jobs.values()]}
+            return self._fit({"jobs": [_row(job) for job in reversed(self._jobs.values())]})
         job = self._jobs.get(int(str(arguments["job"])))
         if job is None:
             hints = ["job_status without a job lists all"]

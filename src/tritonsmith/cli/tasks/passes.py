@@ -75,7 +75,7 @@ def listing(
     rows = pipeline_table.pass_changes(dumps, chosen.name)
     # In one line, as all JSON of dumps: one dump has hundreds of passes.
     if json:
-        output.json(pipeline_table.as_json(dumps, chosen, rows), indent=None)
+        output.json(pipeline_table.as_json(dumps, chosen, rows, changed=changed), indent=None)
         return
     summaries = pipeline_table.requested_summaries(source, requested=summary)
     console.out().print(pipeline_table.table(dumps, chosen, rows, summaries, changed=changed))

@@ -76,9 +76,11 @@ class Runner:
         if os.environ.get(NO_INSTALL) and (install := next((step for step in todo if step.installs), None)):
             raise PreflightError(
                 f"{plan.title} is not there yet, and this run may not install it",
-                where=install.title,
-                why=f"{NO_INSTALL} is set",
-                hints=[f"unset {NO_INSTALL}", "invoke mcp --allow install lets an agent's tools install it"],
+                why="\n".join((f"{NO_INSTALL} is set, and this would run", *install.shell())),
+                hints=[
+                    "of an agent: ask the user to start the server with `invoke mcp --allow install`",
+                    f"elsewhere: unset {NO_INSTALL}",
+                ],
             )
         stamped = any(step.stamp for step in plan.steps)
         try:

@@ -79,7 +79,7 @@ class PhaseProgress:
             title = " ".join(printable(phase).split())
             self._bar = self._bars.add_task(title, total=None, current="", share="")
         else:
-            self._print("...")
+            self._print("...", minor=True)
 
     def update(self, done: int, total: int | None, current: str = "", part: float | None = None) -> None:
         """Update the current phase.
@@ -114,12 +114,15 @@ class PhaseProgress:
             total = task.total or 1
             self._bars.update(self._bar, completed=total, total=total, current="")
         else:
-            self._print(duration(seconds))
+            self._print(duration(seconds), minor=True)
 
-    def _print(self, text: str) -> None:
+    def _print(self, text: str, *, minor: bool = False) -> None:
         line = f"[{self._phase}] {text}"
-        # Recorded even where nothing is shown: --json silences a screen, and not a program that asks.
-        if not record_progress(line) and not self._silent and not writes_records():
+        # What is silent for a person is not for a program that asks; but for the phases of the many small
+        # plans of an experiment, which reports its tests itself.
+        if not (minor and self._silent) and record_progress(line):
+            return
+        if not self._silent and not writes_records():
             err().print(line, markup=False)
 
 
