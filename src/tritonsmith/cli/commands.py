@@ -84,7 +84,7 @@ GROUPS = {
         ),
         "mcp": Command(
             "mcp:serve",
-            "Serve commands as tools to an agent: the Model Context Protocol over stdio.",
+            "Serve commands as tools to an agent, by the Model Context Protocol.",
             "mcp --allow up",
         ),
         "watch": Command(

@@ -16,7 +16,7 @@ from tritonsmith.cli import commands, modes
 from tritonsmith.cli.tasks import namespace
 from tritonsmith.cli.tasks.option_fields import CommaLists, Option, flag
 from tritonsmith.cli.tasks.task import task
-from tritonsmith.core import configs
+from tritonsmith.core import configs, untrusted
 from tritonsmith.core.errors import (
     EXIT_INTERRUPTED,
     EXIT_UNDECIDED,
@@ -32,18 +32,17 @@ INSTALL = "install"  # a name for --allow: the other tools may install the Trito
 _EFFECTS = ("install", "delete")  # need --allow
 _LEAST = 200  # characters that a text or a list keeps at least when it is cut
 _QUOTED = 300  # characters of a wrong value in a message
-_VERDICTS = ("ok", "findings", "undecided", "failed", "stopped", "running")
 
 
 @task(name="mcp")
 def serve(
     context: Context,
-    allow: CommaLists = flag("tools to offer that install or delete: up,clear-cache; install", ()),
+    allow: CommaLists = flag("tools that install or delete: up,clear-cache; install (repeatable)", ()),
     skill: bool = flag(
         "print a text that tells an agent how to use the tools, and serve none", default=False
     ),
 ) -> None:
-    """Serve commands as tools to an agent: the Model Context Protocol over stdio."""
+    """Serve commands as tools to an agent, by the Model Context Protocol."""
     if skill:
         console.write(instructions(), end="")
         return
@@ -80,7 +79,7 @@ def limits() -> Limits:
 
 
 @dataclass(frozen=True)
-class Tool:
+class AgentTool:
     """A command as a tool.
 
     Attributes:
@@ -129,16 +128,8 @@ class Tool:
     @cached_property
     def schema(self) -> dict[str, Json]:
         """The JSON Schema of the arguments."""
-        required: list[Json] = [
-            name for name, option in self.parameters.items() if option.default is dataclasses.MISSING
-        ]
-        properties: dict[str, Json] = {name: _schema(option) for name, option in self.parameters.items()}
-        return {
-            "type": "object",
-            "properties": properties,
-            "required": required,
-            "additionalProperties": False,
-        }
+        required = [name for name, option in self.parameters.items() if option.default is dataclasses.MISSING]
+        return _object({name: _schema(option) for name, option in self.parameters.items()}, required)
 
     def words(self, arguments: Mapping[str, Json]) -> list[str]:
         """Return the command line for arguments that fit the schema.
@@ -197,7 +188,7 @@ def _words(option: Option, value: Json) -> Iterator[str]:
         yield f"{option.flag}={value}"
 
 
-def tools(allow: Collection[str] = ()) -> tuple[Tool, ...]:
+def tools(allow: Collection[str] = ()) -> tuple[AgentTool, ...]:
     """Return the tools that are always offered, and those that `--allow` names.
 
     Raises:
@@ -211,12 +202,12 @@ def tools(allow: Collection[str] = ()) -> tuple[Tool, ...]:
     return tuple(tool for tool in every if not tool.allowance or tool.allowance in allow)
 
 
-def declared() -> tuple[Tool, ...]:
+def declared() -> tuple[AgentTool, ...]:
     """Return all tools of the table."""
     table = configs.load("mcp")
     return tuple(
         configs.as_dataclass(
-            Tool,
+            AgentTool,
             {**row, "options": list(_options(row, table["group"]))},
         )
         for row in table["tool"]
@@ -249,51 +240,49 @@ def _quoted(text: str) -> str:
     return text if len(text) <= _QUOTED else f"{text[:_QUOTED]}... ({len(text):,} characters)"
 
 
-OUTPUT_SCHEMA: dict[str, Json] = {
-    "type": "object",
-    "properties": {
-        "verdict": {
-            "enum": list(_VERDICTS),
-            "description": "findings: it worked, and reports something bad; undecided: not an answer",
-        },
-        "exit_code": {"type": "integer", "description": "of the command"},
-        "answer": {"type": ["object", "array"], "description": "what the command prints with --json"},
-        "text": {"type": "string", "description": "what a command without --json prints"},
-        "message": {"type": "string", "description": "what is bad or failed, where, why, and what to try"},
-        "notes": {"type": "array", "items": {"type": "string"}},
-        "cut": {
-            "type": "array",
-            "description": "places where something was left out, and how to read all of it",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "at": {"type": "string", "description": "JSON pointer into this result"},
-                    "left_out": {"type": "string"},
-                    "uri": {"type": "string"},
-                },
-                "required": ["at", "left_out", "uri"],
-            },
-        },
-        "outputs": {
-            "type": "array",
-            "description": "files that the command wrote, as resources",
-            "items": {
-                "type": "object",
-                "properties": {"uri": {"type": "string"}, "path": {"type": "string"}},
-                "required": ["uri", "path"],
-            },
-        },
-        "job": {"type": "integer", "description": "for job_status and job_cancel"},
-        "progress": {"type": "array", "items": {"type": "string"}, "description": "its last lines"},
-        "seconds": {"type": "number"},
-        "command": {"type": "string", "description": "the same in a shell"},
-    },
-    "required": ["verdict", "command"],
-    "additionalProperties": False,
-}
+def result_schema() -> dict[str, Json]:
+    """Return the JSON Schema of the result of a command."""
+    properties = configs.load("mcp")["result"]
+    return _object(properties, ["verdict", "command"])
 
 
-def outcome(tool: Tool, code: int, printed: str, errors: Sequence[str]) -> dict[str, Json]:
+def _object(properties: Mapping[str, Json], required: Sequence[str]) -> dict[str, Json]:
+    """Return the JSON Schema of an object that has these keys and no others."""
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(required),
+        "additionalProperties": False,
+    }
+
+
+@dataclass(frozen=True)
+class OwnTool:
+    """A tool of the server's, which is no command.
+
+    Attributes:
+        name: its name.
+        purpose: the description for an agent.
+        read_only: whether it changes nothing.
+        schema: the JSON Schema of its arguments.
+    """
+
+    name: str
+    purpose: str
+    read_only: bool
+    schema: dict[str, Json]
+
+
+def own_tools() -> dict[str, OwnTool]:
+    """Return the tools that are no commands, by name."""
+    rows = configs.load("mcp")["own"]
+    return {
+        name: OwnTool(name, row["purpose"], row["read-only"], _object(row["properties"], row["required"]))
+        for name, row in rows.items()
+    }
+
+
+def outcome(tool: AgentTool, code: int, printed: str, errors: Sequence[str]) -> dict[str, Json]:
     """Return the result of a run.
 
     Args:
@@ -325,8 +314,8 @@ def outcome(tool: Tool, code: int, printed: str, errors: Sequence[str]) -> dict[
 def _answer(printed: str) -> dict[str, Json] | list[Json] | None:
     """Return the JSON that a command printed; None if it printed something else."""
     try:
-        answer = json.loads(printed)
-    except (ValueError, RecursionError):
+        answer = untrusted.json_of(printed)
+    except untrusted.UnreadableError:
         return None
     return answer if isinstance(answer, dict | list) else None
 
@@ -339,7 +328,7 @@ def _verdict(code: int, *, has_answer: bool) -> str:
 
 
 @dataclass
-class Cutter:
+class ResultCutter:
     """Cuts a result down to a size.
 
     Attributes:
@@ -420,11 +409,13 @@ def _escaped(name: str) -> str:
 
 def pages(text: str, size: int) -> list[str]:
     """Split a text into pages of at most `size` characters, at ends of lines where possible."""
-    found, start = [], 0
+    parts, start = [], 0
     while start < len(text):
         end = start + size
+        # A line that is longer than a page is divided where the page ends.
         if end < len(text):
             end = text.rfind("\n", start, end) + 1 or end
-        found.append(text[start:end])
+        parts.append(text[start:end])
         start = end
-    return found or [""]
+    # An empty file has a page, too: the first one.
+    return parts or [""]

@@ -29,10 +29,11 @@ from mcp.shared.exceptions import MCPError
 
 from tritonsmith import __version__
 from tritonsmith.cli.tasks import mcp
-from tritonsmith.cli.tasks.mcp import Json, Tool
+from tritonsmith.cli.tasks.mcp import AgentTool, Json
 from tritonsmith.compiler import manifest
 from tritonsmith.compiler.dump import index
 from tritonsmith.core import redact, untrusted
+from tritonsmith.core.command_line import command
 from tritonsmith.core.errors import EXIT_INTERRUPTED, SmithError, UsageError, nearest
 from tritonsmith.core.plan import files
 from tritonsmith.core.plan.fork_server import ForkServer
@@ -44,28 +45,9 @@ _SCHEME = "tritonsmith"
 _LOOK = 0.5  # seconds between two looks at the progress of a call that a client waits for
 _EVIDENCE = "triage.json"
 _LISTED = (manifest.FILE, index.FILE, _EVIDENCE)
-_OWN = {  # the tools that are no commands
-    "job_status": "Return the progress of a job, or its result at its end; without a job, list all.",
-    "job_cancel": "Stop a job and all of its processes; an experiment keeps what it has tested.",
-    "read": "Read a text that was cut, or a file that a tool wrote, page by page.",
-}
-_JOB: dict[str, Json] = {"type": "integer", "minimum": 1, "description": "number of the job"}
-_PAGE: dict[str, Json] = {"type": "integer", "minimum": 1, "description": "page to read (default: 1)"}
-_OWN_PARAMETERS: dict[str, dict[str, Json]] = {
-    "job_status": {
-        "job": _JOB,
-        "wait": {"type": "integer", "minimum": 0, "description": "seconds to wait for its end (default: 0)"},
-    },
-    "job_cancel": {"job": _JOB},
-    "read": {
-        "uri": {"type": "string", "minLength": 1, "description": "URI from `cut` or `outputs`"},
-        "page": _PAGE,
-    },
-}
-_OWN_REQUIRED: dict[str, list[Json]] = {"job_status": [], "job_cancel": ["job"], "read": ["uri"]}
 
 
-def serve(offered: Sequence[Tool], *, may_install: bool) -> None:
+def serve(offered: Sequence[AgentTool], *, may_install: bool) -> None:
     """Serve the tools over standard input and output, until the client closes them.
 
     Args:
@@ -94,7 +76,7 @@ class _Job:
     """
 
     number: int
-    tool: Tool
+    tool: AgentTool
     words: list[str]
     stop: threading.Event = field(default_factory=threading.Event)
     done: anyio.Event = field(default_factory=anyio.Event)
@@ -137,7 +119,7 @@ class _Job:
 
 
 class _Resources:
-    """What can be read: texts that were cut, and files that tools have written. Nothing else has a URI.
+    """The texts that were cut, and the files that tools have written. Nothing else has a URI.
 
     Args:
         scratch: the folder for texts.
@@ -262,8 +244,10 @@ class _Session:
         may_install: whether a tool may install what it needs.
     """
 
-    def __init__(self, offered: Sequence[Tool], scratch: Path, held: ExitStack, *, may_install: bool) -> None:
-        self._tools = {tool.name: tool for tool in offered}
+    def __init__(
+        self, offered: Sequence[AgentTool], scratch: Path, held: ExitStack, *, may_install: bool
+    ) -> None:
+        self._tools, self._own_tools = {tool.name: tool for tool in offered}, mcp.own_tools()
         self._scratch, self._held, self._limits = scratch, held, mcp.limits()
         self._environ = {} if may_install else {NO_INSTALL: "1"}
         self._resources = _Resources(scratch, self._limits)
@@ -316,7 +300,7 @@ class _Session:
                 name=tool.name,
                 description=tool.purpose,
                 input_schema=tool.schema,
-                output_schema=mcp.OUTPUT_SCHEMA,
+                output_schema=mcp.result_schema(),
                 annotations=types.ToolAnnotations(
                     read_only_hint=tool.effect == "read",
                     destructive_hint=tool.effect == "delete",
@@ -327,15 +311,14 @@ class _Session:
         ]
         own = [
             types.Tool(
-                name=name,
-                description=purpose,
-                input_schema=_own_schema(name),
-                output_schema=None if name != "job_cancel" else mcp.OUTPUT_SCHEMA,
+                name=tool.name,
+                description=tool.purpose,
+                input_schema=tool.schema,
                 annotations=types.ToolAnnotations(
-                    read_only_hint=name != "job_cancel", destructive_hint=False, open_world_hint=False
+                    read_only_hint=tool.read_only, destructive_hint=False, open_world_hint=False
                 ),
             )
-            for name, purpose in _OWN.items()
+            for tool in self._own_tools.values()
         ]
         return types.ListToolsResult(tools=[*listed, *own])
 
@@ -374,7 +357,7 @@ class _Session:
     ) -> types.CallToolResult:
         arguments: Mapping[str, Json] = params.arguments or {}
         try:
-            if params.name in _OWN:
+            if params.name in self._own_tools:
                 return _result(await self._own(context, params.name, arguments))
             tool = self._tool(params.name)
             _check(tool.name, tool.schema, arguments)
@@ -389,7 +372,7 @@ class _Session:
             raise
         return _result(job.shown())
 
-    def _tool(self, name: str) -> Tool:
+    def _tool(self, name: str) -> AgentTool:
         """Return an offered tool.
 
         Raises:
@@ -400,13 +383,13 @@ class _Session:
             return tool
         if tool := next((tool for tool in mcp.declared() if tool.name == name), None):
             what = f"{name} would {tool.effect}, and the user has not allowed that"
-            hints = [f"ask the user to start the server with `invoke mcp --allow {tool.allowance}`"]
+            hints = [f"ask the user to start the server with `{command('mcp', allow=tool.allowance)}`"]
             raise UsageError(what, hints=hints)
-        near = nearest(name, [*self._tools, *_OWN])
+        near = nearest(name, [*self._tools, *self._own_tools])
         meant = f": did you mean {near}?" if near else ""
         raise MCPError(types.INVALID_PARAMS, f"unknown tool {name[:100]!r}{meant}")
 
-    def _begin(self, tool: Tool, words: list[str]) -> _Job:
+    def _begin(self, tool: AgentTool, words: list[str]) -> _Job:
         """Begin a job.
 
         Raises:
@@ -427,14 +410,15 @@ class _Session:
         self, context: ServerRequestContext[dict[str, object]], job: _Job, seconds: float
     ) -> None:
         """Wait for the end of a job, and send its progress to a client that wants it."""
-        told = job.count
+        sent = job.count
         with anyio.move_on_after(seconds):
             while not job.done.is_set():
                 with anyio.move_on_after(_LOOK):
                     await job.done.wait()
-                if job.count > told:
-                    told = job.count
-                    await context.session.report_progress(told, message=job.progress[-1])
+                # Several lines within one look are one notification: a client shows the last one anyway.
+                if job.count > sent:
+                    sent = job.count
+                    await context.session.report_progress(sent, message=job.progress[-1])
 
     async def _carry_out(self, job: _Job) -> None:
         # Shielded: at the end of the session the thread is asked to stop, and has processes to stop itself.
@@ -468,7 +452,7 @@ class _Session:
             job.note(line if text is None else text)
 
         code = EXIT_INTERRUPTED
-        with path.open("wb") as answer:
+        with files.create(path) as answer:
             try:
                 code = server.run(("tritonsmith", *job.words), on_line, job.waiting, answer)
             except KeyboardInterrupt:
@@ -494,7 +478,7 @@ class _Session:
 
     def _fit(self, result: dict[str, Json], characters: int = 0) -> dict[str, Json]:
         """Return a result cut down to this size, or to the limit of all tools, and what was cut."""
-        cutter = mcp.Cutter(self._resources.keep)
+        cutter = mcp.ResultCutter(self._resources.keep)
         cut = cutter.fit(result, characters or self._limits.characters)
         assert isinstance(cut, dict)  # noqa: S101 - for the type checker
         return {**cut, "cut": cutter.cuts} if cutter.cuts else cut
@@ -507,7 +491,7 @@ class _Session:
         Raises:
             SmithError: the arguments are wrong.
         """
-        _check(name, _own_schema(name), arguments)
+        _check(name, self._own_tools[name].schema, arguments)
         if name == "read":
             page = int(str(arguments.get("page", 1)))
             text, count = self._resources.page(str(arguments["uri"]).partition("?")[0], page)
@@ -527,21 +511,12 @@ class _Session:
         return job.shown()
 
 
-def _own_schema(name: str) -> dict[str, Json]:
-    return {
-        "type": "object",
-        "properties": dict(_OWN_PARAMETERS[name]),
-        "required": _OWN_REQUIRED[name],
-        "additionalProperties": False,
-    }
-
-
 def _row(job: _Job) -> dict[str, Json]:
     shown = job.shown()
     return {"job": job.number, "tool": job.tool.name, "verdict": shown["verdict"], "command": job.command}
 
 
-def _written(tool: Tool, answer: Json) -> list[Path]:
+def _written(tool: AgentTool, answer: Json) -> list[Path]:
     """Return the folders and pages that a command has written, as its answer names them."""
     if not isinstance(answer, dict):
         return []

@@ -15,7 +15,7 @@ from tests.support import REPOSITORY
 from tests.unit.cli.tasks.conftest import Smith, smith
 from tritonsmith.cli import commands, modes
 from tritonsmith.cli.tasks import mcp, namespace
-from tritonsmith.cli.tasks.mcp import Cutter, Json, Tool
+from tritonsmith.cli.tasks.mcp import AgentTool, Json, ResultCutter
 from tritonsmith.cli.tasks.option_fields import from_argv
 from tritonsmith.core import configs
 from tritonsmith.core.errors import UsageError
@@ -27,12 +27,12 @@ NAMES = [tool.name for tool in TOOLS]
 CONTROL = "\0"
 
 
-def tool(name: str) -> Tool:
+def tool(name: str) -> AgentTool:
     return next(tool for tool in TOOLS if tool.name == name)
 
 
 @pytest.mark.parametrize("each", TOOLS, ids=NAMES)
-def test_a_tool_is_a_command_with_options_that_it_has(each: Tool) -> None:
+def test_a_tool_is_a_command_with_options_that_it_has(each: AgentTool) -> None:
     flags = {option.flag[2:] for option in namespace.every[each.command].options}
     assert set(each.options) | set(each.flags) <= flags
     assert not {"json", "python", "open", "fix", "yes", *each.flags} & set(each.options)
@@ -45,7 +45,7 @@ def test_a_tool_is_a_command_with_options_that_it_has(each: Tool) -> None:
 
 def test_names_differ_and_the_schema_of_results_is_valid() -> None:
     assert len(set(NAMES)) == len(NAMES)
-    Draft202012Validator.check_schema(mcp.OUTPUT_SCHEMA)
+    Draft202012Validator.check_schema(mcp.result_schema())
 
 
 def test_the_list_of_tools_leaves_room_in_a_context() -> None:
@@ -114,7 +114,7 @@ def test_no_argument_becomes_a_flag_or_a_command(
 
 
 @pytest.mark.parametrize("each", TOOLS, ids=NAMES)
-def test_no_option_selects_another_mode_of_the_command(each: Tool) -> None:
+def test_no_option_selects_another_mode_of_the_command(each: AgentTool) -> None:
     line = [each.command, *(f"--{name}" for name in each.flags), *(f"--{name}=x" for name in each.options)]
     assert modes.resolved(line) == line
 
@@ -145,7 +145,7 @@ def test_arguments_that_are_too_long() -> None:
     ("code", "printed", "errors", "expected"),
     [
         (0, '{"a": 1}', ["note: n"], {"verdict": "ok", "answer": {"a": 1}, "notes": ["n"]}),
-        (1, '{"a": 1}', ["error: 2 findings", "  why: x"], {"verdict": "findings", "message": "2 findings\n  why: x"}),
+        (1, '{"a": 1}', ["error: two", "  why: x"], {"verdict": "findings", "message": "two\n  why: x"}),
         (1, "", ["error: no such file"], {"verdict": "failed", "message": "no such file"}),
         (2, "", ["error: usage"], {"verdict": "failed"}),
         (3, "", ["error: a bug of tritonsmith: E"], {"verdict": "failed"}),
@@ -165,7 +165,7 @@ def test_an_exit_code_is_a_verdict(
     assert result["exit_code"] == code
     assert expected.items() <= result.items()
     assert "answer" in expected or "answer" in result or "text" in result or code
-    Draft202012Validator(mcp.OUTPUT_SCHEMA).validate({**result, "command": ""})
+    Draft202012Validator(mcp.result_schema()).validate({**result, "command": ""})
 
 
 def test_a_mode_is_not_called_an_old_name() -> None:
@@ -173,14 +173,14 @@ def test_a_mode_is_not_called_an_old_name() -> None:
     assert mcp.outcome(tool("kernel_resources"), 0, "{}", lines)["notes"] == ["other"]
 
 
-def kept() -> tuple[Cutter, list[str]]:
+def kept() -> tuple[ResultCutter, list[str]]:
     texts: list[str] = []
 
     def keep(text: str) -> str:
         texts.append(text)
         return f"tritonsmith://text/{len(texts)}"
 
-    return Cutter(keep), texts
+    return ResultCutter(keep), texts
 
 
 def test_a_long_text_keeps_whole_lines_of_its_ends() -> None:
@@ -255,7 +255,7 @@ def test_pages_end_with_lines() -> None:
 def test_the_skill_names_tools_and_parameters_that_there_are(smith: Smith) -> None:
     text = smith("mcp", "--skill").out
     assert text == mcp.instructions()
-    own = {"job_status", "job_cancel", "read"}
+    own = mcp.own_tools()
     for name, arguments in re.findall(
         r"\b([a-z]+(?:_[a-z]+)+|triage|bisect|explain|read)\b(?:\((.*?)\))?", text
     ):
@@ -271,9 +271,7 @@ def test_the_skill_names_tools_and_parameters_that_there_are(smith: Smith) -> No
 def test_the_page_lists_every_tool_as_it_is() -> None:
     page = (REPOSITORY / "docs" / "agents.md").read_text()
     rows = dict(re.findall(r"^\| `(\w+)` \| `([^`]+)`", page, re.MULTILINE))
-    assert rows == {each.name: each.command for each in TOOLS} | {
-        "job_status": "-", "job_cancel": "-", "read": "-",
-    }  # fmt: skip
+    assert rows == {each.name: each.command for each in TOOLS}
     limits = configs.load("mcp")["limits"]
     assert f"{limits['characters']:,} characters" in page
     assert f"{limits['patience']} seconds" in page
