@@ -46,6 +46,7 @@ def serve(
     if skill:
         console.write(instructions(), end="")
         return
+    # A wrong name is reported first, as is a missing package before the long import of one that is there.
     offered = tools(allow)
     if find_spec("mcp") is None:
         hints = ["pip install 'tritonsmith[mcp]'"]
@@ -143,6 +144,7 @@ class AgentTool:
         # `--dry-run` prints a script, and several commands refuse both.
         if "json" in self._flags and not arguments.get("dry_run"):
             words.append("--json")
+        # JSON has texts that no system call takes, and a `ForkServer` would hand them on.
         for word in words:
             if "\0" in word or any("\ud800" <= letter <= "\udfff" for letter in word):
                 hints = ["it has a NUL character, or half of a surrogate pair"]

@@ -30,6 +30,7 @@ from mcp.shared.exceptions import MCPError
 from tritonsmith import __version__
 from tritonsmith.cli.tasks import mcp
 from tritonsmith.cli.tasks.mcp import AgentTool, Json
+from tritonsmith.cli.tasks.task import as_exit
 from tritonsmith.compiler import manifest
 from tritonsmith.compiler.dump import index
 from tritonsmith.core import redact, untrusted
@@ -43,6 +44,8 @@ from tritonsmith.core.ui import console
 _TASK = ("tritonsmith.core.ui.console:begin_progress", "tritonsmith.cli.program:main")
 _SCHEME = "tritonsmith"
 _LOOK = 0.5  # seconds between two looks at the progress of a call that a client waits for
+_LINES = 1000  # of standard error that a result may have, the last ones
+_WIDTH = 300  # characters of a line of progress
 _EVIDENCE = "triage.json"
 _LISTED = (manifest.FILE, index.FILE, _EVIDENCE)
 
@@ -92,7 +95,7 @@ class _Job:
 
     def note(self, line: str) -> None:
         """Add a line of progress."""
-        self.progress.append(line)
+        self.progress.append(line[:_WIDTH])
         self.count += 1
 
     def shown(self) -> dict[str, Json]:
@@ -137,9 +140,11 @@ class _Resources:
         """Store a text; return its URI."""
         self._count += 1
         uri, path = f"{_SCHEME}://text/{self._count}", self._scratch / f"text-{self._count}"
+        # Half of a surrogate pair, as JSON may have, is no UTF-8.
         files.write(path, text.encode("utf-8", "replace"))
         self._paths[uri] = path
         self._texts.append(uri)
+        # A session may last for days. What a client has not read by then, it will not read.
         if len(self._texts) > self._limits.texts:
             files.remove([self._paths.pop(self._texts.popleft())])
         return uri
@@ -212,19 +217,17 @@ class _Resources:
                 raise UsageError(f"not a page: {pages[0][:20]!r}", hints=[f"{bare}?page=2"])
             return self.page(bare, max(1, int(pages[0])))[0]
         text = self._read(bare)
+        # A client puts what it reads into a context, or shows it: neither bears a dump of LLVM.
         if len(text) > self._limits.resource:
             raise UsageError(f"{bare} has {len(text):,} characters", hints=[f"page by page: {bare}?page=1"])
         return text
 
     def _read(self, uri: str) -> str:
+        # No URI is ever made into a path: one that was not given out leads nowhere.
         path = self._paths.get(uri)
         if path is None:
-            near = nearest(uri, self._paths)
-            hints = [f"did you mean {near}?"] if near else []
-            what = "no tool has written a resource with this URI"
-            raise UsageError(
-                what, where=uri[:200], hints=[*hints, "URIs are in `cut` and `outputs` of results"]
-            )
+            hints = ["URIs are in `cut` and `outputs` of results"]
+            raise UsageError("no tool has written a resource with this URI", where=uri[:_WIDTH], hints=hints)
         try:
             content = untrusted.read_bytes(path)
             return content.decode("utf-8")
@@ -267,6 +270,7 @@ class _Session:
             on_list_resource_templates=self._list_templates,
             on_read_resource=self._read,
         )
+        # Jobs are tasks of this group, and not of the requests that began them: a request may end before.
         async with anyio.create_task_group() as self._group:
             self._group.start_soon(self._end_at_signal)
             async with stdio_server() as (incoming, outgoing):
@@ -279,6 +283,7 @@ class _Session:
         running = [job for job in self._jobs.values() if job.result is None]
         for job in running:
             job.stop.set()
+        # All are asked before the first is waited for: each may take seconds to stop.
         for job in running:
             await job.done.wait()
         for server in self._idle:
@@ -368,6 +373,7 @@ class _Session:
         try:
             await self._wait(context, job, 0 if tool.job else self._limits.patience)
         except anyio.get_cancelled_exc_class():
+            # Not waited for: the thread stops the processes, and a cancelled request gets no answer.
             job.stop.set()
             raise
         return _result(job.shown())
@@ -381,11 +387,12 @@ class _Session:
         """
         if tool := self._tools.get(name):
             return tool
+        # Not listed, but an agent may know it from the page or from the skill.
         if tool := next((tool for tool in mcp.declared() if tool.name == name), None):
             what = f"{name} would {tool.effect}, and the user has not allowed that"
             hints = [f"ask the user to start the server with `{command('mcp', allow=tool.allowance)}`"]
             raise UsageError(what, hints=hints)
-        near = nearest(name, [*self._tools, *self._own_tools])
+        near = nearest(name[:_WIDTH], [*self._tools, *self._own_tools])
         meant = f": did you mean {near}?" if near else ""
         raise MCPError(types.INVALID_PARAMS, f"unknown tool {name[:100]!r}{meant}")
 
@@ -423,14 +430,15 @@ class _Session:
     async def _carry_out(self, job: _Job) -> None:
         # Shielded: at the end of the session the thread is asked to stop, and has processes to stop itself.
         with anyio.CancelScope(shield=True):
+            # A process that has run a command starts the next one at once, as everything is imported.
             server = self._idle.pop() if self._idle else ForkServer(*_TASK, environ=self._environ)
             try:
                 result = await anyio.to_thread.run_sync(self._outcome, job, server)
                 self._idle.append(server)
-            except SmithError as error:
+                job.result = self._cut(job, result)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the other calls go on
                 server.close()
-                result = _refused(job.tool.name, error)
-            job.result = self._cut(job, result)
+                job.result = {**_failed(job.tool.name, str(as_exit(error))), "job": job.number}
             job.done.set()
 
     def _outcome(self, job: _Job, server: ForkServer) -> dict[str, Json]:
@@ -443,10 +451,11 @@ class _Session:
         Raises:
             SmithError: the process that runs it has died.
         """
-        path, errors = self._scratch / f"answer-{job.number}", list[str]()
+        path, errors = self._scratch / f"answer-{job.number}", deque[str](maxlen=_LINES)
 
         def on_line(line: str) -> None:
             text = console.parse_record(line).get("progress")
+            # Notes and warnings are lines of progress, too, as they come while the command runs.
             if text is None:
                 errors.append(line)
             job.note(line if text is None else text)
@@ -459,7 +468,7 @@ class _Session:
                 errors.append("note: stopped; the same call goes on where an experiment was stopped")
         printed = untrusted.read_bytes(path, untrusted.OURS).decode("utf-8", "replace")
         files.remove([path])
-        return mcp.outcome(job.tool, code, printed, errors)
+        return mcp.outcome(job.tool, code, printed, tuple(errors))
 
     def _cut(self, job: _Job, result: dict[str, Json]) -> dict[str, Json]:
         """Return a result as a client gets it: with what was written, and cut to what a context bears."""
@@ -493,12 +502,12 @@ class _Session:
         """
         _check(name, self._own_tools[name].schema, arguments)
         if name == "read":
-            page = int(str(arguments.get("page", 1)))
+            page = _number(arguments.get("page"), 1)
             text, count = self._resources.page(str(arguments["uri"]).partition("?")[0], page)
             return {"uri": arguments["uri"], "page": page, "pages": count, "text": text}
         if "job" not in arguments:
             return self._fit({"jobs": [_row(job) for job in reversed(self._jobs.values())]})
-        job = self._jobs.get(int(str(arguments["job"])))
+        job = self._jobs.get(_number(arguments["job"]))
         if job is None:
             hints = ["job_status without a job lists all"]
             raise UsageError(f"there is no job {arguments['job']}", hints=hints)
@@ -506,8 +515,8 @@ class _Session:
             job.stop.set()
             await job.done.wait()
         else:
-            seconds = min(float(str(arguments.get("wait", 0))), self._limits.patience)
-            await self._wait(context, job, seconds)
+            # Nor does a client wait longer for this answer than for any other.
+            await self._wait(context, job, min(_number(arguments.get("wait")), self._limits.patience))
         return job.shown()
 
 
@@ -541,19 +550,32 @@ def _check(name: str, schema: Mapping[str, Json], arguments: Mapping[str, Json])
         raise mcp.invalid(name, tuple(properties), rows)
 
 
+def _number(value: Json, default: int = 0) -> int:
+    """Return a whole number of JSON, which may be written as 1.0."""
+    return int(value) if isinstance(value, int | float) else default
+
+
 def _refused(name: str, error: SmithError) -> dict[str, Json]:
-    return {"verdict": "failed", "message": redact.hidden(console.typed(str(error))), "command": name}
+    return _failed(name, redact.hidden(console.typed(str(error))))
+
+
+def _failed(name: str, message: str) -> dict[str, Json]:
+    return {"verdict": "failed", "message": message.removeprefix("error: "), "command": name}
+
+
+def _without_text(table: dict[str, Json]) -> dict[str, Json]:
+    return {name: value for name, value in table.items() if name != "text"}
 
 
 def _result(content: dict[str, Json]) -> types.CallToolResult:
     """Return a result for the protocol: structured, and as text for clients that show only that."""
-    # IR is easier to read as it is than in a JSON string.
-    answer = content.get("answer")
-    ir = answer.get("text") if isinstance(answer, dict) else None
     texts = [mcp.dumps(content)]
-    if isinstance(answer, dict) and isinstance(ir, str):
-        without = {name: value for name, value in answer.items() if name != "text"}
-        texts = [mcp.dumps({**content, "answer": without}), ir]
+    answer = content.get("answer")
+    # A text is easier to read as it is than in a JSON string: IR, or what was cut.
+    if isinstance(text := content.get("text"), str):
+        texts = [mcp.dumps(_without_text(content)), text]
+    elif isinstance(answer, dict) and isinstance(text := answer.get("text"), str):
+        texts = [mcp.dumps({**content, "answer": _without_text(answer)}), text]
     return types.CallToolResult(
         content=[types.TextContent(text=text) for text in texts],
         structured_content=content,
