@@ -69,6 +69,18 @@ def test_runs_are_forks_of_one_process(server: ForkServer) -> None:
     assert len(parents) == 1
 
 
+def test_the_output_goes_to_a_file_and_the_errors_come_as_lines(server: ForkServer, tmp_path: Path) -> None:
+    lines: list[str] = []
+    with (tmp_path / "answer").open("wb") as answer:
+        assert server.run(["program", "apart"], lines.append, answer=answer) == 7
+    assert lines == ["error"]
+    first, second = (tmp_path / "answer").read_text().splitlines()
+    assert first == "first"
+    assert second.startswith("['apart'] True ")
+    assert server.run(["program"], lines.append) == 7
+    assert lines[1] == "first"
+
+
 def test_the_second_run_begins_with_what_the_first_has_imported(server: ForkServer) -> None:
     said = []
     for _ in range(2):

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.core.plan.conftest import Recorder
-from tritonsmith.core.errors import DownloadError, OwnershipError, StepError
+from tritonsmith.core.errors import DownloadError, OwnershipError, PreflightError, StepError
 from tritonsmith.core.plan import (
     Copy,
     Download,
@@ -30,7 +30,7 @@ from tritonsmith.core.plan import (
     download,
     stamped,
 )
-from tritonsmith.core.plan.runner import Runner
+from tritonsmith.core.plan.runner import NO_INSTALL, Runner
 from tritonsmith.core.plan.steps.base import CommandFailedError
 
 OLD = 1_000_000_000_000_000_000  # nanoseconds: a time stamp that only an untouched file keeps
@@ -314,6 +314,45 @@ def test_download_shows_bytes(runner: Runner, tmp_path: Path, progress: Recorder
     runner.run(plan(step))
     assert (tmp_path / "sub" / "dest").read_bytes() == b"x" * 100
     assert progress.updates == [(100, 100, "download source.tar")]
+
+
+# --- installations
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("/usr/bin/python3.11", "-m", "pip", "install", "--quiet", "triton==3.9.0"),
+        ("/usr/bin/python3.11", "-m", "venv", "--clear", "/nowhere/venv"),
+    ],
+)
+def test_nothing_is_installed_where_that_is_refused(
+    runner: Runner, tmp_path: Path, argv: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(NO_INSTALL, "1")
+    with pytest.raises(
+        PreflightError, match="a plan is not there yet, and this run may not install it"
+    ) as error:
+        runner.run(plan(count("before", tmp_path), Run(argv, cwd=tmp_path, phase="p")))
+    assert NO_INSTALL in str(error.value.why)
+    assert argv[-1] in str(error.value.why)
+    # Nor is anything begun that would be half done then.
+    assert times("before", tmp_path) == 0
+
+
+def test_what_is_there_and_what_installs_nothing_goes_on(
+    runner: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(NO_INSTALL, "1")
+    source = tmp_path / "source.tar"
+    source.write_bytes(b"x")
+    done = Stamp(tmp_path / "stamp", "key")
+    done.path.write_text("key")
+    step = Download(source.as_uri(), download.sha256_of(source), tmp_path / "dest", phase="p", stamp=done)
+    runner.run(plan(step, count("after", tmp_path)))
+    assert times("after", tmp_path) == 1
+    with pytest.raises(PreflightError):
+        runner.run(plan(Download(source.as_uri(), "0" * 64, tmp_path / "dest", phase="p")))
 
 
 # --- programs

@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from tritonsmith.core.ui import progress
+from tritonsmith.core.ui import console, progress
 from tritonsmith.core.ui.progress import PhaseProgress
 
 
@@ -65,6 +65,25 @@ def test_silence(capsys: pytest.CaptureFixture[str]) -> None:
         shown.update(1, 2, "x")
         shown.end(1)
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("silent", [False, True])
+def test_a_program_that_asks_gets_records(
+    silent: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(console._Records, "progress", True)
+    clock = Clock()
+    with PhaseProgress(live=False, silent=silent, clock=clock) as shown:
+        shown.begin("p")
+        clock.now += 60
+        shown.update(1, 2, "x")
+        shown.end(60)
+    answer = capsys.readouterr()
+    assert answer.out == ""
+    lines = [console.parse_record(line)["progress"] for line in answer.err.splitlines()]
+    middle = ["[p] 1/2, 1 min 00 s left: x"]
+    # Phases of plans that are silent are those of an experiment, which has hundreds of them.
+    assert lines == (middle if silent else ["[p] ...", *middle, "[p] 1 min 00 s"])
 
 
 def test_bars_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
