@@ -82,11 +82,6 @@ GROUPS = {
             "Rebuild single LLVM/MLIR libraries at -O0 -g, and relink Triton.",
             "debug-library MLIRTransforms,MLIRIR",
         ),
-        "mcp": Command(
-            "mcp:serve",
-            "Serve commands as tools to an agent, by the Model Context Protocol.",
-            "mcp --allow up",
-        ),
         "watch": Command(
             "editor:watch",
             "Rerun a task or command at each save, and show what changed.",
@@ -126,6 +121,11 @@ GROUPS = {
             "editor:editor_",
             "Write editor settings: language servers, debuggers, tasks.",
             "editor vscode --pass tritongpu-pipeline",
+        ),
+        "mcp": Command(
+            "mcp:serve",
+            "Serve commands as tools to an agent, by the Model Context Protocol.",
+            "mcp --allow up",
         ),
     },
     "LLVM store": {

@@ -80,7 +80,7 @@ def test_a_program_that_asks_gets_records(
         shown.end(60)
     answer = capsys.readouterr()
     assert answer.out == ""
-    lines = [console.parse_record(line)["progress"] for line in answer.err.splitlines()]
+    lines = [console.parse_record(line)["progress"] for line in answer.err.strip("\n").split("\n")]
     middle = ["[p] 1/2, 1 min 00 s left: x"]
     # Phases of plans that are silent are those of an experiment, which has hundreds of them.
     assert lines == (middle if silent else ["[p] ...", *middle, "[p] 1 min 00 s"])
