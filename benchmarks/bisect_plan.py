@@ -32,7 +32,7 @@ from tritonsmith.core.text import version_key
 from tritonsmith.facts import checkout, triton_history
 from tritonsmith.facts.triton_history import TritonCommit
 from tritonsmith.lab.bisect.search import CommitCosts, LlvmState, Suspects, choose, likelihood, suspects
-from tritonsmith.lab.model import Verdict
+from tritonsmith.lab.journal import Verdict
 
 VENDOR: Literal["nvidia"] = "nvidia"
 TIP = "main"

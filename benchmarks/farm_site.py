@@ -1,4 +1,4 @@
-"""Writing the page of `farm.site` for many kernels, and opening it in Chromium.
+"""Writing the page of `farm --site` for many kernels, and opening it in Chromium.
 
 `python benchmarks/farm_site.py [--kernels N] [--tritons N] [--targets N] [--runs N] [--keep DIR]`; the
 kernels are invented, and a fixed seed makes the same ones each time. Times are medians, in seconds, of the

@@ -31,8 +31,7 @@ from tritonsmith.lab.bisect.program_tests import CheckoutTests, TestFile
 from tritonsmith.lab.bisect.search import first_bad
 from tritonsmith.lab.bisect.stages import searched
 from tritonsmith.lab.experiment import Search
-from tritonsmith.lab.journal import Journal
-from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.journal import Journal, Observation, Verdict
 
 A = TypeVar("A")
 AMD = "third_party/amd/amd.c"

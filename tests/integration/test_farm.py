@@ -70,7 +70,7 @@ def test_a_change_in_c_is_found(farm: Farm) -> None:
 
 def test_pages_of_commits_use_what_a_farm_has_kept(farm: Farm) -> None:
     farm.told("--head", "native", code=1)
-    words = ("farm.site", *farm.words[1:], "--triton", "main,native", "--out", farm.smith.root / "site")
+    words = ("farm", "--site", *farm.words[1:], "--triton", "main,native", "--out", farm.smith.root / "site")
     assert "to be built first" not in farm.smith(*words, "--dry-run").out
     built = farm.libraries
     told = json.loads(farm.smith(*words, "--json").out)

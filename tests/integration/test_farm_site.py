@@ -105,7 +105,8 @@ def test_a_page_of_real_compiles(with_wheel: Smith, tmp_path: Path) -> None:
     (tmp_path / "kernels.toml").write_text(LIST)
     python = str(smith.env("wheel") / "venv" / "bin" / "python")
     command = (
-        "farm.site",
+        "farm",
+        "--site",
         "kernels.toml",
         "--triton",
         f"{python},wheel",

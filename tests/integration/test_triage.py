@@ -13,7 +13,7 @@ from tests.integration.harness import Smith
 from tritonsmith import worker
 from tritonsmith.facts import gpus
 from tritonsmith.inspect.profilers import Profiler
-from tritonsmith.lab.model import Verdict
+from tritonsmith.lab.journal import Verdict
 from tritonsmith.lab.triage.program import CommandSubject
 from tritonsmith.lab.triage.variant import TriageChange
 from tritonsmith.wheels import ptxas

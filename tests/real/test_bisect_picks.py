@@ -11,7 +11,7 @@ import pytest
 from tests.support import REAL_SOURCE
 from tritonsmith.facts import checkout, triton_history
 from tritonsmith.lab.bisect import history
-from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.journal import Observation, Verdict
 
 from .regenerate_checkouts import History
 

@@ -192,11 +192,6 @@ GROUPS = {
             "Report what a change of Triton makes worse in a corpus of kernels.",
             "farm captured.toml --base main --head HEAD",
         ),
-        "farm.site": Command(
-            "compare:site",
-            "Write a page of many kernels by many Tritons, and a badge.",
-            "farm.site captured.toml --triton 3.6.0,3.7.1,3.9.0,main --out site",
-        ),
         "bisect": Command(
             "bisect:run",
             "Find the Triton release or commit that broke a kernel or command.",
@@ -376,6 +371,11 @@ MODES = {
         "kernel_export:inline_ptx",
         "Export a kernel as inline PTX, for CUDA C++ or Triton.",
         "kernel.export --as ptx matmul.py --target h100 --header --out matmul.cuh",
+    ),
+    "farm.site": Command(
+        "compare:site",
+        "Write a page of many kernels by many Tritons, and a badge.",
+        "farm --site captured.toml --triton 3.6.0,3.7.1,3.9.0,main --out site",
     ),
     "farm.export": Command(
         "cache:export",

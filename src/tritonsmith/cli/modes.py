@@ -92,6 +92,7 @@ MODES = (
     Mode("layout", "kernel.show --layout LAYOUT", "--layout"),
     Mode("kernel.inline-ptx", "kernel.export --as ptx FILE[:KERNEL]", "--as ptx"),
     Mode("kernel.export", "kernel.export --as c FILE[:KERNEL]", "--as c"),
+    Mode("farm.site", "farm --site [KERNELS]", "--site"),
     Mode("farm.export", "farm --export DEST", "--export"),
     Mode("farm.import", "farm --import SOURCE", "--import"),
     Mode("corpus.make", "compare --corpus-make [RECIPE.toml]", "--corpus-make"),

@@ -26,8 +26,7 @@ from tritonsmith.core.plan import Plan, Remove, digest
 from tritonsmith.core.text import counted
 from tritonsmith.core.ui import console
 from tritonsmith.lab import journal
-from tritonsmith.lab.journal import Journal
-from tritonsmith.lab.model import UNNEEDED, Observation, Verdict
+from tritonsmith.lab.journal import UNNEEDED, Journal, Observation, Verdict
 
 BASELINE = "nothing changed"
 BY_HAND = Observation(Verdict.SKIP, why="skipped by hand")

@@ -31,8 +31,7 @@ from tritonsmith.ir import normalize
 from tritonsmith.lab import experiment, journal
 from tritonsmith.lab.compare.study_report import METRICS
 from tritonsmith.lab.experiment import Rules, Search
-from tritonsmith.lab.journal import Journal
-from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.journal import Journal, Observation, Verdict
 
 _ASSEMBLY = ("ptx", "amdgcn")
 # The stages that are kept: the text is compared, and the binary has the resources.

@@ -25,8 +25,7 @@ from tritonsmith.lab.batch import kept, run
 from tritonsmith.lab.batch.kept import CompileJob, ResultFinder
 from tritonsmith.lab.batch.run import BatchOptions, UnreadResult
 from tritonsmith.lab.experiment import Rules, Search
-from tritonsmith.lab.journal import Journal
-from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.journal import Journal, Observation, Verdict
 
 UNTESTED = "its baseline was not tested"
 _CODE = ("cubin", "hsaco")  # the stage that runs

@@ -26,7 +26,7 @@ from tritonsmith.lab.batch.run import BatchOptions
 from tritonsmith.lab.compare import matching
 from tritonsmith.lab.compare.matching import Compared, Pair, Paired
 from tritonsmith.lab.failure import Failure
-from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.journal import Observation, Verdict
 from tritonsmith.lab.terms import Term, TermReading
 
 if TYPE_CHECKING:

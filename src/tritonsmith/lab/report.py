@@ -15,8 +15,7 @@ from tritonsmith.core.plan import files
 from tritonsmith.core.text import counted
 from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
-from tritonsmith.lab.journal import Journal
-from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.journal import Journal, Observation, Verdict
 
 _TEMPLATE = Path(__file__).with_name("report.html")
 _STYLE = Path(__file__).with_name("page.css")

@@ -18,8 +18,7 @@ from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.lab.bisect.kernels import WrongResultTests
 from tritonsmith.lab.compare.two_sides import ComparedKernel
-from tritonsmith.lab.journal import Journal
-from tritonsmith.lab.model import Verdict
+from tritonsmith.lab.journal import Journal, Verdict
 from tritonsmith.lab.triage import verdict
 from tritonsmith.lab.triage.kernel import WrongKernelSubject
 from tritonsmith.lab.triage.verdict import Conclusion

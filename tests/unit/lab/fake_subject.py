@@ -12,8 +12,7 @@ import pytest
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.lab import journal
 from tritonsmith.lab.experiment import Change
-from tritonsmith.lab.journal import Journal
-from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.journal import Journal, Observation, Verdict
 
 A = TypeVar("A")
 

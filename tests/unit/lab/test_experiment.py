@@ -27,8 +27,7 @@ from tritonsmith.core.ui import console
 from tritonsmith.lab import experiment, journal
 from tritonsmith.lab.experiment import BASELINE, Rules, Search, emptied
 from tritonsmith.lab.failure import Failure
-from tritonsmith.lab.journal import Journal
-from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.journal import Journal, Observation, Verdict
 
 WRONG = Observation(
     Verdict.BAD,

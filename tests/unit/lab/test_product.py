@@ -21,7 +21,7 @@ from tritonsmith.lab.batch import kept
 from tritonsmith.lab.batch.kept import CompileJob
 from tritonsmith.lab.batch.run import BatchOptions
 from tritonsmith.lab.experiment import Rules
-from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.journal import Observation, Verdict
 from tritonsmith.lab.product import Cell, CompiledKernels
 
 BOTH = targets.parse_all(["a100", "mi300x"])

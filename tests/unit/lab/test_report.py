@@ -9,8 +9,7 @@ import pytest
 
 from tritonsmith.core.errors import SmithError
 from tritonsmith.lab import report
-from tritonsmith.lab.journal import Journal
-from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.journal import Journal, Observation, Verdict
 
 WORDS = {Verdict.BAD: "shows", Verdict.GOOD: "gone", Verdict.OTHER: "differs", Verdict.SKIP: "not tested"}
 

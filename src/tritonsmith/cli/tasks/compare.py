@@ -387,7 +387,7 @@ def _require_check(*, needed: bool) -> None:
         when_wrong.require_packages()
 
 
-@task(name="farm.site")
+@task(tables=True, name="farm.site")
 def site(
     context: Any,
     what: CompileOptions,

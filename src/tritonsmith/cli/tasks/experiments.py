@@ -15,8 +15,7 @@ from tritonsmith.core.ui import console
 
 if TYPE_CHECKING:
     from tritonsmith.lab.experiment import Rules
-    from tritonsmith.lab.journal import Journal
-    from tritonsmith.lab.model import Verdict
+    from tritonsmith.lab.journal import Journal, Verdict
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -54,7 +54,7 @@ def reduce_(
     from tritonsmith.core.envs import workspace
     from tritonsmith.core.plan import Plan, Write
     from tritonsmith.lab.isolate import issue_folder as files
-    from tritonsmith.lab.isolate.ir_source import IrSource
+    from tritonsmith.lab.isolate.issue_folder import IrSource
     from tritonsmith.lab.reduce import oracles, reduce_ir
     from tritonsmith.lab.reduce.reduce_ir import progress, summary
 

@@ -34,9 +34,8 @@ from tritonsmith.core.ui import console
 if TYPE_CHECKING:
     from tritonsmith.compiler.interpreter import Interpreter
     from tritonsmith.compiler.request import CompileRequest
-    from tritonsmith.lab.journal import Journal
+    from tritonsmith.lab.journal import Journal, Observation
     from tritonsmith.lab.knockout import Knockout
-    from tritonsmith.lab.model import Observation
     from tritonsmith.lab.triage.kernel import KernelSubject
     from tritonsmith.lab.triage.program import CommandSubject
 

@@ -49,7 +49,7 @@ from tritonsmith.facts.checkout import LIT_SITE
 from tritonsmith.facts.triton_history import TritonCommit
 from tritonsmith.lab.bisect import history
 from tritonsmith.lab.bisect.search import BUILD, LACKS, LLVM, NATIVE_TREE, READY, TOOLS, LlvmState
-from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.journal import Observation, Verdict
 from tritonsmith.wheels import venv
 
 # Tests of Tritons that are ready: each Triton with its outcome, as they come.

@@ -46,7 +46,7 @@ from tritonsmith.lab.bisect.stages import (
 from tritonsmith.lab.compare.two_sides import ComparedKernel
 from tritonsmith.lab.isolate import first_pass_with
 from tritonsmith.lab.isolate.first_pass_with import PartingPass
-from tritonsmith.lab.model import Observation
+from tritonsmith.lab.journal import Observation
 
 _TESTS = "tests"  # in the folder of a bisect
 _VENDORS = {"cuda": "nvidia", "hip": "amd"}

@@ -25,7 +25,7 @@ from tritonsmith.core.text import version_key
 from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
 from tritonsmith.facts import checkout, git, git_history, triton_history
-from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.journal import Observation, Verdict
 from tritonsmith.wheels import venv
 
 NAMES = ("triton", "pytorch-triton", "triton-nightly")  # of one package, by who builds it and when

@@ -20,7 +20,7 @@ from tritonsmith.lab.batch import run
 from tritonsmith.lab.batch.kept import CompileJob
 from tritonsmith.lab.bisect.candidates import Observations, one_by_one
 from tritonsmith.lab.compare.two_sides import ComparedKernel
-from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.journal import Observation, Verdict
 from tritonsmith.lab.terms import Term
 
 Manifests = tuple[Manifest, ...]

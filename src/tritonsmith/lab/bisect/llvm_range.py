@@ -49,8 +49,7 @@ from tritonsmith.lab.blame import llc as llcs
 from tritonsmith.lab.blame import pipeline
 from tritonsmith.lab.blame.pipeline import BlameSide, MixedPipeline
 from tritonsmith.lab.experiment import Search
-from tritonsmith.lab.journal import Journal
-from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.journal import Journal, Observation, Verdict
 
 LLC, OPT = "llc", "opt and llc"  # what is tested of LLVM
 _AND = " and "

@@ -34,7 +34,7 @@ from tritonsmith.facts import checkout, git_history
 from tritonsmith.lab import failure, questions
 from tritonsmith.lab.batch import pool, work_unit
 from tritonsmith.lab.bisect.candidates import Observations
-from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.journal import Observation, Verdict
 
 T = TypeVar("T")
 Failures = dict[str, str]  # name of a test to how it fails

@@ -23,7 +23,7 @@ from tritonsmith.ir.normalize import diff as normalize_diff
 from tritonsmith.lab.bisect.session import FIX, BisectQuestion, BisectSession
 from tritonsmith.lab.bisect.stages import SHORT, BisectResult, BisectStep, CandidateCost, short
 from tritonsmith.lab.isolate.first_pass_with import PartingPass
-from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.journal import Observation, Verdict
 from tritonsmith.lab.report import VERDICT_CLASSES, write_page
 
 _TEMPLATE = Path(__file__).parent.with_name("bisect.html")

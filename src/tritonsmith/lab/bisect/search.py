@@ -21,7 +21,7 @@ from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core import configs
 from tritonsmith.facts.triton_history import TritonCommit
 from tritonsmith.lab.experiment import Change, Search
-from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.journal import Observation, Verdict
 
 LlvmState = Literal["ready", "prebuilt", "source"]
 # Metrics of the observation of a commit: seconds until it was ready, those of its build without its LLVM, and

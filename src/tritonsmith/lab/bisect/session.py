@@ -19,8 +19,7 @@ from tritonsmith.facts import git_history
 from tritonsmith.lab import journal as journals
 from tritonsmith.lab.bisect.search import LACKS, LLVM, TOOLS
 from tritonsmith.lab.experiment import BY_HAND, agreed
-from tritonsmith.lab.journal import Journal
-from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.journal import Journal, Observation, Verdict
 
 FILE = "question.json"
 SCHEMA = 2

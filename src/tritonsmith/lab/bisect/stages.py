@@ -26,7 +26,7 @@ from tritonsmith.lab.bisect.search import (
 )
 from tritonsmith.lab.bisect.session import FIX
 from tritonsmith.lab.experiment import Search
-from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.journal import Observation, Verdict
 
 SHORT = 12  # digits of a commit
 _FOR_THE_FIX = "{} is the newer end and is good: the search is for the fix"

@@ -36,8 +36,7 @@ from tritonsmith.lab.compare import matching, two_sides
 from tritonsmith.lab.compare.matching import Pair
 from tritonsmith.lab.compare.two_sides import ComparedKernel
 from tritonsmith.lab.experiment import Rules
-from tritonsmith.lab.journal import Journal
-from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.journal import Journal, Observation, Verdict
 from tritonsmith.wheels import ptxas as registry
 
 _STEPS = "steps"  # folder of the mixtures' files

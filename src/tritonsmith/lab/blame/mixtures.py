@@ -28,8 +28,7 @@ from tritonsmith.lab.blame.pipeline import (
     partitions,
 )
 from tritonsmith.lab.experiment import Search
-from tritonsmith.lab.journal import Journal
-from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.journal import Journal, Observation, Verdict
 
 SIDES: tuple[Side, Side] = ("A", "B")
 WORDS = {

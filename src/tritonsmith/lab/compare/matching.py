@@ -23,8 +23,8 @@ from tritonsmith.ir.normalize.diff import Diff
 from tritonsmith.lab import metrics
 from tritonsmith.lab.batch import kept_files
 from tritonsmith.lab.batch.kept_files import FolderMetrics
+from tritonsmith.lab.journal import Observation
 from tritonsmith.lab.metrics import TIME, Measured, Metric, growth
-from tritonsmith.lab.model import Observation
 
 # Stages that are compared as texts; a binary by its disassembly.
 TEXTS = tuple(show_stage.BINARY.get(name, name) for name in metrics.stage_names())

@@ -40,8 +40,7 @@ from tritonsmith.lab.compare.thresholds import (
     spelled,
 )
 from tritonsmith.lab.experiment import Rules
-from tritonsmith.lab.journal import Journal
-from tritonsmith.lab.model import Observation
+from tritonsmith.lab.journal import Journal, Observation
 from tritonsmith.lab.product import Cell, CompiledKernels
 
 TASK = "rehearse"

@@ -1,4 +1,4 @@
-// The page of `farm.site`: a table of kernels over many Tritons, filtered and sorted by what the address says.
+// The page of `farm --site`: a table of kernels over many Tritons, filtered and sorted by what the address says.
 // Names and messages are those of strangers: they are only ever set as text, never as HTML.
 "use strict";
 (() => {

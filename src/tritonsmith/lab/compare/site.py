@@ -40,12 +40,12 @@ from tritonsmith.lab.compare.matching import Compared, Comparison, Pair, PairMem
 from tritonsmith.lab.compare.rehearsal_report import public
 from tritonsmith.lab.compare.thresholds import Threshold, explain
 from tritonsmith.lab.experiment import Rules
-from tritonsmith.lab.journal import Journal
-from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.journal import Journal, Observation, Verdict
 from tritonsmith.lab.product import Cell, CompiledKernels
 
 TASK = "farm.site"
 PAGE, BADGE = "index.html", "badge.svg"
+# Pages that were written under this name are replaced, too; and a comment of SVG may have no `--` in it.
 _MARK = "Written by farm.site of tritonsmith"
 _ELSEWHERE = "choose another folder: --out DIR"
 _TEMPLATE, _STYLE, _SCRIPT, _BADGE = (
@@ -495,7 +495,7 @@ def check(folder: Path) -> None:
     for path in (folder / PAGE, folder / BADGE):
         # A folder such as docs/ may have an index.html that somebody wrote by hand.
         if path.exists() and _MARK not in untrusted.text_if_any(path):
-            what = "this folder has a file that `farm.site` did not write"
+            what = "this folder has a file that `farm --site` did not write"
             raise UsageError(what, where=path, hints=[_ELSEWHERE])
 
 

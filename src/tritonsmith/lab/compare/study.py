@@ -23,8 +23,7 @@ from tritonsmith.lab.batch import kept, run
 from tritonsmith.lab.batch.kept import CompileJob
 from tritonsmith.lab.batch.run import BatchOptions
 from tritonsmith.lab.experiment import BY_HAND, Rules
-from tritonsmith.lab.journal import Journal
-from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.journal import Journal, Observation, Verdict
 from tritonsmith.lab.product import Cell, CompiledKernels
 
 TASK = "kernel.study"

@@ -1,4 +1,4 @@
-"""A study as tables, JSON, CSV and a picture; `farm.site` makes pages."""
+"""A study as tables, JSON, CSV and a picture; `farm --site` makes pages."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from tritonsmith.lab import failure, metrics, product, questions, terms
 from tritonsmith.lab.batch.kept_files import FolderMetrics
 from tritonsmith.lab.compare import matching
 from tritonsmith.lab.compare.matching import Compared, Comparison, Pair
-from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.journal import Observation, Verdict
 from tritonsmith.lab.product import Cell
 from tritonsmith.lab.terms import Term, TermReading
 

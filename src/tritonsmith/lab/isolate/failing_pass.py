@@ -25,8 +25,7 @@ from tritonsmith.ir import ir_text
 from tritonsmith.lab import experiment, failure, journal
 from tritonsmith.lab.experiment import Rules, Search
 from tritonsmith.lab.failure import Failure
-from tritonsmith.lab.journal import Journal
-from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.journal import Journal, Observation, Verdict
 from tritonsmith.lab.reduce import reduce_ir
 from tritonsmith.lab.reduce.oracles import Oracle, PassRunner
 from tritonsmith.lab.reduce.reduce_ir import Reduced

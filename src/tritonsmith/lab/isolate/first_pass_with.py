@@ -33,8 +33,7 @@ from tritonsmith.ir import ir_text
 from tritonsmith.lab import experiment, journal, questions, terms
 from tritonsmith.lab.compare import matching
 from tritonsmith.lab.experiment import Rules, Search
-from tritonsmith.lab.journal import Journal
-from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.journal import Journal, Observation, Verdict
 
 # The step that makes a stage out of the one before it, by stage: no pass of it prints a dump.
 STEPS = {

@@ -26,7 +26,7 @@ from tritonsmith.core.plan import MakeDir, Plan, Run, Write, files
 from tritonsmith.ir import ir_text
 from tritonsmith.lab import failure
 from tritonsmith.lab.failure import Failure
-from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.journal import Observation, Verdict
 from tritonsmith.worker.border import text_of
 from tritonsmith.worker.messages import ChildRow, ReadyRow, ReduceRequest
 from tritonsmith.worker.passes import MARK

@@ -24,8 +24,7 @@ from tritonsmith.ir.ir_text import IrText, parse
 from tritonsmith.lab import experiment, journal
 from tritonsmith.lab.experiment import Rules
 from tritonsmith.lab.failure import Failure
-from tritonsmith.lab.journal import Journal
-from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.journal import Journal, Observation, Verdict
 from tritonsmith.lab.reduce import ir_control_flow, ir_operations, oracles, shrink
 from tritonsmith.lab.reduce.ir_operations import Cutter
 from tritonsmith.lab.reduce.oracles import Oracle, OraclePool, OracleResult, PassRunner

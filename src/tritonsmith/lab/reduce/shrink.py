@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from tritonsmith.core.plan import digest
-from tritonsmith.lab.model import UNNEEDED, Observation, Verdict
+from tritonsmith.lab.journal import UNNEEDED, Observation, Verdict
 
 C = TypeVar("C", bound=Hashable)
 T = TypeVar("T", bound=Hashable)

@@ -30,7 +30,7 @@ from tritonsmith.inspect import show as show_stage
 from tritonsmith.lab import experiment, failure, journal, metrics, questions, terms
 from tritonsmith.lab.experiment import BASELINE
 from tritonsmith.lab.failure import Failure
-from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.journal import Observation, Verdict
 from tritonsmith.lab.questions import wrong
 from tritonsmith.lab.terms import Limit, Term
 from tritonsmith.lab.triage import other_tools, variant

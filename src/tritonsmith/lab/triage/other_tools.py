@@ -18,7 +18,7 @@ from tritonsmith.core.envs.workspace import EnvDir, Workspace
 from tritonsmith.core.errors import FactError, InterruptedRunError, SmithError
 from tritonsmith.core.text import version_key
 from tritonsmith.facts import libtriton, machine
-from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.journal import Observation, Verdict
 from tritonsmith.lab.triage.variant import TriageChange
 from tritonsmith.lab.triage.verdict import not_tested
 from tritonsmith.wheels import ptxas

@@ -32,8 +32,7 @@ from tritonsmith.inspect import show as show_stage
 from tritonsmith.lab import experiment, failure, journal, questions
 from tritonsmith.lab.experiment import BASELINE, Search
 from tritonsmith.lab.failure import Failure
-from tritonsmith.lab.journal import Journal
-from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.journal import Journal, Observation, Verdict
 from tritonsmith.lab.triage import other_tools
 from tritonsmith.lab.triage.kernel import lines_of
 from tritonsmith.lab.triage.other_tools import OwnPtxas

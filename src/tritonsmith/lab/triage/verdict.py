@@ -17,8 +17,7 @@ from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
 from tritonsmith.lab import experiment
 from tritonsmith.lab.experiment import BASELINE, Search
-from tritonsmith.lab.journal import Journal
-from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.journal import Journal, Observation, Verdict
 from tritonsmith.lab.triage import variant as variants
 from tritonsmith.lab.triage.variant import Meaning, TriageChange, TriageVariant
 

@@ -21,8 +21,7 @@ from tritonsmith.core.plan import Plan
 from tritonsmith.lab import journal, report
 from tritonsmith.lab.experiment import Rules
 from tritonsmith.lab.isolate import failing_pass, issue_folder
-from tritonsmith.lab.journal import Journal
-from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.journal import Journal, Observation, Verdict
 from tritonsmith.lab.reduce import reduce_ir
 from tritonsmith.lab.reduce.oracles import PassRunner
 from tritonsmith.lab.reduce.reduce_ir import ReduceOptions

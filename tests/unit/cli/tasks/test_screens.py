@@ -106,9 +106,8 @@ from tritonsmith.lab.compare.matching import Compared, Comparison
 from tritonsmith.lab.compare.rehearsal import RehearsalResult
 from tritonsmith.lab.compare.study import StudyCell
 from tritonsmith.lab.compare.two_sides import ComparedKernel
-from tritonsmith.lab.journal import Journal
+from tritonsmith.lab.journal import Journal, Observation, Verdict
 from tritonsmith.lab.knockout import KnockedOut, Knockout
-from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.reduce import reduce_ir as reduce
 from tritonsmith.lab.reduce.reduce_ir import Size
 from tritonsmith.lab.triage import program as program_knockout

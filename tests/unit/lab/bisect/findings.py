@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tritonsmith.facts.triton_history import TritonCommit
 from tritonsmith.lab.bisect.report import BisectPage, BisectPoint, BisectTexts
-from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.journal import Observation, Verdict
 
 PTX = """.visible .entry k(
 \t.param .u64 k_param_0

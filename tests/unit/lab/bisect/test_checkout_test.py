@@ -15,7 +15,7 @@ from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import UsageError
 from tritonsmith.lab.bisect import program_tests
 from tritonsmith.lab.bisect.program_tests import CheckoutTests, TestFile
-from tritonsmith.lab.model import Verdict
+from tritonsmith.lab.journal import Verdict
 
 pytestmark = pytest.mark.unit
 

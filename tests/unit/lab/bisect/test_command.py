@@ -21,7 +21,7 @@ from tritonsmith.lab.bisect.command import TritonBisect
 from tritonsmith.lab.bisect.search import LACKS, LLVM, NATIVE_TREE, TOOLS
 from tritonsmith.lab.bisect.session import BisectQuestion, BisectSession
 from tritonsmith.lab.bisect.stages import BisectResult, NotReproducedError
-from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.journal import Observation, Verdict
 
 pytestmark = pytest.mark.unit
 

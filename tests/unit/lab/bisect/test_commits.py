@@ -31,8 +31,7 @@ from tritonsmith.lab.bisect.candidates import Observations, one_by_one
 from tritonsmith.lab.bisect.search import BUILD, READY, CommitCosts, likelihood
 from tritonsmith.lab.bisect.stages import searched
 from tritonsmith.lab.experiment import agreed
-from tritonsmith.lab.journal import Journal
-from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.journal import Journal, Observation, Verdict
 
 pytestmark = pytest.mark.unit
 

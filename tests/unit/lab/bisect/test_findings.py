@@ -9,8 +9,7 @@ from tritonsmith.lab.bisect import report
 from tritonsmith.lab.bisect.session import BisectQuestion, BisectSession
 from tritonsmith.lab.bisect.stages import BisectResult, BisectStep
 from tritonsmith.lab.isolate.first_pass_with import Level, PartingPass
-from tritonsmith.lab.journal import Journal
-from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.journal import Journal, Observation, Verdict
 
 GOOD, BAD = Observation(Verdict.GOOD, "spills 980"), Observation(Verdict.BAD, "spills 4472")
 JOURNAL = Journal()

@@ -18,7 +18,7 @@ from tritonsmith.lab.bisect.kernels import (
     broken_limit,
     same_failure,
 )
-from tritonsmith.lab.model import Verdict
+from tritonsmith.lab.journal import Verdict
 
 pytestmark = pytest.mark.unit
 

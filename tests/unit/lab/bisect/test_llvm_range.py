@@ -25,8 +25,7 @@ from tritonsmith.lab.bisect import llvm_range
 from tritonsmith.lab.bisect.llvm_range import LLC, OPT, LlcBuilds, LlvmBisect, LlvmRange
 from tritonsmith.lab.bisect.search import LlvmState
 from tritonsmith.lab.bisect.session import BisectQuestion, BisectSession
-from tritonsmith.lab.journal import Journal
-from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.journal import Journal, Observation, Verdict
 
 pytestmark = pytest.mark.unit
 

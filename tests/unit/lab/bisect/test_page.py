@@ -11,7 +11,7 @@ import pytest
 from tests.unit.lab.bisect.findings import CULPRIT, FINDINGS, commit
 from tritonsmith.lab.bisect import report
 from tritonsmith.lab.bisect.report import BisectPage
-from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.journal import Observation, Verdict
 
 
 class Reader(HTMLParser):

@@ -18,7 +18,7 @@ from tritonsmith.lab.bisect import command, history, report, session
 from tritonsmith.lab.bisect.command import TritonBisect
 from tritonsmith.lab.bisect.session import BisectQuestion
 from tritonsmith.lab.bisect.stages import BisectResult, BisectStep
-from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.journal import Observation, Verdict
 
 pytestmark = pytest.mark.unit
 

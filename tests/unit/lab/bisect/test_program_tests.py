@@ -16,7 +16,7 @@ from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import StepError, UsageError
 from tritonsmith.lab.bisect import program_tests
 from tritonsmith.lab.bisect.program_tests import CheckoutTests, CommandTests, TestFile
-from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.journal import Observation, Verdict
 
 pytestmark = pytest.mark.unit
 

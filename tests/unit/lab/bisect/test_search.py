@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from tests.unit.lab.fake_subject import FakeChange, FakeSubject, quiet
 from tritonsmith.lab import experiment
 from tritonsmith.lab.bisect.search import BisectRange, ExpectedCost, Suspects, choose, first_bad, suspects
-from tritonsmith.lab.journal import Journal
-from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.journal import Journal, Observation, Verdict
 
 pytestmark = pytest.mark.unit
 

@@ -19,8 +19,7 @@ from tritonsmith.lab.blame import mixtures
 from tritonsmith.lab.blame.llc import Llc
 from tritonsmith.lab.blame.mixtures import MixedFigures, MixtureTests
 from tritonsmith.lab.blame.pipeline import BlameSide, Choice, Figures, MixedPipeline, components_of, groups_of
-from tritonsmith.lab.journal import Journal
-from tritonsmith.lab.model import Verdict
+from tritonsmith.lab.journal import Journal, Verdict
 
 PARTS = components_of("cuda", ("ttir", "ttgir", "llir", "ptx"))
 ASSEMBLERS = [("12.8.93", Path("/a/ptxas")), ("13.0.88", Path("/b/ptxas"))]

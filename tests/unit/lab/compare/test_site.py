@@ -27,7 +27,7 @@ from tritonsmith.lab.compare import matching, rehearsal, site
 from tritonsmith.lab.compare.matching import Pair, PairMember
 from tritonsmith.lab.compare.site import BadgeText, SiteContent, SiteFinding, SiteRow, SiteState
 from tritonsmith.lab.compare.thresholds import Threshold
-from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.journal import Observation, Verdict
 
 EVIL = "</script><script>alert(1)</script><!--"
 OK = SiteState("ok", "", {"registers": 32, "spills": 0, "code": 1024})
@@ -147,7 +147,7 @@ def test_a_folder_of_somebody_else_stays(tmp_path: Path) -> None:
     site.check(tmp_path / "site")
     for name in (site.PAGE, site.BADGE):
         (tmp_path / name).write_text("<h1>Mine</h1>")
-        with pytest.raises(UsageError, match=r"a file that `farm.site` did not write"):
+        with pytest.raises(UsageError, match=r"a file that `farm --site` did not write"):
             site.check(tmp_path)
         (tmp_path / name).unlink()
     with pytest.raises(UsageError, match="is a file"):

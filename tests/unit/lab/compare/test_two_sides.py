@@ -19,8 +19,7 @@ from tritonsmith.lab.compare import matching, thresholds, two_sides
 from tritonsmith.lab.compare.matching import Comparison
 from tritonsmith.lab.compare.two_sides import ComparedKernel, ComparisonInputs
 from tritonsmith.lab.experiment import Rules
-from tritonsmith.lab.journal import Journal
-from tritonsmith.lab.model import Verdict
+from tritonsmith.lab.journal import Journal, Verdict
 
 FILE = "import triton\n\n@triton.jit\ndef add(x):\n    pass\n"
 LIST = """

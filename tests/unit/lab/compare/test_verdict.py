@@ -33,8 +33,8 @@ from tritonsmith.lab.batch.run import BatchOptions
 from tritonsmith.lab.compare import rehearsal, rehearsal_report, thresholds
 from tritonsmith.lab.compare.matching import Compared, Comparison, Pair, PairMember, Unpaired
 from tritonsmith.lab.compare.rehearsal import Assessment, UpgradeRehearsal
+from tritonsmith.lab.journal import Observation, Verdict
 from tritonsmith.lab.metrics import Measured
-from tritonsmith.lab.model import Observation, Verdict
 
 GOLDEN = Path(__file__).parent / "golden"
 SPILLS: Measured = {**NVIDIA, "spill_store_bytes": 8}

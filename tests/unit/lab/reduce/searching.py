@@ -7,8 +7,7 @@ from typing import TypeVar
 
 from tests.unit.lab.fake_subject import quiet
 from tritonsmith.lab import experiment
-from tritonsmith.lab.journal import Journal
-from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.journal import Journal, Observation, Verdict
 from tritonsmith.lab.reduce import shrink
 from tritonsmith.lab.reduce.shrink import DeltaSearch
 

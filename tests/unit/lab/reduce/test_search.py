@@ -16,8 +16,7 @@ from tests.unit.lab.reduce.searching import searched
 from tritonsmith.ir.ir_text import parse
 from tritonsmith.lab import experiment, journal
 from tritonsmith.lab.experiment import Search
-from tritonsmith.lab.journal import Journal
-from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.journal import Journal, Observation, Verdict
 from tritonsmith.lab.reduce import ir_control_flow, ir_operations, shrink
 from tritonsmith.lab.reduce.ir_operations import Cutter
 from tritonsmith.lab.reduce.reduce_ir import IrSearch, size_of

@@ -6,8 +6,7 @@ import sys
 from pathlib import Path
 
 from tests.unit.lab.fake_subject import quiet
-from tritonsmith.lab.journal import Journal
-from tritonsmith.lab.model import Observation
+from tritonsmith.lab.journal import Journal, Observation
 from tritonsmith.lab.triage import verdict
 from tritonsmith.lab.triage.program import CommandSubject, parse_check
 from tritonsmith.lab.triage.verdict import TriageResult

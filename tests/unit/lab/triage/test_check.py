@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.lab.triage.scripts import COMPILED, judged, subject, under
 from tritonsmith.core.errors import UsageError
-from tritonsmith.lab.model import Verdict
+from tritonsmith.lab.journal import Verdict
 from tritonsmith.lab.triage.program import parse_check, script_of
 from tritonsmith.lab.triage.verdict import Conclusion
 

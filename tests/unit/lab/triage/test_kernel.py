@@ -17,7 +17,7 @@ from tritonsmith.core.errors import SmithError
 from tritonsmith.core.plan import digest
 from tritonsmith.lab import journal
 from tritonsmith.lab import terms as language
-from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.journal import Observation, Verdict
 from tritonsmith.lab.triage.kernel import KernelSubject
 
 pytestmark = pytest.mark.unit

@@ -9,7 +9,7 @@ import pytest
 
 from tritonsmith.core.errors import StepError
 from tritonsmith.core.plan import Plan
-from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.journal import Observation, Verdict
 from tritonsmith.lab.triage import other_tools
 from tritonsmith.lab.triage import variant as variants
 from tritonsmith.lab.triage.other_tools import OwnPtxas

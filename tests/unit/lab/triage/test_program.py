@@ -12,8 +12,7 @@ from tests.unit.lab.triage.scripts import COMPILED, judged, subject, under
 from tritonsmith.compiler import call
 from tritonsmith.core.errors import StepError
 from tritonsmith.facts import gpus
-from tritonsmith.lab.journal import Journal
-from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.journal import Journal, Observation, Verdict
 from tritonsmith.lab.triage import program
 from tritonsmith.lab.triage import variant as variants
 from tritonsmith.lab.triage.program import CommandSubject

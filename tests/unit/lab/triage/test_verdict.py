@@ -11,8 +11,7 @@ import pytest
 from tests.unit.lab.fake_subject import FakeSubject, quiet
 from tritonsmith.core import configs
 from tritonsmith.lab.failure import Failure
-from tritonsmith.lab.journal import Journal
-from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.journal import Journal, Observation, Verdict
 from tritonsmith.lab.triage import variant as variants
 from tritonsmith.lab.triage import verdict
 from tritonsmith.lab.triage.variant import Meaning, TriageChange

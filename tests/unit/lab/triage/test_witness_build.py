@@ -13,7 +13,7 @@ from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError
 from tritonsmith.facts import libtriton
 from tritonsmith.facts.libtriton import Libtriton
-from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.journal import Observation, Verdict
 from tritonsmith.lab.triage import other_tools
 from tritonsmith.lab.triage import variant as variants
 from tritonsmith.lab.triage.other_tools import BuildKind, WitnessBuild

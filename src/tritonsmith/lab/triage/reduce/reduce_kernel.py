@@ -28,8 +28,7 @@ from tritonsmith.core.ui.tables import Grid
 from tritonsmith.facts import variables
 from tritonsmith.lab import experiment, failure, journal
 from tritonsmith.lab.experiment import Rules
-from tritonsmith.lab.journal import Journal
-from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.journal import Journal, Observation, Verdict
 from tritonsmith.lab.reduce import shrink
 from tritonsmith.lab.triage import kernel as kernels
 from tritonsmith.lab.triage.kernel import KernelSubject, WrongKernelSubject

@@ -28,7 +28,7 @@ from tritonsmith.core.command_line import command
 from tritonsmith.core.errors import FactError
 from tritonsmith.core.plan import files
 from tritonsmith.core.text import version_key
-from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.journal import Observation, Verdict
 from tritonsmith.lab.terms import Limit, Term, TextTerm
 from tritonsmith.lab.triage.kernel import KernelSubject, WrongKernelSubject
 from tritonsmith.lab.triage.reduce.kernel_search import KernelCandidate

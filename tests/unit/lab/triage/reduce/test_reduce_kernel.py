@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from tritonsmith.core.errors import SmithError, UndecidedError
-from tritonsmith.lab.journal import Journal
-from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.journal import Journal, Observation, Verdict
 from tritonsmith.lab.triage.reduce import reduce_kernel
 from tritonsmith.lab.triage.reduce.kernel_search import KernelCandidate
 from tritonsmith.lab.triage.reduce.testers import Symptom

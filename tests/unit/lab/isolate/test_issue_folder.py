@@ -11,7 +11,7 @@ from tritonsmith.compiler.dump import index
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.lab.experiment import Rules
-from tritonsmith.lab.isolate.ir_source import IrSource
+from tritonsmith.lab.isolate.issue_folder import IrSource
 
 pytestmark = pytest.mark.unit
 
