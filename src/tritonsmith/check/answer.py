@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,9 +29,11 @@ from tritonsmith.check.memory import (
     spans,
     where,
 )
+from tritonsmith.compiler.dump.index import CHECKED, DumpIndex
 from tritonsmith.core import configs
 from tritonsmith.core.command_line import command
 from tritonsmith.core.errors import FactError, SmithError, UndecidedError
+from tritonsmith.core.plan import files
 from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
 
@@ -580,6 +584,14 @@ def as_json(answer: CheckResult) -> dict[str, Any]:
     about = {"schema": 1, "verdict": sentence, "outcome": outcome, "reasons": answer.reasons}
     content: dict[str, Any] = plain_json({**about, **asdict(answer), "checked": answer.checked})
     return content
+
+
+def keep(answer: CheckResult, index: DumpIndex) -> None:
+    """Write an answer beside the texts that were run, for `issue.new`, if their folder is writable."""
+    # Of this index: another dump may be written to the same folder.
+    content = {**as_json(answer), "index": index.digest}
+    with contextlib.suppress(OSError):
+        files.write_atomically(index.folder / CHECKED, json.dumps(content, indent=2) + "\n")
 
 
 def plain_json(value: Any) -> Any:

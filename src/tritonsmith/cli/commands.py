@@ -217,6 +217,11 @@ GROUPS = {
             "Reduce a kernel's Python source while a symptom persists.",
             "reduce matmul.py --target h100 --when 'spills>0'",
         ),
+        "issue.new": Command(
+            "issue:new",
+            "Write the issue about a bug, ready to post upstream; it is not posted.",
+            "issue.new dump-isolated --with matmul.reduced.py",
+        ),
     },
     "passes": {
         "passes.dump": Command(
@@ -250,7 +255,7 @@ GROUPS = {
             "passes.check dump",
         ),
         "passes.isolate": Command(
-            "passes_isolate:isolate",
+            "issue:isolate",
             "Reproduce a failing pass alone, in a folder to attach to an issue.",
             "passes.isolate dump --reduce",
         ),

@@ -13,6 +13,24 @@ NO_CHANGE = "nothing"
 _DEPTH_CHANGES = dict.fromkeys("([{<", 1) | dict.fromkeys(")]}>", -1)
 
 
+_TICKS = re.compile("`+")
+
+
+def code_span(text: str) -> str:
+    """Return one line of text as a code span of Markdown, in which nothing is a mention or a link."""
+    # A span ends at as many backticks as it began with, and CommonMark has no escapes inside of it (6.1).
+    ticks = "`" * (max(map(len, _TICKS.findall(text)), default=0) + 1)
+    # A blank on both sides is no part of it, and keeps a backtick of the text apart from these.
+    blank = " " if text.startswith("`") or text.endswith("`") or not text else ""
+    return f"{ticks}{blank}{text}{blank}{ticks}"
+
+
+def fenced(text: str, language: str = "") -> str:
+    """Return lines of text as a code block of Markdown, whatever backticks they have."""
+    fence = "`" * max(3, max(map(len, _TICKS.findall(text)), default=0) + 1)
+    return f"{fence}{language}\n{text.strip(chr(10))}\n{fence}"
+
+
 def version_key(text: str) -> tuple[int, ...]:
     """Return a version such as `3.4.30` as numbers that sort."""
     # A text of a stranger may have thousands of digits, which Python refuses to parse; no version has 18.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import re
@@ -18,7 +17,7 @@ from typing import Any
 from tritonsmith.atlas import pipeline
 from tritonsmith.atlas.source_files import Place
 from tritonsmith.compiler.dump import pass_runs
-from tritonsmith.compiler.dump.index import FILE, KEPT, Dump, DumpedKernel, DumpIndex
+from tritonsmith.compiler.dump.index import KEPT, Dump, DumpedKernel, DumpIndex
 from tritonsmith.compiler.replay.bindings import Binding, TracedCall
 from tritonsmith.core import untrusted
 from tritonsmith.core.errors import UsageError
@@ -211,7 +210,7 @@ class PipelineRow:
 def pass_changes(index: DumpIndex, kernel: str) -> tuple[PipelineRow | None, ...]:
     """Return a row for each dump of a kernel, in order; None if nothing shows the changes of its pass."""
     # Counting reads every text of the dump, so the counts are kept in its folder if that is writable.
-    key = hashlib.sha256(untrusted.read_bytes(index.folder / FILE, untrusted.OURS)).hexdigest()
+    key = index.digest
     path = index.folder / KEPT
     kept = _kept_rows(path, key)
     rows = kept.get(kernel)

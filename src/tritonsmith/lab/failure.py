@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from dataclasses import dataclass
 from typing import Literal
 
@@ -119,6 +120,29 @@ def _aborted(log: str) -> Failure | None:
         return Failure("assertion", f"{UNREACHABLE}{_plain(match['text'] or '')}{place}")
     match = _FATAL.search(log)
     return Failure("fatal error", _plain(match["text"])) if match else None
+
+
+def is_shown(expected: Failure, printed: str, code: int) -> bool:
+    """Report whether a process of its own shows a failure.
+
+    Args:
+        expected: the failure.
+        printed: all that the process printed.
+        code: its exit code; negative where a signal ended it.
+    """
+    died = signal.Signals(-code).name if code < 0 else ""
+    text = expected.text
+    # Outside the worker a failure may be printed inside a traceback, and a crash has other frames.
+    same = of(printed, crashed=died, code=code) == expected
+    return same or bool(text and text in printed) or bool(died and text.startswith(died))
+
+
+def message(log: str) -> str:
+    """Return the line of an assertion or a fatal error as the compiler printed it; empty if there is none."""
+    for pattern in (_ASSERTION, _BSD_ASSERTION, _FATAL):
+        if match := pattern.search(log):
+            return next(line for line in log.splitlines() if match[0].splitlines()[-1] in line).strip()
+    return ""
 
 
 def pass_of(log: str) -> str:

@@ -187,18 +187,21 @@ def wrong(
         warm: the processes that compile and check, and then the folder is empty; None for new ones.
         until: the pass after whose last run the check ends; empty for all.
     """
-    from tritonsmith.check.answer import answer_lines, verdict  # noqa: PLC0415 - of an extra that may be missing
+    from tritonsmith.check.answer import answer_lines, keep, verdict  # noqa: PLC0415 - of an extra that may be missing
     from tritonsmith.check.check import check_kernel  # noqa: PLC0415
 
     began = time.monotonic()
     try:
-        _, answer = check_kernel(asked, where, folder, silent=silent, stop=stop, warm=warm, until=until)
+        index, answer = check_kernel(asked, where, folder, silent=silent, stop=stop, warm=warm, until=until)
     # It is a `SmithError`, too; taken for a skip, ^C would only lead to the next test.
     except InterruptedRunError:
         raise
     except SmithError as error:
         return Observation(Verdict.SKIP, why=error.line, seconds=time.monotonic() - began), ""
     sentence, seconds = verdict(answer), time.monotonic() - began
+    # A reduction checks thousands of candidates, and keeps no folder of theirs.
+    if warm is None:
+        keep(answer, index)
     if answer.culprit:
         notes = tuple(line.strip() for line in answer_lines(answer) if line.strip() != sentence)
         observation = Observation(Verdict.BAD, sentence, seconds=seconds, notes=notes, cause=sentence)

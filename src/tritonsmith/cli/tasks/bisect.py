@@ -197,8 +197,7 @@ def _continue(
     result = command.run(bisect, kernels, silent=json)
     answer, passes = result.answer, result.parted.sentence if result.parted else ""
     if json:
-        content = report.as_json(session, answer, passes)
-        output.json({**content, "llvm": result.llvm, "page": str(result.page)})
+        output.json(result.as_json())
     else:
         output.lines(report.lines(session, answer))
         if passes:

@@ -217,7 +217,7 @@ def check(
     # first.
     with when_wrong.as_undecided():
         when_wrong.require_packages()
-    from tritonsmith.check.answer import failure, undecided
+    from tritonsmith.check.answer import failure, keep, undecided
     from tritonsmith.check.check import check_dump, check_kernel
     from tritonsmith.compiler import run
 
@@ -249,6 +249,7 @@ def check(
         if json:
             output.json(undecided(error))
         raise
+    keep(answer, index)
     _print(answer, json=json)
     if error_to_raise := failure(answer, index.folder):
         raise error_to_raise

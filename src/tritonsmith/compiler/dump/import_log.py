@@ -17,7 +17,15 @@ from typing import BinaryIO, cast
 
 from tritonsmith.compiler.dump import binaries
 from tritonsmith.compiler.dump import index as indexes
-from tritonsmith.compiler.dump.index import COMPILED, FILE, KEPT, OUTPUT, UNFINISHED, DumpIndex
+from tritonsmith.compiler.dump.index import (
+    CHECKED,
+    COMPILED,
+    FILE,
+    KEPT,
+    OUTPUT,
+    UNFINISHED,
+    DumpIndex,
+)
 from tritonsmith.compiler.dump.splitter import Splitter
 from tritonsmith.core import untrusted
 from tritonsmith.core.command_line import command
@@ -209,7 +217,7 @@ def older(out: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
     # The index last: as long as it is there, it tells of the others.
     paths = tuple(
         out / name
-        for name in dict.fromkeys((*written, KEPT, FILE))
+        for name in dict.fromkeys((*written, KEPT, CHECKED, FILE))
         if (out / name).parent.resolve().is_relative_to(out.resolve())
     )
     foreign = [folder for folder in folders if set(folder.iterdir()) - set(paths)]
@@ -226,7 +234,7 @@ def _unfinished(out: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
     """
     # A pattern alone would not do: a user's copy of a dumped text has a name of the same form.
     names = {*untrusted.read_text(out / UNFINISHED).splitlines()}
-    paths = [out / OUTPUT, out / KEPT]
+    paths = [out / OUTPUT, out / KEPT, out / CHECKED]
     folders = []
     for folder in sorted(entry for entry in out.iterdir() if entry.is_dir() and not entry.is_symlink()):
         inside = sorted(folder.iterdir())

@@ -12,6 +12,7 @@ stream again: see `DumpIndex.pieces`.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shlex
 from collections.abc import Iterator, Mapping
@@ -29,9 +30,10 @@ FILE = "index.json"
 OUTPUT = "output.log"
 COMPILED = "compiled"  # folder of what the compiles left
 KEPT = "list.json"  # what `passes.list` counted
+CHECKED = "check.json"  # the last answer of `passes.check`
 UNFINISHED = ".unfinished"  # exists from before the first change of a folder until its index is written
 # Names in the folder that are no kernel's: a kernel of this name gets a number.
-BESIDE = (FILE, OUTPUT, KEPT, "report.html", "reproducers", COMPILED)
+BESIDE = (FILE, OUTPUT, KEPT, CHECKED, "report.html", "reproducers", COMPILED)
 SCHEMA = 1
 
 
@@ -150,6 +152,11 @@ class DumpIndex:
     def of(self, kernel: str) -> tuple[Dump, ...]:
         """Return the dumps of one kernel, in order."""
         return tuple(dump for dump in self.dumps if dump.kernel == kernel)
+
+    @property
+    def digest(self) -> str:
+        """The digest of its file, as 64 hex digits."""
+        return hashlib.sha256(untrusted.read_bytes(self.folder / FILE, untrusted.OURS)).hexdigest()
 
     def path(self, dump: Dump) -> Path:
         """Return the file of a dump."""

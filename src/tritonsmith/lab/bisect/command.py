@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -16,7 +17,7 @@ from tritonsmith.core import untrusted
 from tritonsmith.core.command_line import command
 from tritonsmith.core.envs import settings, workspace
 from tritonsmith.core.errors import InterruptedRunError, SmithError, UsageError
-from tritonsmith.core.plan import digest
+from tritonsmith.core.plan import digest, files
 from tritonsmith.core.plan.steps.fetch import GitRemote
 from tritonsmith.core.ui import console
 from tritonsmith.facts import git
@@ -48,7 +49,8 @@ from tritonsmith.lab.isolate import first_pass_with
 from tritonsmith.lab.isolate.first_pass_with import PartingPass
 from tritonsmith.lab.journal import Observation
 
-_TESTS = "tests"  # in the folder of a bisect
+ANSWER = "answer.json"  # in the folder of a bisect, what `--json` prints of one that has ended
+TESTS = "tests"  # there, too
 _VENDORS = {"cuda": "nvidia", "hip": "amd"}
 
 
@@ -128,6 +130,12 @@ class ExplainedBisect:
     llvm: dict[str, Any] | None
     page: Path
 
+    def as_json(self) -> dict[str, Any]:
+        """Return everything but the page."""
+        passes = self.parted.sentence if self.parted else ""
+        content = report.as_json(self.session, self.answer, passes)
+        return {**content, "llvm": self.llvm, "page": str(self.page)}
+
 
 def prepare(
     session: BisectSession,
@@ -192,6 +200,8 @@ def run(bisect: TritonBisect, kernels: tuple[ComparedKernel, ...], *, silent: bo
             raise InterruptedRunError(
                 "interrupted; what was tested is kept", where=where, hints=hints
             ) from None
+        # For `issue.new`, which takes it with the kernel's compiles beside it.
+        files.write_atomically(session.folder / ANSWER, f"{json.dumps(result.as_json(), indent=2)}\n")
         # Last: a journal that has ended is emptied by the same command, and LLVM's builds may take hours.
         session.journal.end(result.answer.line)
     return result
@@ -208,7 +218,7 @@ def _explained(
     if parted:
         sides = [bisect.search.triton(name) for name in (answer.step.good, answer.step.bad)]
         # The page shows one kernel: the one whose passes were compared.
-        folders = [kernel_folder(session.folder / _TESTS, side, kernels[0]) for side in sides]
+        folders = [kernel_folder(session.folder / TESTS, side, kernels[0]) for side in sides]
         compiles = (folders[0], folders[1])
     path = session.folder / "report.html"
     report.write(report.page_of(session, answer, parted, compiles), path)
@@ -274,7 +284,7 @@ def _tests(
     silent: bool,
 ) -> TritonTests:
     # One of command, test and kernels is set: the command line allows no two of them.
-    question, scratch = session.question, session.folder / _TESTS
+    question, scratch = session.question, session.folder / TESTS
     good, bad = ends
     if question.command or test:
         program_tests.check()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -19,7 +20,7 @@ from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core import configs, untrusted
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, UsageError
-from tritonsmith.core.plan import MakeDir, Plan, Remove, digest
+from tritonsmith.core.plan import MakeDir, Plan, Remove, Write, digest
 from tritonsmith.core.text import version_key
 from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
@@ -39,6 +40,7 @@ from tritonsmith.lab.experiment import Rules
 from tritonsmith.lab.journal import Journal, Observation, Verdict
 from tritonsmith.wheels import ptxas as registry
 
+ANSWER = "blame.json"  # what `--json` prints of a blame, in its folder
 _STEPS = "steps"  # folder of the mixtures' files
 _BINARIES = ("cubin", "hsaco")
 NOTHING = "no change in registers, spills and code: nothing to blame"
@@ -190,6 +192,8 @@ def execute(
                 )
             answers = tuple(_blamed(request, pair, notes, count, timeout, silent=silent) for pair in pairs)
             notes.end("; ".join(finding.words for answer in answers for finding in answer.findings))
+        content = json.dumps(as_json(request, answers), indent=2)
+        space.run(Plan(PHASE, (Write(request.out / ANSWER, f"{content}\n", phase=PHASE),)), PHASE, quiet=True)
     return answers, notes
 
 

@@ -138,6 +138,56 @@ def of(program: Path) -> Llc:
     raise FactError("this is not llc", where=program, hints=["--llc /usr/lib/llvm-19/bin/llc"])
 
 
+@dataclass(frozen=True)
+class LlcOptions:
+    """How Triton calls LLVM's code generator, as arguments of llc.
+
+    Attributes:
+        triple: of the target.
+        cpu: `sm_90a`, `gfx942`.
+        arguments: the other ones.
+        attribute: `+ptx88`; empty for none.
+        ptx: version of PTX: `8.8`; empty for AMD.
+    """
+
+    triple: str
+    cpu: str
+    arguments: tuple[str, ...]
+    attribute: str
+    ptx: str = ""
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """All of them, as words of a command line."""
+        attribute = (f"-mattr={self.attribute}",) if self.attribute else ()
+        return (f"-mtriple={self.triple}", f"-mcpu={self.cpu}", *self.arguments, *attribute)
+
+
+def options_of(point: Point, own: str, triton: str) -> LlcOptions:
+    """Return how a Triton calls LLVM for a compile.
+
+    Args:
+        point: the compile.
+        own: what that Triton made of its llir; for AMD it is not read.
+        triton: its version.
+
+    Raises:
+        FactError: a PTX does not name its target and its version.
+    """
+    table = configs.load("blame")["llc"]
+    fusion = [table["fusion"]] if point.metadata.get("enable_fp_fusion", True) else []
+    arguments, triple = [*table["arguments"], *fusion], table["triples"][point.backend]
+    if point.backend == "cuda":
+        # The llir names no GPU and no version of PTX: both are taken from what Triton made.
+        cpu, version = ptx_target(own)
+        rows = [row for row in table["flags"] if covers(triton, row["since"], row.get("until", ""))]
+        arguments += [flag for row in rows for flag in row["flags"]]
+        return LlcOptions(triple, cpu, tuple(arguments), f"+ptx{version.replace('.', '')}", version)
+    row = table["attributes"]
+    fits = point.arch.startswith(row["arch"]) and covers(triton, row["since"])
+    return LlcOptions(triple, point.arch, tuple(arguments), row["value"] if fits else "")
+
+
 def assembly(llc: Llc, llir: Path, like: Path, out: Path, point: Point, triton: str) -> list[str]:
     """Compile an llir to assembly with this LLVM, as Triton would.
 
@@ -156,21 +206,16 @@ def assembly(llc: Llc, llir: Path, like: Path, out: Path, point: Point, triton: 
         FactError: it rejects the file.
     """
     table = configs.load("blame")["llc"]
-    cuda, triple = point.backend == "cuda", table["triples"][point.backend]
-    arguments = [
-        *table["arguments"],
-        *([table["fusion"]] if point.metadata.get("enable_fp_fusion", True) else []),
-    ]
     own = untrusted.read_text(like, untrusted.OURS)
-    # The llir names no GPU and no version of PTX: both are taken from what Triton made.
-    if cuda:
-        cpu, version = ptx_target(own)
-        rows = [row for row in table["flags"] if covers(triton, row["since"], row.get("until", ""))]
-        arguments += [flag for row in rows for flag in row["flags"]]
-        attribute = f"+ptx{_ptx(llc, cpu, version, triple)}"
-    else:
-        cpu, row = point.arch, table["attributes"]
-        attribute = row["value"] if cpu.startswith(row["arch"]) and covers(triton, row["since"]) else ""
+    how = options_of(point, own, triton)
+    cuda, triple, cpu, version, arguments = (
+        point.backend == "cuda",
+        how.triple,
+        how.cpu,
+        how.ptx,
+        how.arguments,
+    )
+    attribute = f"+ptx{_ptx(llc, cpu, version, triple)}" if cuda else how.attribute
     # An llc ends at a flag that it does not know, so the caller says what is left out.
     flags = [flag for flag in arguments if flag == "-O3" or llc.has(flag)]
     argv = [str(llc.program), f"-mtriple={triple}", f"-mcpu={cpu}", *flags]

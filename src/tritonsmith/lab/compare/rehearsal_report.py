@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import re
 import statistics
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +17,7 @@ from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core import configs, redact
 from tritonsmith.core.errors import UsageError
 from tritonsmith.core.plan import Plan, Write
-from tritonsmith.core.text import byte_size, counted
+from tritonsmith.core.text import byte_size, code_span, counted, fenced
 from tritonsmith.core.ui import console, tables
 from tritonsmith.core.ui.tables import Grid
 from tritonsmith.lab import failure, metrics
@@ -35,7 +34,6 @@ from tritonsmith.lab.compare.thresholds import FindingGroup, Threshold, Violatio
 
 _TEMPLATE = Path(__file__).with_name("rehearsal.html")
 _SUFFIX, _MARKDOWN = ".html", ".md"
-_TICKS = re.compile("`+")
 _UNTOLD = ("bin", "venv", ".venv")
 _MORE = ("occupancy", "tensor core", "matrix core")  # columns after those of the summary
 
@@ -428,12 +426,7 @@ def _plain(text: str) -> str:
 
 def _code(text: str) -> str:
     """Return a foreign text as a code span of Markdown."""
-    plain = _plain(text)
-    # A span ends at as many backticks as it began with, and CommonMark has no escapes inside of it (6.1).
-    ticks = "`" * (max(map(len, _TICKS.findall(plain)), default=0) + 1)
-    # A blank on both sides is no part of it, and keeps a backtick of the text apart from these.
-    blank = " " if plain.startswith("`") or plain.endswith("`") or not plain else ""
-    return f"{ticks}{blank}{plain}{blank}{ticks}"
+    return code_span(_plain(text))
 
 
 def _html(text: str) -> str:
@@ -451,5 +444,4 @@ def _fenced(text: str) -> list[str]:
     shown = redact.printable(redact.hidden(text))
     if len(shown) > configs.load("rehearse")["comment"]["group"]:
         return []
-    fence = "`" * max(3, max(map(len, _TICKS.findall(shown)), default=0) + 1)
-    return [f"{fence}sh", *shown.splitlines(), fence]
+    return fenced(shown, "sh").splitlines()

@@ -6,17 +6,20 @@ passes to reduce, that pass is isolated first.
 
 from __future__ import annotations
 
+import json
 import platform
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tritonsmith.compiler.dump import index
 from tritonsmith.compiler.dump.index import DumpIndex
 from tritonsmith.compiler.replay import bindings, replayer
 from tritonsmith.compiler.replay import run as replay_run
+from tritonsmith.compiler.replay.bindings import Call
 from tritonsmith.compiler.replay.replayer import Replayer
 from tritonsmith.compiler.request import options_of
 from tritonsmith.core import process, untrusted
@@ -38,7 +41,8 @@ from tritonsmith.lab.reduce.reduce_ir import Reduced
 
 TEMPLATE = Path(__file__).with_name("reproduce.py.in")
 # A folder with any other file is never written to.
-FILES = ("input.mlir", "reduced.mlir", "command.sh", "reproduce.py", "error.txt", "README.md")
+RECORD = "isolated.json"  # what `issue.new` takes from it
+FILES = ("input.mlir", "reduced.mlir", "command.sh", "reproduce.py", "error.txt", "README.md", RECORD)
 # As `headed` writes it: `reduce` takes its passes from the file.
 _RUN = re.compile(r"^// RUN: triton-opt %s --pass-pipeline='([^'\n]*)'", re.MULTILINE)
 _LINES = 12  # of the error, in the README
@@ -143,11 +147,29 @@ def _files(isolated: Isolated, reduced: Reduced | None, facts: About, out: Path)
     file = "reduced.mlir" if reduced else "input.mlir"
     texts["command.sh"] = command(pipeline, file, facts, calls=bool(isolated.way.calls))
     if isolated.way.calls:
-        texts["reproduce.py"] = reproduce(isolated)
+        texts["reproduce.py"] = reproduce(isolated.way.calls)
     texts["error.txt"] = failure.anonymous(isolated.log.strip()) + "\n"
     texts["README.md"] = readme(isolated, reduced, facts)
+    texts[RECORD] = json.dumps(record(isolated, reduced, facts), indent=2) + "\n"
     for name, text in texts.items():
         yield Write(out / name, text, phase="isolate")
+
+
+def record(isolated: Isolated, reduced: Reduced | None, facts: About) -> dict[str, Any]:
+    """Return what the README says, as JSON data without folders."""
+    about = failing_pass.as_json(isolated, reduced, Path())
+    del about["folder"], about["notes"], about["reduced"]
+    about = {
+        name: failure.anonymous(value) if isinstance(value, str) else value for name, value in about.items()
+    }
+    kernel = isolated.passes.kernel
+    return {
+        **about,
+        "target": kernel.target,
+        "failed_in": kernel.failed,
+        "is_reduced": reduced is not None,
+        **vars(facts),
+    }
 
 
 def headed(text: str, pipeline: str) -> str:
@@ -182,9 +204,9 @@ def command(pipeline: str, file: str, facts: About, *, calls: bool) -> str:
     return "\n".join(lines) + "\n"
 
 
-def reproduce(isolated: Isolated) -> str:
+def reproduce(calls: Iterable[Call]) -> str:
     """Return the text of `reproduce.py`, which needs Triton and nothing else."""
-    pairs = "".join(f"    ({call.binding!r}, {list(call.arguments)!r}),\n" for call in isolated.way.calls)
+    pairs = "".join(f"    ({call.binding!r}, {list(call.arguments)!r}),\n" for call in calls)
     return TEMPLATE.read_text(encoding="utf-8").replace("@CALLS@", pairs.rstrip("\n"))
 
 
@@ -200,7 +222,7 @@ def readme(isolated: Isolated, reduced: Reduced | None, facts: About) -> str:
         "system": facts.system,
     }
     table = "".join(f"| {name} | {value or 'unknown'} |\n" for name, value in rows.items())
-    error = list(_without_ir(failure.anonymous(isolated.log.strip())))[:_LINES]
+    error = list(without_ir(failure.anonymous(isolated.log.strip())))[:_LINES]
     parts = [
         f"# {isolated.names}: {isolated.failure.kind}",
         f"{isolated.failure}",
@@ -229,7 +251,7 @@ def readme(isolated: Isolated, reduced: Reduced | None, facts: About) -> str:
     return failure.anonymous("\n\n".join(parts[:3])) + "\n\n" + "\n\n".join(parts[3:]) + "\n"
 
 
-def _without_ir(log: str) -> Iterator[str]:
+def without_ir(log: str) -> Iterator[str]:
     """Yield the lines of a log without the module that a compiler prints after an assertion."""
     inside = False
     for line in log.splitlines():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import math
 import os
-import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -325,12 +324,7 @@ def _alone(where: Interpreter, folder: Path, limit: float, file: Path, observati
     # A limit that is broken is no failure: then it is enough that the file compiles.
     if answer is None or not observation.failure:
         return bool(answer and answer.code == 0)
-    died = signal.Signals(-answer.code).name if answer.code < 0 else ""
-    printed = f"{answer.out}\n{answer.err}"
-    text = observation.failure.text
-    # Outside the worker a failure may be printed inside a traceback, and a crash has other frames.
-    same = failure.of(printed, crashed=died, code=answer.code) == observation.failure
-    return same or bool(text and text in printed) or bool(died and text.startswith(died))
+    return failure.is_shown(observation.failure, f"{answer.out}\n{answer.err}", answer.code)
 
 
 def _reduce(

@@ -302,6 +302,14 @@ class TesterPool:
                 tester.close()
 
 
+# Lines of a file that show registers and spills. ptxas runs only for what is not in the cache.
+_PTXAS = ('    os.environ["TRITON_DUMP_PTXAS_LOG"] = os.environ["TRITON_ALWAYS_COMPILE"] = "1"',)
+_AMD = (
+    '    code = compiled.asm["amdgcn"].splitlines()',
+    '    print(*(line for line in code if "gpr_count" in line or "spill_count" in line), sep="\\n")',
+)
+_LOGS = "3.4"  # Triton has TRITON_DUMP_PTXAS_LOG: third_party/nvidia/backend/compiler.py
+_SHOWN = ("registers", "spills")  # metrics that they show
 _SINCE = "3.3"  # ASTSource takes `constexprs` and a table of attributes, triton-lang/triton#5220
 _ALIGNED = 16  # the only divisibility for which Triton specializes
 
@@ -361,7 +369,7 @@ def _head(symptom: Symptom, asked: CompileRequest | None, *, alone: bool) -> Ite
         for text in _commands(symptom, asked):
             yield symptom.shell(text)
         if alone:
-            yield symptom.shell(f"python {shlex.quote(asked.file.name)}{_after(symptom)}")
+            yield symptom.shell(f"python {shlex.quote(asked.file.name)}{_after(symptom, asked)}")
     else:
         yield "Expected: exit code 0 of"
         yield ""
@@ -374,9 +382,20 @@ def _stages() -> list[str]:
     return stages
 
 
-def _after(symptom: Symptom) -> str:
+def _after(symptom: Symptom, asked: CompileRequest) -> str:
+    if _resources(symptom, asked):
+        return "  # prints registers and spills"
     silent = symptom.wrong or any(isinstance(term, Limit) for term in symptom.terms)
     return "  # compiles it, and prints nothing" if silent else ""
+
+
+def _resources(symptom: Symptom, asked: CompileRequest) -> tuple[str, ...]:
+    """Return the lines by which a file shows registers and spills; none if its symptom is about neither."""
+    if not any(isinstance(term, Limit) and term.metric in _SHOWN for term in symptom.terms):
+        return ()
+    if any(target.backend == "hip" for target in asked.targets):
+        return _AMD
+    return _PTXAS if version_key(symptom.triton) >= version_key(_LOGS) else ()
 
 
 def _commands(symptom: Symptom, asked: CompileRequest) -> Iterator[str]:
@@ -413,13 +432,16 @@ def main_program(text: str, symptom: Symptom, asked: CompileRequest | None) -> s
     # A kernel may use Triton by its full name, or import `tl` alone.
     taken = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
     head = [] if {"triton"} & taken else ["    import triton"]
+    resources = _resources(symptom, asked)
     lines = [
         'if __name__ == "__main__":',
+        *(["    import os", ""] if resources == _PTXAS else []),
         *head,
         "    from triton.backends.compiler import GPUTarget",
         "    from triton.compiler import ASTSource",
         "",
-        *(line for call in calls for line in (*call, *prints)),
+        *(_PTXAS if resources == _PTXAS else ()),
+        *(line for call in calls for line in (*call, *prints, *(_AMD if resources == _AMD else ()))),
     ]
     return "\n".join(lines) + "\n"
 

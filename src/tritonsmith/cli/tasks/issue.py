@@ -1,4 +1,4 @@
-"""`passes.isolate`: run the failing pass alone, or find the first pass whose output has a text."""
+"""`passes.isolate` and `issue.new`: the failing pass alone, and the issue to post upstream."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from tritonsmith.cli.tasks import output
 from tritonsmith.cli.tasks.experiments import ExperimentOptions
-from tritonsmith.cli.tasks.option_fields import again, flag
+from tritonsmith.cli.tasks.option_fields import again, flag, word
 from tritonsmith.cli.tasks.options import (
     DRY_RUN,
     DUMPED_KERNEL,
     FOLDER,
     JSON,
     OUT,
+    PYTHON,
     REDUCE_TIMEOUT,
     TOOL_SOURCE,
     ReplayerOptions,
@@ -103,6 +104,64 @@ def isolate(
     # After the folder is written: another failure may still be worth a report.
     if not isolated.same:
         raise _different(isolated, chosen, to)
+
+
+@task(tables=True, name="issue.new")
+def new(
+    context: Any,
+    source: Path = word("folder that another command wrote, FILE.json of --json, or KERNEL.reduced.py"),
+    with_: tuple[str, ...] = flag("another one about the same bug (repeatable)", (), value="SOURCE"),
+    for_: str = flag("whose issue: triton, llvm, pytorch or ptxas", "", unset="the component that is blamed"),
+    python: Path | None = again(PYTHON, "that of the results"),
+    not_run: bool = flag("do not run the commands that the issue names", default=False),
+    timeout: int | None = flag("time limit in seconds of one run", None, unset="120", least=1),
+    out: Path | None = again(OUT, "DIR-issue"),
+    json: bool = JSON,
+    dry_run: bool = DRY_RUN,
+) -> None:
+    """Write the issue about a bug, ready to post upstream; it is not posted."""
+    from tritonsmith.core.envs import workspace
+    from tritonsmith.core.ui import console
+    from tritonsmith.lab import issue as issues
+    from tritonsmith.lab import issue_sources
+
+    space = workspace.default()
+    sources = [source, *map(Path, with_)]
+    evidence = issue_sources.collect(sources, _recorded_compile, space)
+    place = source.absolute()
+    to = out or place.with_name(f"{place.stem if place.suffix else place.name}-issue")
+    issue = issues.write(evidence, for_, python, space, run=not (not_run or dry_run), timeout=timeout or 120)
+    plan = issues.plan(issue, to)
+    if dry_run:
+        output.plan(plan)
+        return
+    space.claim()
+    space.run(plan, "issue.new", quiet=True)
+    if json:
+        output.json(issues.as_json(issue, to))
+        return
+    console.out().print(issues.table(issue))
+    output.lines(issues.lines(issue, to))
+    console.write(issue.command(to))
+
+
+def _recorded_compile(text: str) -> CompileRequest | None:
+    """Return the compile that recorded arguments of `kernel.compile` ask for; None if they are others."""
+    import shlex
+
+    from invoke.exceptions import ParseError
+
+    from tritonsmith.cli.tasks.kernel import compile_
+    from tritonsmith.cli.tasks.option_fields import from_argv
+    from tritonsmith.core.errors import SmithError
+
+    # They are text in a file: their flags are parsed as those of a command line, and nothing is run by it.
+    try:
+        arguments = from_argv(compile_, shlex.split(text))
+        request: CompileRequest = arguments["what"].request(arguments["kernel"])
+    except (ParseError, SmithError, ValueError, KeyError):
+        return None
+    return request
 
 
 def _check(pattern: str, when: str, tests: ExperimentOptions, *, wrong: str) -> None:

@@ -1,0 +1,553 @@
+"""The evidence of an issue: what answers of other commands know about one bug, and how it is merged.
+
+Everything comes from what a command of this tool has written. What it does not say stays empty: nothing is
+guessed here, and `lab/issue.py` leaves it out. `lab/issue_sources.py` reads folders and kernels.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from tritonsmith.compiler.request import CompileRequest
+from tritonsmith.core import configs, untrusted
+from tritonsmith.core.errors import FactError, UsageError
+from tritonsmith.core.untrusted import UnreadableError
+from tritonsmith.lab.failure import Failure
+from tritonsmith.lab.failure import Kind as FailureKind
+
+Kind = Literal["", "crash", "wrong", "regression"]
+HINTS = (
+    "a folder of kernel.compile, passes.dump, passes.check, passes.isolate, triage, bisect or blame",
+    "or FILE.json: what `--json` of passes.check, triage, bisect, blame, compare or farm printed",
+    "or a file that `reduce` wrote: KERNEL.reduced.py, reduced.mlir",
+)
+_RELEASE = re.compile(r"\d[\d.]*", re.ASCII)
+_SHORT = 12  # digits of a commit
+
+
+@dataclass(frozen=True)
+class IssueKernel:
+    """The source of a kernel, and how it is compiled.
+
+    Attributes:
+        name: of the file.
+        text: the whole file.
+        asked: the compile for one target; None if the file's own main program makes it.
+        alone: its main program shows the symptom by itself, as the reduction has tested.
+        imports: files of its own that it imports, which a script would need, too.
+    """
+
+    name: str
+    text: str
+    asked: CompileRequest | None
+    alone: bool = False
+    imports: tuple[str, ...] = ()
+
+    @property
+    def lines(self) -> int:
+        """The number of lines."""
+        return len(self.text.splitlines())
+
+
+@dataclass(frozen=True)
+class IssueIr:
+    """IR, and the passes that show the bug on it.
+
+    Attributes:
+        text: the IR, without the RUN line.
+        pipeline: as `triton-opt` takes it.
+    """
+
+    text: str
+    pipeline: str
+
+
+@dataclass(frozen=True)
+class Culprit:
+    """The step of a bisect: between which versions or commits the bug came, or was fixed.
+
+    Attributes:
+        good: the last good one; of a fix the first good one.
+        bad: the first bad one; of a fix the last bad one.
+        fix: the good one is the newer: the bug is fixed there.
+        suspects: those of which one is to blame; the only one, if it is decided.
+        commit: 40 hex digits; empty without a clone.
+        subject: of the commit.
+        date: when its author wrote it, ISO 8601.
+        pull: number of its pull request; None if it names none.
+        llvm: the commit of LLVM that the bisect found behind a moved pin; empty if it found none.
+        notes: sentences of the bisect.
+    """
+
+    good: str
+    bad: str
+    fix: bool
+    suspects: tuple[str, ...]
+    commit: str = ""
+    subject: str = ""
+    date: str = ""
+    pull: int | None = None
+    llvm: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Blamed:
+    """A component, and why it is blamed.
+
+    Attributes:
+        owner: `triton`, `llvm`, `ptxas` or `pytorch`.
+        words: the component: `the pass tritongpu-coalesce`.
+        evidence: what shows it, as a sentence.
+        proven: something else than a message shows it: the component was exchanged, or ran alone.
+    """
+
+    owner: str
+    words: str
+    evidence: str
+    proven: bool
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Everything that is known of one bug; what is not known is empty.
+
+    Attributes:
+        kind: a compile that fails, a wrong result, or code that became worse.
+        observed: what is wrong, in one line.
+        details: more about it, line by line.
+        failure: how the compile fails; None if it does not.
+        failed_in: class or name of the pass in which it fails.
+        log: what the compiler printed.
+        function: name of the kernel.
+        target: `cuda:90`.
+        triton: version that shows it.
+        llvm: LLVM's version and commit in that Triton.
+        ptxas: version of the ptxas that it runs for this target; empty for AMD.
+        python: version of the interpreter.
+        system: where it ran.
+        package: folder of that Triton, if its programs may be run; None if not.
+        metric: term of a regression: `registers`.
+        kernel: the smallest source.
+        ir: the smallest IR, with its passes.
+        culprit: the result of a bisect.
+        blamed: components, the best supported first.
+        tested: other versions, the verdict about each, and the figures.
+    """
+
+    kind: Kind = ""
+    observed: str = ""
+    details: tuple[str, ...] = ()
+    failure: Failure | None = None
+    failed_in: str = ""
+    log: str = ""
+    function: str = ""
+    target: str = ""
+    triton: str = ""
+    llvm: str = ""
+    ptxas: str = ""
+    python: str = ""
+    system: str = ""
+    package: Path | None = None
+    metric: str = ""
+    kernel: IssueKernel | None = None
+    ir: IssueIr | None = None
+    culprit: Culprit | None = None
+    blamed: tuple[Blamed, ...] = ()
+    tested: tuple[tuple[str, str, str], ...] = ()
+
+
+def merged(parts: Sequence[Evidence]) -> Evidence:
+    """Merge evidence: of each fact the first that is known, of kernels and IR the smallest, of lists all.
+
+    Raises:
+        UsageError: they are about different bugs.
+    """
+    for name, what in (("kind", "kinds of bugs"), ("function", "kernels")):
+        if len(different := {getattr(part, name) for part in parts} - {""}) > 1:
+            why = ", ".join(sorted(different))
+            raise UsageError(f"these are about different {what}", why=why, hints=["one issue for each"])
+    whole = Evidence()
+    for part in parts:
+        for attribute in fields(Evidence):
+            mine, other = getattr(whole, attribute.name), getattr(part, attribute.name)
+            if attribute.name in ("blamed", "tested"):
+                other = (*mine, *(row for row in other if row not in mine))
+            elif attribute.name in ("kernel", "ir") and mine and other:
+                other = min(mine, other, key=lambda text: len(text.text))
+            elif mine:
+                continue
+            whole = replace(whole, **{attribute.name: other})
+    return replace(whole, blamed=tuple(sorted(whole.blamed, key=lambda row: not row.proven)))
+
+
+def by_message(log: str, place: str) -> Iterator[Blamed]:
+    """Yield the component that a compiler's message speaks of, and the pass in which it failed."""
+    for row in configs.load("issue-forms")["message"]:
+        if match := re.search(row["pattern"], log, re.MULTILINE):
+            yield Blamed(row["owner"], row["words"], f"the message is its own: {match[0]}", proven=False)
+            return
+    if place:
+        yield Blamed("triton", f"the pass {place}", "MLIR reports that it fails there", proven=False)
+
+
+@dataclass(frozen=True)
+class _Difference:
+    """The first element that a check found to differ; see `check.answer.Difference`."""
+
+    offset: int
+    before: int | float | str | None
+    after: int | float | str | None
+    count: int
+    written: int
+
+
+@dataclass(frozen=True)
+class CheckedName:
+    """The pass that a check blames, and the number of the text that it left."""
+
+    number: int
+    name: str
+
+
+@dataclass(frozen=True)
+class CheckCulprit:
+    """The culprit of a check; see `check.answer.Culprit`."""
+
+    checked: CheckedName
+    change: str
+    difference: _Difference | None
+    seed: int
+    program: tuple[int, ...]
+    store: str
+    operation: str
+    suspects: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class CheckAnswer:
+    """What `passes.check --json` prints; see `check.answer.as_json`."""
+
+    verdict: str
+    outcome: str
+    kernel: str
+    target: str
+    culprit: CheckCulprit | None
+
+
+def checked_pass(content: dict[str, Any]) -> CheckAnswer:
+    """Return the parsed answer of `passes.check`.
+
+    Raises:
+        FactError: it is malformed.
+    """
+    answer: CheckAnswer = typed(CheckAnswer, content)
+    return answer
+
+
+def of_check(content: dict[str, Any]) -> Iterator[Evidence]:
+    """Yield what the answer of `passes.check` says, if a pass changes the result."""
+    known = checked_pass(content)
+    culprit = known.culprit
+    if known.outcome != "changed" or culprit is None:
+        return
+    details = []
+    if at := culprit.difference:
+        place = f"{culprit.store or 'memory'}[{at.offset}]"
+        details.append(f"{place}: {at.before} before the pass, {at.after} after it")
+        details.append(f"{at.count} of {at.written} elements that were compared differ")
+    arguments = content["culprit"].get("arguments")
+    if isinstance(arguments, dict) and arguments:
+        details.append("arguments: " + ", ".join(f"{name}={value}" for name, value in arguments.items()))
+    details += [f"program {culprit.program}"]
+    details += [f"first new value: {culprit.operation}"] if culprit.operation else []
+    words = " or ".join(f"the pass {name}" for name in culprit.suspects)
+    reason = "the IR before it and after it, run on the same inputs on a CPU, leaves other values in memory"
+    yield Evidence(
+        kind="wrong",
+        observed=known.verdict,
+        details=tuple(details),
+        failed_in=culprit.checked.name,
+        function=known.kernel,
+        target=known.target,
+        blamed=(Blamed("triton", words, reason, proven=len(culprit.suspects) == 1),),
+    )
+
+
+@dataclass(frozen=True)
+class _TriageTest:
+    """One row of a triage."""
+
+    symptom: str
+    figures: str
+    variant: str = "nothing changed"
+
+
+@dataclass(frozen=True)
+class _Triage:
+    """What `triage.json` has; see `triage.verdict.as_json`."""
+
+    kernel: str
+    command: tuple[str, ...]
+    triton: str
+    when: tuple[str, ...]
+    answer: str
+    verdict: str
+    reasons: tuple[str, ...]
+    baseline: _TriageTest
+    tried: tuple[_TriageTest, ...]
+
+
+def of_triage(content: object) -> Iterator[Evidence]:
+    """Yield what the answer of a triage says, if it has seen the symptom."""
+    known: _Triage = typed(_Triage, content)
+    if known.answer == "nothing" or known.baseline.symptom != "shows":
+        return
+    kind: Kind = "wrong" if "wrong" in known.when else "regression" if known.when else "crash"
+    rows = [(test.variant, test.symptom, test.figures) for test in (known.baseline, *known.tried)]
+    # A change that helps is where to look first, and no proof: so it blames nobody here.
+    details = (f"triage: {known.verdict}", *known.reasons)
+    yield Evidence(
+        kind=kind,
+        observed=known.baseline.figures,
+        details=details,
+        triton=known.triton,
+        metric=", ".join(known.when) if kind == "regression" else "",
+        tested=tuple(row for row in rows if row[1] != "not tested"),
+    )
+
+
+@dataclass(frozen=True)
+class _Step:
+    """A step of a bisect; see `bisect.stages.BisectStep`."""
+
+    good: str
+    bad: str
+    suspects: tuple[str, ...]
+    fix: bool
+
+
+@dataclass(frozen=True)
+class _Commit:
+    """The culprit of a bisect, or a commit of LLVM."""
+
+    commit: str
+    subject: str
+    date: str = ""
+    pull: int | None = None
+
+
+@dataclass(frozen=True)
+class _LlvmSearch:
+    """The search among LLVM's commits, if a bisect had one."""
+
+    suspects: tuple[_Commit, ...] = ()
+    decided: bool = False
+
+
+@dataclass(frozen=True)
+class _Tested:
+    """A Triton that a bisect has tested."""
+
+    triton: str
+    verdict: str
+    figures: str
+    why: str
+
+
+@dataclass(frozen=True)
+class _Bisect:
+    """What `bisect --json` prints; see `ExplainedBisect.as_json`."""
+
+    release: _Step | None
+    nightly: _Step | None
+    commit: _Step | None
+    culprit: _Commit | None
+    passes: str | None
+    notes: tuple[str, ...]
+    tested: tuple[_Tested, ...]
+    llvm: _LlvmSearch | None = None
+
+
+def of_bisect(content: object) -> Iterator[Evidence]:
+    """Yield what the answer of a bisect says; its question, which is not in it, tells the kind."""
+    known: _Bisect = typed(_Bisect, content)
+    step = known.commit or known.nightly or known.release
+    if step is None:
+        return
+    rows = [(row.triton, row.verdict, row.figures or row.why) for row in known.tested]
+    figures = {name: text for name, _, text in rows}
+    by_llvm = known.llvm.suspects[0] if known.llvm and known.llvm.decided and known.llvm.suspects else None
+    decided = len(step.suspects) == 1
+    yield Evidence(
+        kind="crash",
+        observed=figures.get(step.bad, ""),
+        triton=step.bad if "." in step.bad else "",
+        tested=tuple(rows),
+        culprit=Culprit(
+            step.good,
+            step.bad,
+            step.fix,
+            step.suspects,
+            known.culprit.commit if known.culprit and decided else "",
+            known.culprit.subject if known.culprit else "",
+            known.culprit.date if known.culprit else "",
+            known.culprit.pull if known.culprit else None,
+            by_llvm.commit if by_llvm else "",
+            tuple(filter(None, (*known.notes, known.passes))),
+        ),
+        blamed=(
+            Blamed(
+                "llvm",
+                f"LLVM's commit {by_llvm.commit[:_SHORT]} {by_llvm.subject}",
+                "its parent is good: bisect built both",
+                proven=True,
+            ),
+        )
+        if by_llvm
+        else (),
+    )
+
+
+@dataclass(frozen=True)
+class _Verdict:
+    """What a blame says about one metric."""
+
+    metric: str
+    decided: bool
+    words: str
+    culprits: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class _BlamedPoint:
+    """What a blame says about one target."""
+
+    target: str
+    verdicts: tuple[_Verdict, ...]
+
+
+@dataclass(frozen=True)
+class _Blame:
+    """What `blame --json` prints; see `blame.as_json`."""
+
+    points: tuple[_BlamedPoint, ...]
+
+
+def of_blame(content: dict[str, Any]) -> Iterator[Evidence]:
+    """Yield what the answer of a blame says about each metric, what is decided first."""
+    known: _Blame = typed(_Blame, content)
+    before, after = str(content.get("from")), str(content.get("to"))
+    owners = configs.load("issue-forms")["components"]
+    for point in known.points:
+        for verdict in sorted(point.verdicts, key=lambda row: not row.decided):
+            figures, _, rest = verdict.words.partition(": ")
+            names = {name for group in verdict.culprits for name in group}
+            who = {owners.get(name, "triton") for name in names} if verdict.decided else set()
+            yield Evidence(
+                kind="regression",
+                observed=f"{figures} from {before} to {after}",
+                details=() if verdict.decided else (f"blame: {verdict.words}",),
+                target=":".join(point.target.split(":")[:2]),
+                triton=after if _RELEASE.fullmatch(after) else "",
+                metric=verdict.metric,
+                # Several components together, of several owners, are nobody's alone.
+                blamed=(
+                    Blamed(
+                        who.pop(), rest, "exchanged alone, it makes the change and undoes it", proven=True
+                    ),
+                )
+                if len(who) == 1
+                else (),
+            )
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One side of a comparison."""
+
+    folder: str = ""
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """A kernel that a farm has compiled by both sides."""
+
+    kernel: str
+    point: str
+    to: _Side
+
+
+@dataclass(frozen=True)
+class _Finding:
+    """A finding of a farm or a comparison."""
+
+    kernel: str
+    point: str
+    why: str
+    finding: str = ""
+    target: str = ""
+    metric: str = ""
+
+
+def of_findings(content: dict[str, Any]) -> Iterator[tuple[Evidence, Path | None, str]]:
+    """Yield what a comparison or a farm says of its first finding, which is the worst.
+
+    With it come the folder of that compile, None if it is not told, and the id of its point.
+    """
+    rows: tuple[_Finding, ...] = typed(
+        tuple[_Finding, ...], content.get("findings", content.get("violations"))
+    )
+    for row in rows[:1]:
+        before, after = (
+            str(content.get(name, content.get(side))) for name, side in (("from", "a"), ("to", "b"))
+        )
+        crash = "compile" in row.finding
+        evidence = Evidence(
+            kind="crash" if crash else "regression",
+            observed=row.why if crash else f"{row.why} from {before} to {after}",
+            details=(row.finding,) if row.finding else (),
+            target=":".join(row.target.split(":")[:2]),
+            triton=after if _RELEASE.fullmatch(after) else "",
+            metric=row.metric,
+            tested=((before, "good", ""), (after, "bad", row.why)),
+        )
+        sides: tuple[_Compared, ...] = typed(tuple[_Compared, ...], content.get("kernels", []))
+        folders = [
+            Path(side.to.folder) for side in sides if (side.kernel, side.point) == (row.kernel, row.point)
+        ]
+        yield evidence, next(iter(folders), None), row.point
+
+
+def failure_kind(text: str) -> Any:
+    """Return a kind of failure; one that this version does not know is a plain failure."""
+    return text if text in get_args(FailureKind) else "failure"
+
+
+def read_json(path: Path) -> Any:
+    """Parse an answer.
+
+    Raises:
+        FactError: it cannot be read.
+    """
+    try:
+        return untrusted.read_json(path, untrusted.OURS)
+    except (OSError, UnreadableError) as error:
+        raise FactError("cannot read this answer", where=path, why=str(error)) from error
+
+
+def typed(kind: Any, content: object, where: Path | None = None) -> Any:
+    """Return parsed JSON as a type.
+
+    Raises:
+        FactError: it has another form; the error names the key.
+    """
+    try:
+        return untrusted.typed(kind, content)
+    except UnreadableError as error:
+        hints = ["run the command again: it may be an answer of another version"]
+        raise FactError("this answer is malformed", where=where, why=str(error), hints=hints) from error

@@ -1,0 +1,621 @@
+"""An issue that is ready to be posted, in the form of the repository that it belongs to.
+
+It is written from the evidence that `lab/issue_sources.py` has collected, and says what was run before it was
+written. Whoever reads it has Triton, and not this tool.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from tritonsmith.compiler import tritons
+from tritonsmith.compiler.replay import bindings
+from tritonsmith.core import configs, process, redact
+from tritonsmith.core.envs.workspace import Workspace
+from tritonsmith.core.errors import SmithError, UsageError
+from tritonsmith.core.plan import MakeDir, Plan, Write, files
+from tritonsmith.core.text import code_span, fenced
+from tritonsmith.core.ui import tables
+from tritonsmith.core.ui.tables import Grid
+from tritonsmith.doctor import snapshot
+from tritonsmith.lab import failure, terms
+from tritonsmith.lab.evidence import Culprit, Evidence, IssueIr
+from tritonsmith.lab.isolate import issue_folder
+from tritonsmith.lab.reduce import oracles
+from tritonsmith.lab.triage.reduce import testers
+from tritonsmith.lab.triage.reduce.testers import Symptom
+
+BODY, TITLE, LOG, IR, RUN_IR = "issue.md", "title.txt", "error.txt", "input.mlir", "reproduce.py"
+_SHORT = 12  # digits of a commit
+_UPSTREAM = "https://github.com/triton-lang/triton"
+_LLVM = "https://github.com/llvm/llvm-project"
+_NUMBER = re.compile(r"(?P<metric>[a-z]\w*) (?:[\d.]+ -> )?(?P<value>\d+)")
+# What ptxas prints with `-v`, and the assembly of AMD has as a comment.
+_PRINTED = {
+    "registers": (re.compile(r"Used (\d+) registers"), re.compile(r"\.vgpr_count:\s+(\d+)")),
+    "spills": (re.compile(r"(\d+) bytes spill (?:stores|loads)"), re.compile(r"_spill_count:\s+(\d+)")),
+}
+_LANGUAGES = {".py": "python", ".mlir": "mlir"}
+
+Status = Literal["shown", "other", "not run"]
+
+
+@dataclass(frozen=True)
+class Script:
+    """A file, and the command that shows the bug with Triton alone.
+
+    Attributes:
+        name: of the file.
+        text: its content.
+        argv: arguments of Python.
+        shell: the command line, for a shell.
+        helper: a second file that the command needs, by its name.
+        status: whether it was run, and showed the bug.
+        outcome: what came of it, as a sentence, or why it was not run.
+        printed: what it printed.
+    """
+
+    name: str
+    text: str
+    argv: tuple[str, ...]
+    shell: str
+    helper: Mapping[str, str] = field(default_factory=dict)
+    status: Status = "not run"
+    outcome: str = ""
+    printed: str = ""
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """Something that is left out, and the command of this tool that finds it out; empty if there is none."""
+
+    what: str
+    hint: str = ""
+
+
+@dataclass(frozen=True)
+class Issue:
+    """An issue.
+
+    Attributes:
+        repository: `triton-lang/triton`.
+        title: one line.
+        body: Markdown.
+        attachments: names of files that did not fit the body.
+        files: all files beside the body, by name.
+        scripts: commands that show the bug.
+        unknown: what is left out.
+    """
+
+    repository: str
+    title: str
+    body: str
+    attachments: tuple[str, ...]
+    files: Mapping[str, str]
+    scripts: tuple[Script, ...]
+    unknown: tuple[Unknown, ...]
+
+    def command(self, out: Path) -> str:
+        """Return the command of GitHub's `gh` that posts it."""
+        words = ("gh", "issue", "create", "--repo", self.repository, "--title", self.title)
+        return shlex.join((*words, "--body-file", str(out / BODY)))
+
+
+def write(
+    evidence: Evidence, owner: str, python: Path | None, space: Workspace, *, run: bool, timeout: int
+) -> Issue:
+    """Write an issue; its commands are run before, where that is possible.
+
+    Args:
+        evidence: what is known.
+        owner: whose repository: a key of `owners`; empty for the component that is blamed.
+        python: an interpreter with Triton that runs the commands; None for that of the evidence.
+        space: the workspace.
+        run: run the commands.
+        timeout: seconds of one run.
+
+    Raises:
+        UsageError: there is no such owner.
+    """
+    owners = configs.load("issue-forms")["owners"]
+    if owner and owner not in owners:
+        raise UsageError(f"--for cannot be {owner!r}", hints=[f"--for {name}" for name in owners])
+    hide = snapshot.redactor({space.root: "$TRITONSMITH_HOME"})
+    where = python or interpreter_of(evidence, space)
+    scripts = [
+        script
+        for script in (_kernel_script(evidence, hide.in_place), _ir_script(evidence, where, space))
+        if script
+    ]
+    scripts = [_tried(script, evidence, where, hide, run=run, timeout=timeout) for script in scripts]
+    draft = _Draft(evidence, owner or owner_of(evidence), scripts, hide)
+    return draft.issue()
+
+
+def owner_of(evidence: Evidence) -> str:
+    """Return whose the issue is: the owner of what is proven to be to blame, or else Triton."""
+    return next((row.owner for row in evidence.blamed if row.proven), "triton")
+
+
+def interpreter_of(evidence: Evidence, space: Workspace) -> Path | None:
+    """Return an interpreter here with the Triton that shows the bug; None if there is none."""
+    pythons = list(tritons.pythons_of(evidence.package.parent)) if evidence.package else []
+    if evidence.triton:
+        pythons.append(space.env(f"triton-{evidence.triton}").python)
+    fitting = (path for path in pythons if path.is_file() and tritons.installed(path) == evidence.triton)
+    return next(fitting, None)
+
+
+def _kernel_script(evidence: Evidence, hide: Callable[[str], str]) -> Script | None:
+    """Return the script that compiles the kernel with Triton alone; None if it cannot be made."""
+    kernel = evidence.kernel
+    if kernel is None:
+        return None
+    text = hide(kernel.text)
+    if not kernel.alone:
+        metric = next((name for name in _PRINTED if name in evidence.metric), "")
+        limits = terms.parse([f"{metric}>0"], "--when") if metric else ()
+        symptom = Symptom(evidence.triton, "", 0, "", limits, wrong=evidence.kind == "wrong")
+        main = testers.main_program(kernel.text, symptom, kernel.asked)
+        if not main or kernel.imports:
+            return None
+        text = f"{text.rstrip()}\n\n\n{main}"
+    return Script(kernel.name, text, (kernel.name,), f"python {shlex.quote(kernel.name)}")
+
+
+def _ir_script(evidence: Evidence, python: Path | None, space: Workspace) -> Script | None:
+    """Return the script that runs the passes on the IR; None if there is no IR."""
+    ir = evidence.ir
+    if ir is None:
+        return None
+    text, shell = issue_folder.headed(ir.text, ir.pipeline), _triton_opt(ir)
+    if python is None:
+        return Script(IR, text, (), shell)
+    try:
+        calls = oracles.calls(ir.pipeline, bindings.known_bindings(python, space), python)
+    except SmithError:
+        return Script(IR, text, (), shell)  # a pass without a binding: only triton-opt runs it
+    helper = issue_folder.reproduce(calls)
+    if evidence.kind == "wrong":
+        helper = helper.replace('print("it passed")', "print(module)")
+    return Script(IR, text, (RUN_IR, IR), shell, {RUN_IR: helper})
+
+
+def _triton_opt(ir: IssueIr) -> str:
+    return f"triton-opt {IR} --pass-pipeline={shlex.quote(ir.pipeline)}"
+
+
+def _tried(
+    script: Script,
+    evidence: Evidence,
+    python: Path | None,
+    hide: Callable[[str], str],
+    *,
+    run: bool,
+    timeout: int,
+) -> Script:
+    """Run a script in a folder of its own, with an empty cache, and tell what came of it."""
+    if not run or not script.argv or python is None:
+        release = f"Triton {evidence.triton}" if evidence.triton else "a Triton that shows it"
+        missing = f"{release} is not installed here" if python is None else "no binding runs these passes"
+        return replace(script, outcome="as asked" if not run else missing)
+    version, by = tritons.installed(python), ""
+    if version != evidence.triton:
+        by = f", by Triton {version or 'of an unknown version'}, not {evidence.triton or 'a known one'}"
+    with files.scratch("issue-") as folder:
+        for name, text in {script.name: script.text, **script.helper}.items():
+            files.write(folder / name, text)
+        # What is found in a cache is not compiled, and shows nothing.
+        change = {"TRITON_CACHE_DIR": str(folder / "cache"), "PYTHONPATH": None, "TRITON_INTERPRET": None}
+        answer = process.query((str(python), *script.argv), cwd=folder, change=change, timeout=timeout)
+    if answer is None:
+        ended = f"it does not end in {timeout} s{by}"
+        same = evidence.failure is not None and evidence.failure.kind == "timeout"
+        return replace(script, status="shown" if same else "other", outcome=ended)
+    printed = f"{answer.out}\n{answer.err}".strip()
+    same, sentence = _judged(evidence, script, printed, answer.code)
+    shown = failure.anonymous(hide(printed))
+    return replace(script, status="shown" if same else "other", outcome=f"{sentence}{by}", printed=shown)
+
+
+def _judged(evidence: Evidence, script: Script, printed: str, code: int) -> tuple[bool, str]:
+    """Report whether a run showed the bug, and what it showed."""
+    if evidence.failure:
+        same = failure.is_shown(evidence.failure, printed, code)
+        return (
+            same,
+            "it fails in the same way" if same else f"it ends in another way, with the exit code {code}",
+        )
+    if code:
+        return False, f"it fails, with the exit code {code}"
+    if evidence.kind == "wrong":
+        said = "it prints the IR that the pass leaves" if script.name == IR else "it compiles the kernel"
+        return True, f"{said}; that the result is wrong, the runs on a CPU have shown"
+    numbers = {row["metric"]: int(row["value"]) for row in _NUMBER.finditer(evidence.observed)}
+    for metric, forms in _PRINTED.items():
+        values = [int(value) for form in forms for value in form.findall(printed)]
+        if metric in numbers and values:
+            total = sum(values) if metric == "spills" else max(values)
+            return total == numbers[metric], f"it prints {metric} {total}"
+    return False, "it compiles, and prints no figure of this kind"
+
+
+@dataclass(frozen=True)
+class _Draft:
+    """The text of an issue, from its parts.
+
+    Attributes:
+        evidence: what is known.
+        owner: whose it is.
+        scripts: commands that show the bug, after their runs.
+        hide: removes secrets, names and folders of this machine.
+    """
+
+    evidence: Evidence
+    owner: str
+    scripts: Sequence[Script]
+    hide: snapshot.Redactor
+
+    @property
+    def _limits(self) -> Mapping[str, int]:
+        limits: Mapping[str, int] = configs.load("issue-forms")["limits"]
+        return limits
+
+    @property
+    def _form(self) -> Mapping[str, Any]:
+        """The form; what is ptxas's goes to Triton."""
+        table = configs.load("issue-forms")
+        form: Mapping[str, Any]
+        for form in table["form"]:
+            repository = table["owners"][form["owner"]]["repository"]
+            if repository == self._repository and self.evidence.kind in form["kinds"]:
+                return form
+        raise AssertionError(f"no form of {self._repository} for {self.evidence.kind}")
+
+    @property
+    def _repository(self) -> str:
+        repository: str = configs.load("issue-forms")["owners"][self.owner]["repository"]
+        return repository
+
+    def issue(self) -> Issue:
+        """Return the issue; of its files, the largest are attached until the body is short enough."""
+        beside = self._files()
+        inline = {name for name, text in beside.items() if len(text) <= self._limits["inline"]}
+        while len(body := self._body(beside, inline)) > self._limits["body"] and inline:
+            inline.remove(max(inline, key=lambda name: len(beside[name])))
+        attached = tuple(name for name in beside if name not in inline)
+        unknown = tuple(self._unknown())
+        return Issue(self._repository, self.title(), body, attached, beside, tuple(self.scripts), unknown)
+
+    def title(self) -> str:
+        """Return the title in one line, as short as GitHub shows it."""
+        evidence = self.evidence
+        where = ", ".join(filter(None, (evidence.triton, evidence.target)))
+        name = evidence.function
+        if evidence.kind == "wrong":
+            text = f"{evidence.failed_in or 'a pass'} changes the result of a kernel"
+        elif evidence.kind == "crash":
+            text = ": ".join(
+                filter(None, (evidence.failed_in, failure.message(evidence.log) or evidence.observed))
+            )
+        else:
+            text = ": ".join(filter(None, (name, evidence.observed)))
+        plain = " ".join(redact.printable(failure.anonymous(self.hide(text))).split())
+        rest = f" ({where})" if where else ""
+        most = self._limits["title"] - len(rest)
+        return (plain if len(plain) <= most else f"{plain[: most - 1].rstrip()}…") + rest
+
+    def _files(self) -> dict[str, str]:
+        """Return the files beside the body."""
+        beside: dict[str, str] = {}
+        for script in self.scripts:
+            beside |= {script.name: script.text, **script.helper}
+        # The source is there even where no script can be made of it: somebody can read it.
+        kernel = self.evidence.kernel
+        if kernel and kernel.name not in beside:
+            beside[kernel.name] = self.hide.in_place(kernel.text)
+        if self.evidence.log:
+            beside[LOG] = self._plain(self.evidence.log) + "\n"
+        return beside
+
+    def _plain(self, text: str) -> str:
+        """Return a foreign text without secrets, names, folders and control characters."""
+        return redact.printable(failure.anonymous(self.hide(text))).strip()
+
+    def _span(self, text: str) -> str:
+        return code_span(" ".join(self._plain(text).split()))
+
+    def _body(self, beside: Mapping[str, str], inline: set[str]) -> str:
+        """Return the body, with the text of these files."""
+        contents: dict[str, Callable[[], Iterator[str]]] = {
+            "description": lambda: self._description(beside, inline),
+            "environment": self._environment,
+            "log": lambda: self._log(inline),
+        }
+        parts = []
+        for row in self._form["fields"]:
+            paragraphs = list(contents[row["content"]]())
+            if paragraphs or row["required"]:
+                parts += [f"### {row['label']}"] if row["label"] else []
+                parts += paragraphs or ["Not known."]
+        return "\n\n".join(parts) + "\n"
+
+    def _description(self, beside: Mapping[str, str], inline: set[str]) -> Iterator[str]:
+        yield self._summary()
+        for script in self.scripts:
+            yield from self._reproduction(script, beside, inline)
+        kernel = self.evidence.kernel
+        if kernel and kernel.name not in {script.name for script in self.scripts}:
+            yield "The kernel, of which no script for Triton alone could be made:"
+            yield _shown(kernel.name, beside, inline)
+        yield f"**Expected:** {self._expected()}"
+        yield from self._actual(inline)
+        yield from self._blame()
+        yield from self._history()
+        if own := self._own_command():
+            yield f"With tritonsmith: {code_span(own)}"
+
+    def _summary(self) -> str:
+        evidence = self.evidence
+        kernel = f"kernel {self._span(evidence.function)}" if evidence.function else "kernel"
+        target = f" for {self._span(evidence.target)}" if evidence.target else ""
+        by = f" with Triton {evidence.triton}" if evidence.triton else ""
+        if evidence.kind == "crash":
+            place = f": it fails in {self._span(evidence.failed_in)}" if evidence.failed_in else ""
+            text = f"The {kernel} does not compile{target}{by}{place}."
+        elif evidence.kind == "wrong":
+            text = f"A pass changes what the {kernel} computes{target}{by}: {self._span(evidence.failed_in)}."
+        else:
+            text = f"The code of the {kernel} is worse{target}: {self._span(evidence.observed)}."
+        return f"{text} No GPU is needed to see it."
+
+    def _reproduction(self, script: Script, beside: Mapping[str, str], inline: set[str]) -> Iterator[str]:
+        release = self.evidence.triton
+        install = [f"pip install triton=={release}"] if release and "+" not in release else []
+        if script.name == IR:
+            yield "The pass alone, with `triton-opt` of a build:"
+            yield fenced(script.shell, "sh")
+        else:
+            yield "To reproduce, with Triton and nothing else:"
+            yield fenced("\n".join((*install, script.shell)), "sh")
+        yield self._ran(script)
+        for name in (script.name, *script.helper):
+            yield _shown(name, beside, inline)
+        if self.evidence.kind == "regression" and script.printed:
+            yield fenced(script.printed[-self._limits["output"] :])
+
+    def _ran(self, script: Script) -> str:
+        """Tell whether the command was run before the issue was written, and what came of it."""
+        if script.status == "not run":
+            return f"This command was **not run** before posting: {script.outcome}."
+        how = "It was run before posting"
+        if script.helper:
+            how = f"With a wheel, `python {RUN_IR} {IR}` runs the same passes. That was run before posting"
+        sentence = f"{how}: {script.outcome}."
+        return (
+            sentence
+            if script.status == "shown"
+            else f"{sentence} So it does **not** show the bug as described."
+        )
+
+    def _expected(self) -> str:
+        fine = next(
+            (
+                version
+                for version, verdict, _ in self.evidence.tested
+                if verdict in ("good", "gone") and re.match(r"\d", version)
+            ),
+            "",
+        )
+        also = f", as with {fine}" if fine else ""
+        kinds = {
+            "crash": f"it compiles{also}.",
+            "wrong": "passes leave what the kernel computes as it is.",
+            "regression": f"code that is not worse{also}.",
+        }
+        return kinds[self.evidence.kind]
+
+    def _actual(self, inline: set[str]) -> Iterator[str]:
+        evidence = self.evidence
+        if evidence.kind == "crash":
+            yield "**Actual:**"
+            yield fenced(self._plain(failure.message(evidence.log) or evidence.observed))
+            if "log" not in {row["content"] for row in self._form["fields"]}:
+                yield from self._log(inline)
+        details = [self._plain(line) for line in evidence.details]
+        if details:
+            yield "What was seen:" if evidence.kind == "crash" else "**Actual:**"
+            yield fenced("\n".join(details))
+
+    def _log(self, inline: set[str]) -> Iterator[str]:
+        # The module that a compiler prints after an assertion is of no use: the kernel is above.
+        log = "\n".join(issue_folder.without_ir(self._plain(self.evidence.log)))
+        if not log:
+            return
+        most = self._limits["log"]
+        if LOG not in inline:
+            most //= 2
+        cut = log if len(log) <= most else f"{log[:most]}\n... ({LOG} has all of it)"
+        yield _details("the compiler's output", fenced(cut))
+
+    def _blame(self) -> Iterator[str]:
+        rows = [
+            f"- {self._span(row.words)}: {self._plain_sentence(row.evidence)}" for row in self.evidence.blamed
+        ]
+        if not rows:
+            yield "Which component is to blame is not known."
+        elif any(row.proven for row in self.evidence.blamed):
+            yield "\n".join(("**To blame:**", "", *rows))
+        else:
+            yield "\n".join(
+                ("Which component is to blame is not decided. A message tells who gave up:", "", *rows)
+            )
+
+    def _plain_sentence(self, text: str) -> str:
+        """Return a sentence, of which what a compiler has said is code."""
+        head, colon, said = text.partition(": ")
+        return f"{head}: {self._span(said)}" if colon else head
+
+    def _history(self) -> Iterator[str]:
+        if self.evidence.culprit:
+            yield "\n".join(self._culprit(self.evidence.culprit))
+        rows = self.evidence.tested[: self._limits["rows"]]
+        if rows:
+            cells = [
+                " | ".join(self._span(cell).replace("|", "\\|") if cell else "" for cell in row)
+                for row in rows
+            ]
+            yield "\n".join(
+                ("| changed or tested | verdict | seen |", "|---|---|---|", *(f"| {row} |" for row in cells))
+            )
+
+    def _culprit(self, culprit: Culprit) -> Iterator[str]:
+        what = "Fixed" if culprit.fix else "Came"
+        last, first = (culprit.bad, culprit.good) if culprit.fix else (culprit.good, culprit.bad)
+        if len(culprit.suspects) > 1:
+            span = f"between {self._span(last)} and {self._span(first)}"
+            yield f"**{what}** {span}; of those in between, not all could be tested."
+        elif culprit.commit:
+            link = f"[{culprit.commit[:_SHORT]}]({_UPSTREAM}/commit/{culprit.commit})"
+            pull = f", {_UPSTREAM}/pull/{culprit.pull}" if culprit.pull else ""
+            yield f"**{what} with** {link}, {self._span(culprit.subject)}, {culprit.date[:10]}{pull}."
+        else:
+            yield f"**{what}** between {self._span(last)} and {self._span(first)}."
+        if culprit.llvm:
+            yield f"Behind it is LLVM's [{culprit.llvm[:_SHORT]}]({_LLVM}/commit/{culprit.llvm})."
+        yield from (f"- {self._span(note)}" for note in culprit.notes)
+
+    def _own_command(self) -> str:
+        """Return the command of this tool that shows it, on the file of the issue; empty if there is none."""
+        kernel, evidence = self.evidence.kernel, self.evidence
+        if kernel is None or kernel.asked is None:
+            return ""
+        words = replace(kernel.asked, file=Path(kernel.name)).flags(triton=evidence.triton)
+        task = {
+            "crash": "kernel.compile",
+            "wrong": "passes.check",
+            "regression": "kernel.compile --resources",
+        }
+        return f"tritonsmith {task[evidence.kind]} {words}"
+
+    def _environment(self) -> Iterator[str]:
+        evidence = self.evidence
+        backend = "GPU target (compiled for; none was used)"
+        rows = {
+            "Triton": evidence.triton,
+            "LLVM in it": evidence.llvm,
+            "ptxas": evidence.ptxas,
+            backend: evidence.target,
+            "Python": evidence.python,
+            "system": evidence.system,
+        }
+        lines = [f"- {name}: {self._span(value)}" for name, value in rows.items() if value]
+        if any(script.status != "not run" for script in self.scripts):
+            lines.append(f"- the commands above were run on: {issue_folder.system()}")
+        yield "\n".join(lines)
+
+    def _unknown(self) -> Iterator[Unknown]:
+        """Yield what is left out, and the commands that find it out."""
+        evidence, kernel = self.evidence, self.evidence.kernel
+        words = (
+            kernel.asked.flags() if kernel and kernel.asked else "FILE:KERNEL --signature ... --target ..."
+        )
+        by = f"{words} --triton {evidence.triton}" if evidence.triton else words
+        limit = shlex.quote(evidence.metric or "LIMIT")
+        when = {"wrong": " --when wrong", "regression": f" --when {limit}"}.get(evidence.kind, "")
+        dump = f"invoke passes.dump {by} --out DUMP, then"
+        ways = {
+            "crash": f"{dump} invoke passes.isolate DUMP --reduce",
+            "wrong": f"invoke passes.check {by} --out DUMP",
+            "regression": f"invoke blame {words} --from A --to B",
+        }
+        proven = any(row.proven for row in evidence.blamed)
+        missing = {
+            Unknown("the kernel", "--with a folder of kernel.compile, or KERNEL.reduced.py"): not kernel,
+            Unknown("a smaller kernel", f"invoke reduce {by}{when}"): kernel and not kernel.alone,
+            Unknown(
+                "the version or commit that brought it",
+                f"invoke bisect --good A --bad {evidence.triton or 'B'} --kernel {words}{when}",
+            ): not evidence.culprit,
+            Unknown("the component that is to blame", ways[evidence.kind]): not proven,
+            Unknown("the pass alone, for triton-opt", ways["crash"]): evidence.kind == "crash"
+            and not evidence.ir,
+            Unknown("the commit of LLVM"): not evidence.llvm,
+            Unknown("the version of Triton"): not evidence.triton,
+            Unknown("the version of Python"): not evidence.python,
+            Unknown("the version of ptxas"): evidence.target.startswith("cuda") and not evidence.ptxas,
+            **{
+                Unknown(f"whether `{script.shell}` shows it", script.outcome): script.status == "not run"
+                for script in self.scripts
+            },
+        }
+        yield from (row for row, is_missing in missing.items() if is_missing)
+
+
+def _shown(name: str, beside: Mapping[str, str], inline: set[str]) -> str:
+    """Return the text of a file, folded unless it is short; or where it is."""
+    if name not in inline:
+        return f"`{name}` is attached: {len(beside[name]):,} characters."
+    text = beside[name]
+    block = fenced(text, _LANGUAGES.get(Path(name).suffix, ""))
+    short = len(text.splitlines()) <= configs.load("issue-forms")["limits"]["open"]
+    return f"`{name}`:\n\n{block}" if short else _details(name, block)
+
+
+def _details(head: str, text: str) -> str:
+    return f"<details><summary>{html.escape(head)}</summary>\n\n{text}\n\n</details>"
+
+
+def plan(issue: Issue, out: Path) -> Plan:
+    """Plan the files of an issue, in a folder that is new, empty, or was written by this command.
+
+    Raises:
+        UsageError: the folder has other files.
+    """
+    known = {BODY, TITLE, *issue.files}
+    present = {path.name for path in out.iterdir()} if out.is_dir() else set()
+    if out.exists() and (not out.is_dir() or (present and BODY not in present)):
+        what = "--out exists and was not written by issue.new"
+        raise UsageError(what, where=out, hints=["choose a new folder"])
+    texts = {BODY: issue.body, TITLE: f"{issue.title}\n", **issue.files}
+    steps = [Write(out / name, texts[name], phase="issue") for name in (*sorted(known - {BODY}), BODY)]
+    return Plan("issue", (MakeDir(out, phase="issue"), *steps))
+
+
+def table(issue: Issue) -> Grid:
+    """Return the commands that show the bug, and what came of running them."""
+    rows = [[script.shell, script.status, script.outcome] for script in issue.scripts]
+    return tables.plain(issue.title, ["command", "status", "outcome"], rows)
+
+
+def lines(issue: Issue, out: Path) -> Iterator[str]:
+    """Yield where the issue is, what is left out, and what to attach by hand."""
+    yield f"{out / BODY}: {len(issue.body):,} characters, for {issue.repository}"
+    for row in issue.unknown:
+        yield f"  left out: {row.what}" + (f": {row.hint}" if row.hint else "")
+    for name in issue.attachments:
+        yield f"  not in the body: {out / name}: drop it into the form, or `gh gist create` it"
+    yield "Read it before you post it: it has the source of the kernel. Nothing was posted."
+
+
+def as_json(issue: Issue, out: Path) -> dict[str, Any]:
+    """Return the issue as JSON data."""
+    return {
+        "schema": 1,
+        "folder": str(out),
+        "repository": issue.repository,
+        "title": issue.title,
+        "files": [BODY, TITLE, *issue.files],
+        "attachments": list(issue.attachments),
+        "commands": [
+            {"command": row.shell, "status": row.status, "outcome": row.outcome} for row in issue.scripts
+        ],
+        "unknown": [{"what": row.what, "hint": row.hint or None} for row in issue.unknown],
+        "post": issue.command(out),
+    }
