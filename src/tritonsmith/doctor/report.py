@@ -21,7 +21,6 @@ from tritonsmith.core.ui import console, tables
 from tritonsmith.core.ui.tables import Grid
 from tritonsmith.doctor import snapshot as personal
 from tritonsmith.doctor.check import Check, DoctorContext, Finding, Status
-from tritonsmith.doctor.snapshot import Redactor
 from tritonsmith.facts import gpus, machine, pytorch_pins, tools
 
 _MARKS: dict[Status, str] = {

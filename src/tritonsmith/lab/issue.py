@@ -23,7 +23,6 @@ from tritonsmith.core.plan import MakeDir, Plan, Write, files
 from tritonsmith.core.text import code_span, fenced
 from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
-from tritonsmith.doctor import snapshot
 from tritonsmith.lab import failure, terms
 from tritonsmith.lab.evidence import Culprit, Evidence, IssueIr
 from tritonsmith.lab.isolate import issue_folder
@@ -126,7 +125,7 @@ def write(
     owners = configs.load("issue-forms")["owners"]
     if owner and owner not in owners:
         raise UsageError(f"--for cannot be {owner!r}", hints=[f"--for {name}" for name in owners])
-    hide = snapshot.redactor({space.root: "$TRITONSMITH_HOME"})
+    hide = redact.redactor({space.root: "$TRITONSMITH_HOME"})
     where = python or interpreter_of(evidence, space)
     scripts = [
         script
@@ -260,7 +259,7 @@ class _Draft:
     evidence: Evidence
     owner: str
     scripts: Sequence[Script]
-    hide: snapshot.Redactor
+    hide: redact.Redactor
 
     @property
     def _limits(self) -> Mapping[str, int]:

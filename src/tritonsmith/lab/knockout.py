@@ -29,7 +29,7 @@ from tritonsmith.core.ui import console, tables
 from tritonsmith.core.ui.tables import Grid
 from tritonsmith.ir import normalize
 from tritonsmith.lab import experiment, journal
-from tritonsmith.lab.compare.study_report import METRICS
+from tritonsmith.lab.compare.study import METRICS
 from tritonsmith.lab.experiment import Rules, Search
 from tritonsmith.lab.journal import Journal, Observation, Verdict
 

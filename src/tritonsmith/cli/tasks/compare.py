@@ -236,22 +236,21 @@ def study(
 def _print_study(
     cells: Sequence[StudyCell], folder: Path, picture: Path | None, *, json: bool, csv: bool
 ) -> None:
-    from tritonsmith.lab.compare import study_report as report
-    from tritonsmith.lab.compare.study import outcome
+    from tritonsmith.lab.compare import study as use_case
 
     if json:
-        output.json(report.as_json(cells))
+        output.json(use_case.as_json(cells))
     elif csv:
-        console.write(report.as_csv(cells), end="")
+        console.write(use_case.as_csv(cells), end="")
     else:
-        output.blocks(report.tables_of(cells))
-        for text in report.warnings(cells):
+        output.blocks(use_case.tables_of(cells))
+        for text in use_case.warnings(cells):
             console.warn(text)
         console.out().print(f"{folder}", markup=False)
-    failed = list(report.failures(cells))
+    failed = list(use_case.failures(cells))
     if picture:
         try:
-            report.write_plot(cells, picture)
+            use_case.write_plot(cells, picture)
             console.note(f"the plot is in {picture}")
         except SmithError as error:
             if not failed:
@@ -261,7 +260,7 @@ def _print_study(
             console.warn(error.what)
     if failed:
         hints = ["the manifest in a kernel's folder has the full message"]
-        raise SmithError(outcome(cells), where=folder, why="\n".join(failed), hints=hints)
+        raise SmithError(use_case.outcome(cells), where=folder, why="\n".join(failed), hints=hints)
 
 
 @task(tables=True)

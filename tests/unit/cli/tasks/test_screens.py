@@ -98,10 +98,9 @@ from tritonsmith.lab.bisect.stages import CandidateCost
 from tritonsmith.lab.blame import blame, pipeline
 from tritonsmith.lab.blame.blame import BlameRequest, BlameResult
 from tritonsmith.lab.blame.mixtures import AxisRow, Flip
-from tritonsmith.lab.compare import matching, rehearsal
+from tritonsmith.lab.compare import matching, rehearsal, study
 from tritonsmith.lab.compare import rehearsal_report as rehearse_report
 from tritonsmith.lab.compare import report as compare
-from tritonsmith.lab.compare import study_report as study
 from tritonsmith.lab.compare.matching import Compared, Comparison
 from tritonsmith.lab.compare.rehearsal import RehearsalResult
 from tritonsmith.lab.compare.study import StudyCell

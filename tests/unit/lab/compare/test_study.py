@@ -29,7 +29,6 @@ from tritonsmith.core.errors import ConfigError, FactError, LockedError, SmithEr
 from tritonsmith.facts import checkout
 from tritonsmith.lab.batch.run import BatchOptions
 from tritonsmith.lab.compare import study as use_case
-from tritonsmith.lab.compare import study_report as report
 from tritonsmith.lab.compare.study import StudyCell, StudyPlan
 from tritonsmith.lab.experiment import Rules
 
@@ -228,7 +227,7 @@ def cells_of() -> list[StudyCell]:
 
 def test_tables() -> None:
     screen = Console(width=120, record=True, file=io.StringIO())
-    tables = list(report.tables_of(cells_of()))
+    tables = list(use_case.tables_of(cells_of()))
     for table in tables:
         screen.print(table)
     lines = [line.split() for line in screen.export_text().splitlines()]
@@ -236,14 +235,14 @@ def test_tables() -> None:
     assert lines.index(["kernel", "3.9.0", "3.10.0"]) < lines.index(["add", "32", "33"])
     for line in (["dot", "-", "x"], ["add", "8", "12"], ["add", "0", "1"]):
         assert line in lines
-    assert list(report.failures(cells_of())) == ["failed: no such thing\n  dot 3.10.0 cuda:80:32"]
+    assert list(use_case.failures(cells_of())) == ["failed: no such thing\n  dot 3.10.0 cuda:80:32"]
 
 
 def test_json_and_csv() -> None:
-    content = json.loads(json.dumps(report.as_json(cells_of())))
+    content = json.loads(json.dumps(use_case.as_json(cells_of())))
     assert content["schema"] == 1
     assert content["rows"][0]["triton"] == "3.9.0"
-    rows = list(csv.DictReader(io.StringIO(report.as_csv(cells_of()))))
+    rows = list(csv.DictReader(io.StringIO(use_case.as_csv(cells_of()))))
     assert [row["registers_per_thread"] for row in rows] == ["32", "", "33", "", ""]
     assert rows[0]["compile_seconds"] == "1.5"
     assert rows[4]["error"] == "failed: no such thing"
@@ -252,19 +251,19 @@ def test_json_and_csv() -> None:
 @pytest.mark.slow
 def test_a_picture(tmp_path: Path) -> None:
     path = tmp_path / "study.svg"
-    report.write_plot(cells_of(), path)
+    use_case.write_plot(cells_of(), path)
     text = path.read_text()
     assert ET.fromstring(text).tag.endswith("svg")  # noqa: S314
     for word in ("registers per thread", "VGPRs per lane", "code, bytes", "3.10.0", "hip:gfx942:64"):
         assert f">{word}<" in text
     assert text.count(">add<") == 1  # one legend for all panels
     again = tmp_path / "again.svg"
-    report.write_plot(cells_of(), again)
+    use_case.write_plot(cells_of(), again)
     assert again.read_text() == text
     with pytest.raises(SmithError, match="nothing to plot"):
-        report.write_plot(cells_of()[4:], path)
+        use_case.write_plot(cells_of()[4:], path)
     with pytest.raises(SmithError, match="cannot write the plot"):
-        report.write_plot(cells_of(), tmp_path / "no" / "study.svg")
+        use_case.write_plot(cells_of(), tmp_path / "no" / "study.svg")
 
 
 @pytest.mark.slow
@@ -276,11 +275,11 @@ def test_a_small_step_is_no_cliff_and_zeros_are_told(tmp_path: Path) -> None:
         row = ResourceRow("add", "p", "cuda:90:32", values={**values, "code_bytes": code})
         cells.append(StudyCell(triton, row))
     axes = Figure().subplots()
-    report.draw(axes, cells, report.METRICS["cuda"][2], ["add"], ["3.8.0", "3.9.0"])
+    use_case.draw(axes, cells, use_case.METRICS["cuda"][2], ["add"], ["3.8.0", "3.9.0"])
     (line,) = axes.lines
     heights = axes.transData.transform(line.get_xydata())[:, 1]
     assert 0 < heights[1] - heights[0] < 0.1 * axes.bbox.height
-    report.write_plot(cells, tmp_path / "study.svg")
+    use_case.write_plot(cells, tmp_path / "study.svg")
     assert "0 throughout: 1 of 1 kernels" in (tmp_path / "study.svg").read_text()
 
 
@@ -326,9 +325,9 @@ def test_what_cannot_be_launched_is_marked_and_told() -> None:
     ]
     where = "dot 3.9.0 cuda:90:32"
     told = (f"{where}: cannot launch: shared 262144 > 232448 B", f"{where}: ptxas: (C7510) Lost")
-    assert report.warnings(cells) == told
-    assert report.as_json(cells)["warnings"] == list(told)
-    line = report.as_csv(cells).splitlines()[1]
+    assert use_case.warnings(cells) == told
+    assert use_case.as_json(cells)["warnings"] == list(told)
+    line = use_case.as_csv(cells).splitlines()[1]
     assert "no: shared 262144 > 232448 B" in line
     assert line.endswith("(C7510) Lost in line 7")
-    assert report._cell(cells[0], report.METRICS["cuda"][0]) == "255!"
+    assert use_case._cell(cells[0], use_case.METRICS["cuda"][0]) == "255!"

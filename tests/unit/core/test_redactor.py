@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tritonsmith.doctor import snapshot
-from tritonsmith.doctor.snapshot import Redactor
+from tritonsmith.core import redact
+from tritonsmith.core.redact import Redactor
 
 REDACT = Redactor(
     folders=(("/home/anna/work/triton", "$TRITON"), ("/home/anna", "~")),
@@ -86,7 +86,7 @@ def test_a_home_that_nobody_knows(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.delenv("HOME")
     monkeypatch.setattr("pwd.getpwuid", unknown)
-    assert snapshot.redactor({})("/data/x /usr/bin") == "…/x /usr/bin"
+    assert redact.redactor({})("/data/x /usr/bin") == "…/x /usr/bin"
 
 
 def test_each_line_of_many() -> None:
@@ -101,22 +101,22 @@ def test_twice_is_once() -> None:
 def test_this_machine_and_user(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOGNAME", "annabel")
     monkeypatch.setattr(platform, "node", lambda: "annas-box.example.org")
-    shown = snapshot.redactor({tmp_path / "triton": "$TRITON"})
+    shown = redact.redactor({tmp_path / "triton": "$TRITON"})
     told = f"{tmp_path}/triton/x {home}/y {tmp_path}/z annabel annas-box annas-box.example.org"
     assert shown(told) == "$TRITON/x ~/y …/z <user> <host> <host>"
 
 
 def test_the_longest_folder_gives_the_name(home: Path) -> None:
-    shown = snapshot.redactor({home / "space" / "triton": "$TRITON", home / "space": "$TRITONSMITH_HOME"})
+    shown = redact.redactor({home / "space" / "triton": "$TRITON", home / "space": "$TRITONSMITH_HOME"})
     assert shown(f"{home}/x {home}/space/y {home}/space/triton/z") == "~/x $TRITONSMITH_HOME/y $TRITON/z"
 
 
 def test_the_home_folder_of_another_user(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOGNAME", "root")  # who came by sudo
     monkeypatch.setenv("HOME", "/home/annabel")
-    assert snapshot.redactor({})("/home/annabel/x, annabel") == "~/x, <user>"
+    assert redact.redactor({})("/home/annabel/x, annabel") == "~/x, <user>"
     monkeypatch.setenv("HOME", "/scratch/work")
-    assert snapshot.redactor({})("/scratch/work/x, work") == "~/x, work"
+    assert redact.redactor({})("/scratch/work/x, work") == "~/x, work"
 
 
 def test_a_home_folder_behind_a_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,7 +124,7 @@ def test_a_home_folder_behind_a_link(tmp_path: Path, monkeypatch: pytest.MonkeyP
     real.mkdir(parents=True)
     (tmp_path / "home").symlink_to(real)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    assert snapshot.redactor({})(f"{tmp_path}/home/x {real}/x") == "~/x ~/x"
+    assert redact.redactor({})(f"{tmp_path}/home/x {real}/x") == "~/x ~/x"
 
 
 @pytest.mark.parametrize("name", ["root", "dev", "triton", "ab"])
@@ -133,7 +133,7 @@ def test_a_name_that_says_nothing_stays(name: str, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("HOME", "/")
     monkeypatch.setattr(platform, "node", lambda: name)
     text = f"{name} 3.5.0, invoke doctor --env {name}, /usr/bin, 1 / 2"
-    assert snapshot.redactor({})(text) == text
+    assert redact.redactor({})(text) == text
 
 
 def test_a_user_without_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,6 +142,6 @@ def test_a_user_without_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("getpass.getuser", unknown)
     monkeypatch.setenv("USER", "annabel")
-    assert snapshot.redactor({})("annabel") == "<user>"
+    assert redact.redactor({})("annabel") == "<user>"
     monkeypatch.delenv("USER")
-    assert snapshot.redactor({})("annabel") == "annabel"
+    assert redact.redactor({})("annabel") == "annabel"
