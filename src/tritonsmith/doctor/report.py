@@ -17,9 +17,9 @@ from rich.text import Text
 from tritonsmith import __version__
 from tritonsmith.core import command_line, redact
 from tritonsmith.core.process import capture
+from tritonsmith.core.redact import Redactor
 from tritonsmith.core.ui import console, tables
 from tritonsmith.core.ui.tables import Grid
-from tritonsmith.doctor import snapshot as personal
 from tritonsmith.doctor.check import Check, DoctorContext, Finding, Status
 from tritonsmith.facts import gpus, machine, pytorch_pins, tools
 
@@ -177,7 +177,7 @@ def for_issue(subject: DoctorContext, findings: tuple[Finding, ...], *, deep: bo
     """Render the Markdown block; `deep` also queries the interpreter's torch, which imports it."""
     folders = {subject.space.root: "$TRITONSMITH_HOME"}
     folders |= {subject.checkout.root: "$TRITON"} if subject.checkout else {}
-    hide = personal.redactor(folders)
+    hide = redact.redactor(folders)
     rows = [f"| {name} | {_cell(value)} |" for name, value in _rows(subject, hide, deep=deep) if value]
     wrong = [line for finding in findings for line in _finding(finding, hide)]
     lines = [
