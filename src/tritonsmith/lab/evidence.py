@@ -134,6 +134,8 @@ class Evidence:
         metric: term of a regression: `registers`.
         kernel: the smallest source.
         ir: the smallest IR, with its passes.
+        llir: the IR that LLVM's code generator was given.
+        llc: how Triton calls that, as arguments of llc.
         culprit: the result of a bisect.
         blamed: components, the best supported first.
         tested: other versions, the verdict about each, and the figures.
@@ -156,6 +158,8 @@ class Evidence:
     metric: str = ""
     kernel: IssueKernel | None = None
     ir: IssueIr | None = None
+    llir: str = ""
+    llc: tuple[str, ...] = ()
     culprit: Culprit | None = None
     blamed: tuple[Blamed, ...] = ()
     tested: tuple[tuple[str, str, str], ...] = ()
@@ -175,7 +179,7 @@ def merged(parts: Sequence[Evidence]) -> Evidence:
     for part in parts:
         for attribute in fields(Evidence):
             mine, other = getattr(whole, attribute.name), getattr(part, attribute.name)
-            if attribute.name in ("blamed", "tested"):
+            if attribute.name in ("blamed", "details", "tested"):
                 other = (*mine, *(row for row in other if row not in mine))
             elif attribute.name in ("kernel", "ir") and mine and other:
                 other = min(mine, other, key=lambda text: len(text.text))
@@ -307,18 +311,26 @@ def of_triage(content: object) -> Iterator[Evidence]:
     known: _Triage = typed(_Triage, content)
     if known.answer == "nothing" or known.baseline.symptom != "shows":
         return
-    kind: Kind = "wrong" if "wrong" in known.when else "regression" if known.when else "crash"
     rows = [(test.variant, test.symptom, test.figures) for test in (known.baseline, *known.tried)]
     # A change that helps is where to look first, and no proof: so it blames nobody here.
     details = (f"triage: {known.verdict}", *known.reasons)
     yield Evidence(
-        kind=kind,
+        kind=_kind(known.when),
         observed=known.baseline.figures,
         details=details,
         triton=known.triton,
-        metric=", ".join(known.when) if kind == "regression" else "",
+        metric=_metric(known.when),
         tested=tuple(row for row in rows if row[1] != "not tested"),
     )
+
+
+def _kind(when: Sequence[str]) -> Kind:
+    """Return the kind of bug that `--when` is about; without it, a failure."""
+    return "wrong" if "wrong" in when else "regression" if when else "crash"
+
+
+def _metric(when: Sequence[str]) -> str:
+    return ", ".join(when) if _kind(when) == "regression" else ""
 
 
 @dataclass(frozen=True)
@@ -370,11 +382,12 @@ class _Bisect:
     passes: str | None
     notes: tuple[str, ...]
     tested: tuple[_Tested, ...]
+    when: tuple[str, ...]
     llvm: _LlvmSearch | None = None
 
 
 def of_bisect(content: object) -> Iterator[Evidence]:
-    """Yield what the answer of a bisect says; its question, which is not in it, tells the kind."""
+    """Yield what the answer of a bisect says."""
     known: _Bisect = typed(_Bisect, content)
     step = known.commit or known.nightly or known.release
     if step is None:
@@ -384,7 +397,8 @@ def of_bisect(content: object) -> Iterator[Evidence]:
     by_llvm = known.llvm.suspects[0] if known.llvm and known.llvm.decided and known.llvm.suspects else None
     decided = len(step.suspects) == 1
     yield Evidence(
-        kind="crash",
+        kind=_kind(known.when),
+        metric=_metric(known.when),
         observed=figures.get(step.bad, ""),
         triton=step.bad if "." in step.bad else "",
         tested=tuple(rows),

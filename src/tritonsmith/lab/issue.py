@@ -30,19 +30,22 @@ from tritonsmith.lab.reduce import oracles
 from tritonsmith.lab.triage.reduce import testers
 from tritonsmith.lab.triage.reduce.testers import Symptom
 
-BODY, TITLE, LOG, IR, RUN_IR = "issue.md", "title.txt", "error.txt", "input.mlir", "reproduce.py"
+BODY, TITLE, LOG = "issue.md", "title.txt", "error.txt"
+IR, RUN_IR, LLIR = "input.mlir", "reproduce.py", "kernel.ll"
 _SHORT = 12  # digits of a commit
 _UPSTREAM = "https://github.com/triton-lang/triton"
 _LLVM = "https://github.com/llvm/llvm-project"
+_CHANGED = re.compile(r"(?P<metric>[a-z]\w*) (?P<value>[\d.]+) -> ")
 _NUMBER = re.compile(r"(?P<metric>[a-z]\w*) (?:[\d.]+ -> )?(?P<value>\d+)")
 # What ptxas prints with `-v`, and the assembly of AMD has as a comment.
 _PRINTED = {
     "registers": (re.compile(r"Used (\d+) registers"), re.compile(r"\.vgpr_count:\s+(\d+)")),
     "spills": (re.compile(r"(\d+) bytes spill (?:stores|loads)"), re.compile(r"_spill_count:\s+(\d+)")),
 }
-_LANGUAGES = {".py": "python", ".mlir": "mlir"}
+_LANGUAGES = {".py": "python", ".mlir": "mlir", ".ll": "llvm"}
 
-Status = Literal["shown", "other", "not run"]
+# `ran`: nothing that a command prints shows a wrong result without a GPU.
+Status = Literal["shown", "ran", "other", "not run"]
 
 
 @dataclass(frozen=True)
@@ -127,14 +130,20 @@ def write(
         raise UsageError(f"--for cannot be {owner!r}", hints=[f"--for {name}" for name in owners])
     hide = redact.redactor({space.root: "$TRITONSMITH_HOME"})
     where = python or interpreter_of(evidence, space)
-    scripts = [
-        script
-        for script in (_kernel_script(evidence, hide.in_place), _ir_script(evidence, where, space))
-        if script
-    ]
+    chosen = owner or owner_of(evidence)
+    possible = [_kernel_script(evidence, hide.in_place), _ir_script(evidence, where, space)]
+    # Of a wrong result, the pass shows more than the kernel, which compiles.
+    possible = possible[::-1] if evidence.kind == "wrong" else possible
+    possible += [_llc_script(evidence)] if chosen == "llvm" else []
+    scripts = [script for script in possible if script]
     scripts = [_tried(script, evidence, where, hide, run=run, timeout=timeout) for script in scripts]
-    draft = _Draft(evidence, owner or owner_of(evidence), scripts, hide)
-    return draft.issue()
+    by = _version(where) if where and any(script.status != "not run" for script in scripts) else ""
+    return _Draft(evidence, chosen, scripts, hide, by).issue()
+
+
+def _version(python: Path) -> str:
+    """Return the version of an interpreter; empty if it does not run."""
+    return process.capture((str(python), "-c", "import platform; print(platform.python_version())")) or ""
 
 
 def owner_of(evidence: Evidence) -> str:
@@ -186,6 +195,14 @@ def _ir_script(evidence: Evidence, python: Path | None, space: Workspace) -> Scr
     return Script(IR, text, (RUN_IR, IR), shell, {RUN_IR: helper})
 
 
+def _llc_script(evidence: Evidence) -> Script | None:
+    """Return the IR of LLVM, and how Triton calls the code generator; None if the results have none."""
+    if not evidence.llir:
+        return None
+    shell = shlex.join(("llc", *evidence.llc, LLIR, "-o", "kernel.s"))
+    return Script(LLIR, evidence.llir, (), shell)
+
+
 def _triton_opt(ir: IssueIr) -> str:
     return f"triton-opt {IR} --pass-pipeline={shlex.quote(ir.pipeline)}"
 
@@ -203,6 +220,7 @@ def _tried(
     if not run or not script.argv or python is None:
         release = f"Triton {evidence.triton}" if evidence.triton else "a Triton that shows it"
         missing = f"{release} is not installed here" if python is None else "no binding runs these passes"
+        missing = "it needs an llc of the LLVM named below" if script.name == LLIR else missing
         return replace(script, outcome="as asked" if not run else missing)
     version, by = tritons.installed(python), ""
     if version != evidence.triton:
@@ -218,31 +236,30 @@ def _tried(
         same = evidence.failure is not None and evidence.failure.kind == "timeout"
         return replace(script, status="shown" if same else "other", outcome=ended)
     printed = f"{answer.out}\n{answer.err}".strip()
-    same, sentence = _judged(evidence, script, printed, answer.code)
-    shown = failure.anonymous(hide(printed))
-    return replace(script, status="shown" if same else "other", outcome=f"{sentence}{by}", printed=shown)
+    status, sentence = _judged(evidence, script, printed, answer.code)
+    return replace(script, status=status, outcome=f"{sentence}{by}", printed=failure.anonymous(hide(printed)))
 
 
-def _judged(evidence: Evidence, script: Script, printed: str, code: int) -> tuple[bool, str]:
-    """Report whether a run showed the bug, and what it showed."""
+def _judged(evidence: Evidence, script: Script, printed: str, code: int) -> tuple[Status, str]:
+    """Return whether a run showed the bug, and what it showed."""
     if evidence.failure:
-        same = failure.is_shown(evidence.failure, printed, code)
-        return (
-            same,
-            "it fails in the same way" if same else f"it ends in another way, with the exit code {code}",
-        )
+        if failure.is_shown(evidence.failure, printed, code):
+            return "shown", "it fails in the same way"
+        return "other", f"it ends in another way, with the exit code {code}"
     if code:
-        return False, f"it fails, with the exit code {code}"
+        return "other", f"it fails, with the exit code {code}"
     if evidence.kind == "wrong":
-        said = "it prints the IR that the pass leaves" if script.name == IR else "it compiles the kernel"
-        return True, f"{said}; that the result is wrong, the runs on a CPU have shown"
+        return (
+            "ran",
+            "it prints the IR that the pass leaves" if script.name == IR else "it compiles the kernel",
+        )
     numbers = {row["metric"]: int(row["value"]) for row in _NUMBER.finditer(evidence.observed)}
     for metric, forms in _PRINTED.items():
         values = [int(value) for form in forms for value in form.findall(printed)]
         if metric in numbers and values:
             total = sum(values) if metric == "spills" else max(values)
-            return total == numbers[metric], f"it prints {metric} {total}"
-    return False, "it compiles, and prints no figure of this kind"
+            return "shown" if total == numbers[metric] else "other", f"it prints {metric} {total}"
+    return "other", "it compiles, and prints no figure of this kind"
 
 
 @dataclass(frozen=True)
@@ -254,12 +271,14 @@ class _Draft:
         owner: whose it is.
         scripts: commands that show the bug, after their runs.
         hide: removes secrets, names and folders of this machine.
+        by: version of the Python that ran them; empty if they were not run.
     """
 
     evidence: Evidence
     owner: str
     scripts: Sequence[Script]
     hide: redact.Redactor
+    by: str = ""
 
     @property
     def _limits(self) -> Mapping[str, int]:
@@ -300,9 +319,10 @@ class _Draft:
         if evidence.kind == "wrong":
             text = f"{evidence.failed_in or 'a pass'} changes the result of a kernel"
         elif evidence.kind == "crash":
-            text = ": ".join(
-                filter(None, (evidence.failed_in, failure.message(evidence.log) or evidence.observed))
-            )
+            # A fatal error keeps the names in it; an assertion is shorter without its function.
+            fatal = evidence.failure is not None and evidence.failure.kind == "fatal error"
+            what = (fatal and failure.message(evidence.log)) or evidence.observed
+            text = ": ".join(filter(None, (evidence.failed_in, what)))
         else:
             text = ": ".join(filter(None, (name, evidence.observed)))
         plain = " ".join(redact.printable(failure.anonymous(self.hide(text))).split())
@@ -319,9 +339,15 @@ class _Draft:
         kernel = self.evidence.kernel
         if kernel and kernel.name not in beside:
             beside[kernel.name] = self.hide.in_place(kernel.text)
-        if self.evidence.log:
-            beside[LOG] = self._plain(self.evidence.log) + "\n"
+        if self._log_text:
+            beside[LOG] = self._log_text + "\n"
         return beside
+
+    @property
+    def _log_text(self) -> str:
+        """What the compiler printed: of Triton alone, if that was run here; else of the recorded compile."""
+        own = (row.printed for row in self.scripts if row.status == "shown" and self.evidence.kind == "crash")
+        return self._plain(next(own, "") or self.evidence.log)
 
     def _plain(self, text: str) -> str:
         """Return a foreign text without secrets, names, folders and control characters."""
@@ -380,8 +406,12 @@ class _Draft:
         if script.name == IR:
             yield "The pass alone, with `triton-opt` of a build:"
             yield fenced(script.shell, "sh")
+        elif script.name == LLIR:
+            yield "LLVM's code generator alone, as Triton calls it:"
+            yield fenced(script.shell, "sh")
         else:
-            yield "To reproduce, with Triton and nothing else:"
+            what = "To compile the kernel" if self.evidence.kind == "wrong" else "To reproduce"
+            yield f"{what}, with Triton and nothing else:"
             yield fenced("\n".join((*install, script.shell)), "sh")
         yield self._ran(script)
         for name in (script.name, *script.helper):
@@ -396,12 +426,8 @@ class _Draft:
         how = "It was run before posting"
         if script.helper:
             how = f"With a wheel, `python {RUN_IR} {IR}` runs the same passes. That was run before posting"
-        sentence = f"{how}: {script.outcome}."
-        return (
-            sentence
-            if script.status == "shown"
-            else f"{sentence} So it does **not** show the bug as described."
-        )
+        more = " So it does **not** show the bug as described." if script.status == "other" else ""
+        return f"{how}: {script.outcome}.{more}"
 
     def _expected(self) -> str:
         fine = next(
@@ -429,12 +455,13 @@ class _Draft:
                 yield from self._log(inline)
         details = [self._plain(line) for line in evidence.details]
         if details:
-            yield "What was seen:" if evidence.kind == "crash" else "**Actual:**"
+            heads = {"crash": "What was seen:", "wrong": "**Actual**, with the IR above:"}
+            yield heads.get(evidence.kind, "**Actual:**")
             yield fenced("\n".join(details))
 
     def _log(self, inline: set[str]) -> Iterator[str]:
         # The module that a compiler prints after an assertion is of no use: the kernel is above.
-        log = "\n".join(issue_folder.without_ir(self._plain(self.evidence.log)))
+        log = "\n".join(issue_folder.without_ir(self._log_text))
         if not log:
             return
         most = self._limits["log"]
@@ -444,19 +471,21 @@ class _Draft:
         yield _details("the compiler's output", fenced(cut))
 
     def _blame(self) -> Iterator[str]:
+        proven = [row for row in self.evidence.blamed if row.proven]
         rows = [
-            f"- {self._span(row.words)}: {self._plain_sentence(row.evidence)}" for row in self.evidence.blamed
+            f"- {self._span(row.words)}: {self._sentence(row.evidence)}"
+            for row in proven or self.evidence.blamed
         ]
         if not rows:
-            yield "Which component is to blame is not known."
-        elif any(row.proven for row in self.evidence.blamed):
+            yield "It is not decided which component is to blame."
+        elif proven:
             yield "\n".join(("**To blame:**", "", *rows))
         else:
             yield "\n".join(
-                ("Which component is to blame is not decided. A message tells who gave up:", "", *rows)
+                ("It is not decided which component is to blame. A message tells who gave up:", "", *rows)
             )
 
-    def _plain_sentence(self, text: str) -> str:
+    def _sentence(self, text: str) -> str:
         """Return a sentence, of which what a compiler has said is code."""
         head, colon, said = text.partition(": ")
         return f"{head}: {self._span(said)}" if colon else head
@@ -464,15 +493,17 @@ class _Draft:
     def _history(self) -> Iterator[str]:
         if self.evidence.culprit:
             yield "\n".join(self._culprit(self.evidence.culprit))
-        rows = self.evidence.tested[: self._limits["rows"]]
+        groups: dict[tuple[str, str], list[str]] = {}
+        for name, verdict, seen in self.evidence.tested:
+            groups.setdefault((verdict, seen), []).append(name)
+        rows = [(", ".join(names), *key) for key, names in groups.items()][: self._limits["rows"]]
         if rows:
-            cells = [
-                " | ".join(self._span(cell).replace("|", "\\|") if cell else "" for cell in row)
-                for row in rows
-            ]
-            yield "\n".join(
-                ("| changed or tested | verdict | seen |", "|---|---|---|", *(f"| {row} |" for row in cells))
-            )
+            lines = ["| tested | verdict | seen |", "|---|---|---|"]
+            yield "\n".join((*lines, *(f"| {' | '.join(map(self._cell, row))} |" for row in rows)))
+
+    def _cell(self, text: str) -> str:
+        # In a table a bar ends the cell, even inside of a code span.
+        return self._span(text).replace("|", "\\|") if text else ""
 
     def _culprit(self, culprit: Culprit) -> Iterator[str]:
         what = "Fixed" if culprit.fix else "Came"
@@ -515,8 +546,9 @@ class _Draft:
             "system": evidence.system,
         }
         lines = [f"- {name}: {self._span(value)}" for name, value in rows.items() if value]
-        if any(script.status != "not run" for script in self.scripts):
-            lines.append(f"- the commands above were run on: {issue_folder.system()}")
+        if self.by:
+            by = self._span(f"Python {self.by}, {issue_folder.system()}")
+            lines.append(f"- the commands above were run by: {by}")
         yield "\n".join(lines)
 
     def _unknown(self) -> Iterator[Unknown]:
@@ -526,7 +558,7 @@ class _Draft:
             kernel.asked.flags() if kernel and kernel.asked else "FILE:KERNEL --signature ... --target ..."
         )
         by = f"{words} --triton {evidence.triton}" if evidence.triton else words
-        limit = shlex.quote(evidence.metric or "LIMIT")
+        limit = shlex.quote(_limit_of(evidence))
         when = {"wrong": " --when wrong", "regression": f" --when {limit}"}.get(evidence.kind, "")
         dump = f"invoke passes.dump {by} --out DUMP, then"
         ways = {
@@ -534,7 +566,12 @@ class _Draft:
             "wrong": f"invoke passes.check {by} --out DUMP",
             "regression": f"invoke blame {words} --from A --to B",
         }
+        if any(line.startswith("blame: ") for line in evidence.details):
+            ways["regression"] = "blame has not decided it"
         proven = any(row.proven for row in evidence.blamed)
+        # What fails behind Triton's passes has no pass that could be run alone.
+        behind = any(row.owner != "triton" for row in evidence.blamed)
+        ways |= {"crash": "a message alone does not show it"} if behind else {}
         missing = {
             Unknown("the kernel", "--with a folder of kernel.compile, or KERNEL.reduced.py"): not kernel,
             Unknown("a smaller kernel", f"invoke reduce {by}{when}"): kernel and not kernel.alone,
@@ -544,17 +581,28 @@ class _Draft:
             ): not evidence.culprit,
             Unknown("the component that is to blame", ways[evidence.kind]): not proven,
             Unknown("the pass alone, for triton-opt", ways["crash"]): evidence.kind == "crash"
-            and not evidence.ir,
+            and not (evidence.ir or behind),
             Unknown("the commit of LLVM"): not evidence.llvm,
             Unknown("the version of Triton"): not evidence.triton,
-            Unknown("the version of Python"): not evidence.python,
-            Unknown("the version of ptxas"): evidence.target.startswith("cuda") and not evidence.ptxas,
+            Unknown("the version of Python"): not evidence.python and not self.by,
+            Unknown("the version of ptxas"): not evidence.ptxas
+            and evidence.kind == "regression"
+            and evidence.target.startswith("cuda"),
             **{
                 Unknown(f"whether `{script.shell}` shows it", script.outcome): script.status == "not run"
                 for script in self.scripts
             },
         }
         yield from (row for row, is_missing in missing.items() if is_missing)
+
+
+def _limit_of(evidence: Evidence) -> str:
+    """Return the limit that is broken, for `--when` of a single compile."""
+    before = _CHANGED.search(evidence.observed)
+    # A signed limit compares with another Triton, and `blame` has the metric alone.
+    if before and (not re.search(r"[<>=]", evidence.metric) or re.search(r"[<>=][+-]", evidence.metric)):
+        return f"{before['metric']}>{before['value']}"
+    return evidence.metric or "LIMIT"
 
 
 def _shown(name: str, beside: Mapping[str, str], inline: set[str]) -> str:
@@ -568,7 +616,7 @@ def _shown(name: str, beside: Mapping[str, str], inline: set[str]) -> str:
 
 
 def _details(head: str, text: str) -> str:
-    return f"<details><summary>{html.escape(head)}</summary>\n\n{text}\n\n</details>"
+    return f"<details><summary>{html.escape(head, quote=False)}</summary>\n\n{text}\n\n</details>"
 
 
 def plan(issue: Issue, out: Path) -> Plan:

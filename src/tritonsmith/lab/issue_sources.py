@@ -22,9 +22,9 @@ from tritonsmith.ir import ir_text
 from tritonsmith.lab import evidence, failure, questions
 from tritonsmith.lab.bisect import command as bisects
 from tritonsmith.lab.bisect import session
-from tritonsmith.lab.blame import blame
+from tritonsmith.lab.blame import blame, llc
 from tritonsmith.lab.compare import report as comparison
-from tritonsmith.lab.evidence import HINTS, Blamed, CheckAnswer, Evidence, IssueIr, IssueKernel, Kind
+from tritonsmith.lab.evidence import HINTS, Blamed, CheckAnswer, Evidence, IssueIr, IssueKernel
 from tritonsmith.lab.experiment import BASELINE
 from tritonsmith.lab.failure import Failure
 from tritonsmith.lab.isolate import failing_pass, issue_folder
@@ -133,6 +133,7 @@ class EvidenceReader:
             python=compiled.python,
             kernel=self._kernel(compiled, point),
             **self._versions(compiled, point),
+            **_llvm_input(compiled, point),
         )
         if failed is None:
             return known
@@ -224,10 +225,8 @@ class EvidenceReader:
         if not begun.answer or not (folder / bisects.ANSWER).is_file():
             hints = [f"invoke bisect --resume {folder.name}"]
             raise FactError("this bisect has no answer yet", where=folder, hints=hints)
-        when = begun.question.when
-        kind: Kind = "wrong" if "wrong" in when else "regression" if when else "crash"
         for part in evidence.of_bisect(evidence.read_json(folder / bisects.ANSWER)):
-            yield replace(part, kind=kind, metric=", ".join(when) if kind == "regression" else "")
+            yield part
             bad = folder / bisects.TESTS / folder_name(part.culprit.bad) if part.culprit else folder
             for place in sorted(bad.glob("*/")):
                 yield from self._in_test(place)
@@ -290,6 +289,21 @@ class EvidenceReader:
                 known, kind="crash", failure=Failure(evidence.failure_kind(how["kind"]), how["text"])
             )
         return replace(known, metric=words.partition(" ")[0] if known.kind == "regression" else "")
+
+
+def _llvm_input(compiled: Manifest, point: Point) -> dict[str, Any]:
+    """Return the IR that LLVM's code generator was given, and its call; nothing if a stage was not kept."""
+    llir = compiled.path(point, "llir")
+    made = compiled.path(point, "ptx" if point.backend == "cuda" else "amdgcn")
+    if llir is None or made is None:
+        return {}
+    try:
+        # Debug locations name files of this machine.
+        text = ir_text.without_locations("llvm", untrusted.read_bytes(llir, untrusted.OURS))
+        call = llc.options_of(point, untrusted.read_text(made, untrusted.OURS), compiled.triton)
+    except (OSError, FactError):
+        return {}
+    return {"llir": text.decode("utf-8", "replace"), "llc": call.words}
 
 
 def _failed(how: Failure, log: str, place: str = "") -> dict[str, Any]:

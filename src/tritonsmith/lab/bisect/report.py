@@ -174,6 +174,7 @@ def as_json(session: BisectSession, result: BisectResult, passes: str = "") -> d
         "notes": list(result.notes),
         "tested": tested_json(session),
         "session": session.folder.name,
+        "when": list(session.question.when),
         "repeat": repeat(session.question),
     }
 

@@ -1,0 +1,275 @@
+"""What the folders and answers of other commands say about a bug, and how it is merged."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tritonsmith.core.envs.workspace import Workspace
+from tritonsmith.core.errors import FactError, UsageError
+from tritonsmith.lab import evidence, issue_sources
+from tritonsmith.lab.evidence import Blamed, Evidence, IssueKernel
+from tritonsmith.lab.failure import Failure
+
+pytestmark = pytest.mark.unit
+
+CHECKED = {
+    "schema": 1,
+    "verdict": "k: some-pass changes the result",
+    "outcome": "changed",
+    "kernel": "k",
+    "target": "cuda:90",
+    "passes": [],
+    "culprit": {
+        "checked": {"number": 3, "name": "some-pass"},
+        "change": "result",
+        "difference": {"offset": 16, "before": 6.5, "after": "NaN", "count": 2, "written": 4},
+        "seed": 1,
+        "program": [0, 0, 0],
+        "arguments": {"n": 3},
+        "store": "OUT",
+        "operation": "arith.addi",
+        "suspects": ["some-pass"],
+    },
+}
+STEP = {"good": "3.6.0", "bad": "3.7.0", "suspects": ["3.7.0"], "later_good": [], "fix": False}
+BISECTED = {
+    "release": STEP,
+    "nightly": None,
+    "commit": None,
+    "culprit": None,
+    "passes": None,
+    "notes": ["a note"],
+    "tested": [{"triton": "3.7.0", "verdict": "bad", "figures": "registers 72", "why": ""}],
+    "when": ["registers>+0"],
+    "repeat": "invoke bisect ...",
+}
+BLAMED = {
+    "kernel": "k",
+    "from": "3.6.0",
+    "to": "3.7.0",
+    "points": [
+        {
+            "target": "cuda:90:32",
+            "verdicts": [
+                {"metric": "code", "decided": False, "words": "code 1 -> 2: not decided: x", "culprits": []},
+                {
+                    "metric": "registers",
+                    "decided": True,
+                    "words": "registers 64 -> 72: LLVM (llir to ptx)",
+                    "culprits": [["ptx"]],
+                },
+            ],
+        }
+    ],
+}
+FARMED = {
+    "from": "3.6.0",
+    "to": "3.7.0",
+    "groups": [],
+    "findings": [
+        {
+            "finding": "spills more",
+            "kernel": "k",
+            "point": "p",
+            "target": "cuda:90:32",
+            "why": "spills 0 -> 8",
+        }
+    ],
+    "kernels": [{"kernel": "k", "point": "p", "from": {"folder": "/nowhere"}, "to": {"folder": "/nowhere"}}],
+}
+TRIAGED = {
+    "kernel": "k.py:k",
+    "command": [],
+    "triton": "3.9.0",
+    "when": ["spills>0"],
+    "answer": "several",
+    "verdict": "not decided",
+    "reasons": ["because"],
+    "baseline": {"symptom": "shows", "figures": "spills 8"},
+    "tried": [{"variant": "num_warps=8", "symptom": "gone", "figures": "spills 0"}],
+}
+
+
+def collected(tmp_path: Path, *contents: dict[str, Any]) -> Evidence:
+    paths = []
+    for number, content in enumerate(contents):
+        paths.append(tmp_path / f"{number}.json")
+        paths[-1].write_text(json.dumps(content))
+    return issue_sources.collect(paths, lambda _: None, Workspace(tmp_path / "space"))
+
+
+def test_a_check(tmp_path: Path) -> None:
+    found = collected(tmp_path, CHECKED)
+    assert (found.kind, found.failed_in, found.function) == ("wrong", "some-pass", "k")
+    assert "OUT[16]: 6.5 before the pass, NaN after it" in found.details
+    assert "arguments: n=3" in found.details
+    assert [row.proven for row in found.blamed] == [True]
+
+
+def test_a_bisect_and_a_blame_are_merged(tmp_path: Path) -> None:
+    found = collected(tmp_path, BLAMED, {**BISECTED, "tested": []})
+    assert found.observed == "registers 64 -> 72 from 3.6.0 to 3.7.0"
+    assert [(row.owner, row.proven) for row in found.blamed] == [("llvm", True)]
+    assert found.culprit is not None
+    assert (found.culprit.good, found.culprit.bad, found.culprit.commit) == ("3.6.0", "3.7.0", "")
+    assert found.triton == "3.7.0"
+
+
+def test_a_farm_and_a_triage(tmp_path: Path) -> None:
+    found = collected(tmp_path, FARMED, TRIAGED)
+    assert found.observed == "spills 0 -> 8 from 3.6.0 to 3.7.0"
+    assert ("num_warps=8", "gone", "spills 0") in found.tested
+    assert "triage: not decided" in found.details
+    # A change that helps is no proof.
+    assert found.blamed == ()
+
+
+def test_nothing_wrong_is_no_issue(tmp_path: Path) -> None:
+    fine = {**CHECKED, "outcome": "unchanged", "culprit": None}
+    with pytest.raises(FactError, match="nothing here has failed"):
+        collected(tmp_path, fine)
+    with pytest.raises(FactError, match="nothing here has failed"):
+        collected(tmp_path, {**TRIAGED, "answer": "nothing", "baseline": {"symptom": "gone", "figures": ""}})
+    with pytest.raises(FactError, match="nothing here has failed"):
+        collected(tmp_path, {**FARMED, "findings": []})
+
+
+def test_other_bugs_are_not_mixed(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="different kinds of bugs"):
+        collected(tmp_path, CHECKED, FARMED)
+    other = {**CHECKED, "kernel": "another"}
+    with pytest.raises(UsageError, match="different kernels"):
+        collected(tmp_path, CHECKED, other)
+
+
+@pytest.mark.parametrize("content", [{}, {"schema": 1}, [], {"points": 3}])
+def test_other_files_are_refused(tmp_path: Path, content: Any) -> None:
+    with pytest.raises(UsageError, match="not the JSON of a command"):
+        collected(tmp_path, content)
+    with pytest.raises(UsageError, match="no result of a command"):
+        issue_sources.collect([tmp_path], lambda _: None, Workspace(tmp_path / "space"))
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {**CHECKED, "culprit": {"checked": 3}},
+        {**BLAMED, "points": [{"target": 3}]},
+        {**BISECTED, "release": {"good": []}},
+        {**TRIAGED, "tried": "all"},
+        {**FARMED, "findings": [{"kernel": "k"}]},
+    ],
+)
+def test_a_damaged_answer_is_refused(tmp_path: Path, broken: dict[str, Any]) -> None:
+    with pytest.raises(FactError, match="this answer is malformed"):
+        collected(tmp_path, broken)
+
+
+def test_of_two_kernels_the_smaller_one_is_taken() -> None:
+    long, short = (IssueKernel(f"{size}.py", "x" * size, None) for size in (9, 3))
+    parts = [Evidence(kernel=long, triton="3.8.0"), Evidence(kernel=short, triton="3.9.0", python="3.12")]
+    whole = evidence.merged(parts)
+    assert whole.kernel == short
+    # Of everything else, the first one that is known.
+    assert (whole.triton, whole.python) == ("3.8.0", "3.12")
+
+
+def test_what_is_proven_comes_first() -> None:
+    said, shown = (Blamed("llvm", "x", "y", proven=proven) for proven in (False, True))
+    assert evidence.merged([Evidence(blamed=(said,)), Evidence(blamed=(shown, said))]).blamed == (shown, said)
+
+
+@pytest.mark.parametrize(
+    ("log", "owner"),
+    [
+        ("ptxas fatal   : Unresolved extern function", "ptxas"),
+        ("LLVM ERROR: Cannot select: intrinsic %llvm.nvvm.x", "llvm"),
+        ("/src/llvm/lib/CodeGen/SelectionDAG.cpp:3: void f(): Assertion `x' failed.", "llvm"),
+        ("LLVM ERROR: operation destroyed but still has uses", "triton"),
+    ],
+)
+def test_messages_tell_whose_they_are(log: str, owner: str) -> None:
+    assert [row.owner for row in evidence.by_message(f"first\n{log}\n", "SomePass")] == [owner]
+    assert not any(row.proven for row in evidence.by_message(log, "SomePass"))
+
+
+def test_a_file_of_reduce(tmp_path: Path) -> None:
+    path = tmp_path / "k.reduced.py"
+    path.write_text(
+        "# Reduced by tritonsmith from k.py, 9 lines.\n"
+        "# Triton 3.6.0, hip:gfx1100:32, num_stages=4; no GPU is needed.\n"
+        "# Expected: fatal error: it fell over\n#\n"
+        "#   invoke kernel.compile k.reduced.py:k --signature x --target hip:gfx1100:32\n"
+        "#   python k.reduced.py\ndef k():\n    pass\n"
+    )
+    asked: list[str] = []
+
+    def parse(text: str) -> None:
+        asked.append(text)
+
+    found = issue_sources.collect([path], parse, Workspace(tmp_path / "space"))
+    assert asked == [f"{path}:k --signature x --target hip:gfx1100:32"]
+    assert found.failure == Failure("fatal error", "it fell over")
+    assert (found.kind, found.triton, found.target) == ("crash", "3.6.0", "hip:gfx1100")
+    assert found.kernel is not None
+    assert found.kernel.alone
+    path.write_text("print('hello')\n")
+    with pytest.raises(UsageError, match="`reduce` did not write this file"):
+        issue_sources.collect([path], parse, Workspace(tmp_path / "space"))
+
+
+def test_ir_with_a_run_line(tmp_path: Path) -> None:
+    path = tmp_path / "x.mlir"
+    path.write_text("// RUN: triton-opt %s --pass-pipeline='builtin.module(cse)'\n\nmodule {\n}\n")
+    reader = issue_sources.EvidenceReader(lambda _: None, Workspace(tmp_path / "space"))
+    (found,) = reader.read(path)
+    assert found.ir is not None
+    assert (found.ir.text, found.ir.pipeline) == ("module {\n}", "builtin.module(cse)")
+    path.write_text("module {}\n")
+    with pytest.raises(UsageError, match="has no RUN line"):
+        reader.read(path)
+
+
+def test_a_source_is_taken_only_as_it_was_compiled(tmp_path: Path) -> None:
+    """A stranger's manifest may name any file of this machine."""
+    file = tmp_path / "k.py"
+    file.write_text("import triton\n\n@triton.jit\ndef k(x):\n    pass\n")
+    point = {
+        "id": "p",
+        "target": "cuda:90:32",
+        "signature": {},
+        "constexprs": {},
+        "hints": {},
+        "options": {},
+        "status": "crashed",
+        "seconds": 1.0,
+        "stages": {},
+        "log": "LLVM ERROR: it fell over\n",
+        "error": "the compiler died: SIGABRT",
+    }
+    content = {
+        "schema": 1,
+        "kernel": "k",
+        "file": str(file),
+        "file_sha256": hashlib.sha256(file.read_bytes()).hexdigest(),
+        "triton": "3.9.0",
+        "origin": "/nowhere",
+        "python": "3.12",
+        "command": "tritonsmith kernel.compile k.py:k",
+        "points": [point],
+    }
+    folder = tmp_path / "out"
+    folder.mkdir()
+    (folder / "manifest.json").write_text(json.dumps(content))
+    space = Workspace(tmp_path / "space")
+    found = issue_sources.collect([folder], lambda _: None, space)
+    assert found.failure == Failure("fatal error", "it fell over")
+    assert found.kernel is not None
+    assert found.llvm == ""  # that Triton is gone
+    file.write_text("secret = 1\n")
+    assert issue_sources.collect([folder], lambda _: None, space).kernel is None
