@@ -237,7 +237,7 @@ def _tried(
         return replace(script, status="shown" if same else "other", outcome=ended)
     printed = f"{answer.out}\n{answer.err}".strip()
     status, sentence = _judged(evidence, script, printed, answer.code)
-    return replace(script, status=status, outcome=f"{sentence}{by}", printed=failure.anonymous(hide(printed)))
+    return replace(script, status=status, outcome=f"{sentence}{by}", printed=hide(failure.anonymous(printed)))
 
 
 def _judged(evidence: Evidence, script: Script, printed: str, code: int) -> tuple[Status, str]:
@@ -325,7 +325,7 @@ class _Draft:
             text = ": ".join(filter(None, (evidence.failed_in, what)))
         else:
             text = ": ".join(filter(None, (name, evidence.observed)))
-        plain = " ".join(redact.printable(failure.anonymous(self.hide(text))).split())
+        plain = " ".join(redact.printable(self.hide(failure.anonymous(text))).split())
         rest = f" ({where})" if where else ""
         most = self._limits["title"] - len(rest)
         return (plain if len(plain) <= most else f"{plain[: most - 1].rstrip()}…") + rest
@@ -351,7 +351,7 @@ class _Draft:
 
     def _plain(self, text: str) -> str:
         """Return a foreign text without secrets, names, folders and control characters."""
-        return redact.printable(failure.anonymous(self.hide(text))).strip()
+        return redact.printable(self.hide(failure.anonymous(text))).strip()
 
     def _span(self, text: str) -> str:
         return code_span(" ".join(self._plain(text).split()))

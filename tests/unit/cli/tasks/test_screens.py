@@ -89,7 +89,9 @@ from tritonsmith.inspect.show import SourceLine
 from tritonsmith.ir.layouts import LayoutType, LinearLayout, WrittenType
 from tritonsmith.ir.normalize.diff import Diff
 from tritonsmith.lab import corpus as corpus_report
+from tritonsmith.lab import issue as issue_report
 from tritonsmith.lab import knockout as knockout_report
+from tritonsmith.lab import report as experiment_report
 from tritonsmith.lab import timing_report as time_report
 from tritonsmith.lab.bisect import report as bisect_report
 from tritonsmith.lab.bisect.search import ExpectedCost
@@ -105,6 +107,7 @@ from tritonsmith.lab.compare.matching import Compared, Comparison
 from tritonsmith.lab.compare.rehearsal import RehearsalResult
 from tritonsmith.lab.compare.study import StudyCell
 from tritonsmith.lab.compare.two_sides import ComparedKernel
+from tritonsmith.lab.issue import Issue, Script
 from tritonsmith.lab.journal import Journal, Observation, Verdict
 from tritonsmith.lab.knockout import KnockedOut, Knockout
 from tritonsmith.lab.reduce import reduce_ir as reduce
@@ -562,6 +565,21 @@ def _library(world: World) -> Iterable[Grid]:
     return _phases(world)
 
 
+def _tests_so_far(_: World) -> Iterable[Grid]:
+    """Return the table of `--status`, which is the only one of a task that writes pages."""
+    journal = Journal()
+    journal.add(
+        "attention_forward_kernel hip-gfx942-64-num_warps=8", Observation(Verdict.BAD, "spills 0 -> 96")
+    )
+    yield experiment_report.table(journal)
+
+
+def _issue(_: World) -> Iterable[Grid]:
+    shell = "triton-opt input.mlir --pass-pipeline='builtin.module(tritongpu-pipeline{num-stages=3})'"
+    scripts = (Script("input.mlir", "", (), shell, outcome="it ends in another way, with the exit code 1"),)
+    yield issue_report.table(Issue("triton-lang/triton", "a title: " * 12, "", (), {}, scripts, ()))
+
+
 def _phases(_: World) -> Iterable[Grid]:
     session: Any = SimpleNamespace(
         seconds={"configure LLVM for a closure of many targets": 3.0, "build": 4321.0}
@@ -709,6 +727,8 @@ SAMPLES: dict[str, Callable[[World], Iterable[Grid]]] = {
     "pins": _run("pins"),
     "purge-wheels": _purge,
     "farm": _rehearse,
+    "farm.site": _tests_so_far,
+    "issue.new": _issue,
     "rehearse": _rehearse,
     "setup-mlir": _phases,
     "store.gc": _store_gc,
