@@ -36,14 +36,14 @@ class IssueKernel:
     Attributes:
         name: of the file.
         text: the whole file.
-        asked: the compile for one target; None if the file's own main program makes it.
+        request: the compile for one target; None if the file's own main program makes it.
         alone: its main program shows the symptom by itself, as the reduction has tested.
         imports: files of its own that it imports, which a script would need, too.
     """
 
     name: str
     text: str
-    asked: CompileRequest | None
+    request: CompileRequest | None
     alone: bool = False
     imports: tuple[str, ...] = ()
 
@@ -67,7 +67,7 @@ class IssueIr:
 
 
 @dataclass(frozen=True)
-class Culprit:
+class BisectCulprit:
     """The step of a bisect: between which versions or commits the bug came, or was fixed.
 
     Attributes:
@@ -113,7 +113,7 @@ class Blamed:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class BugEvidence:
     """Everything that is known of one bug; what is not known is empty.
 
     Attributes:
@@ -160,12 +160,12 @@ class Evidence:
     ir: IssueIr | None = None
     llir: str = ""
     llc: tuple[str, ...] = ()
-    culprit: Culprit | None = None
+    culprit: BisectCulprit | None = None
     blamed: tuple[Blamed, ...] = ()
     tested: tuple[tuple[str, str, str], ...] = ()
 
 
-def merged(parts: Sequence[Evidence]) -> Evidence:
+def merged(parts: Sequence[BugEvidence]) -> BugEvidence:
     """Merge evidence: of each fact the first that is known, of kernels and IR the smallest, of lists all.
 
     Raises:
@@ -175,9 +175,9 @@ def merged(parts: Sequence[Evidence]) -> Evidence:
         if len(different := {getattr(part, name) for part in parts} - {""}) > 1:
             why = ", ".join(sorted(different))
             raise UsageError(f"these are about different {what}", why=why, hints=["one issue for each"])
-    whole = Evidence()
+    whole = BugEvidence()
     for part in parts:
-        for attribute in fields(Evidence):
+        for attribute in fields(BugEvidence):
             mine, other = getattr(whole, attribute.name), getattr(part, attribute.name)
             if attribute.name in ("blamed", "details", "tested"):
                 other = (*mine, *(row for row in other if row not in mine))
@@ -220,7 +220,7 @@ class CheckedName:
 
 @dataclass(frozen=True)
 class CheckCulprit:
-    """The culprit of a check; see `check.answer.Culprit`."""
+    """The culprit of a check; see `check.answer.BisectCulprit`."""
 
     checked: CheckedName
     change: str
@@ -233,8 +233,8 @@ class CheckCulprit:
 
 
 @dataclass(frozen=True)
-class CheckAnswer:
-    """What `passes.check --json` prints; see `check.answer.as_json`."""
+class CheckReport:
+    """The answer of `passes.check`; see `check.answer.as_json`."""
 
     verdict: str
     outcome: str
@@ -243,17 +243,17 @@ class CheckAnswer:
     culprit: CheckCulprit | None
 
 
-def checked_pass(content: dict[str, Any]) -> CheckAnswer:
+def checked_pass(content: dict[str, Any]) -> CheckReport:
     """Return the parsed answer of `passes.check`.
 
     Raises:
         FactError: it is malformed.
     """
-    answer: CheckAnswer = typed(CheckAnswer, content)
+    answer: CheckReport = typed(CheckReport, content)
     return answer
 
 
-def of_check(content: dict[str, Any]) -> Iterator[Evidence]:
+def of_check(content: dict[str, Any]) -> Iterator[BugEvidence]:
     """Yield what the answer of `passes.check` says, if a pass changes the result."""
     known = checked_pass(content)
     culprit = known.culprit
@@ -271,7 +271,7 @@ def of_check(content: dict[str, Any]) -> Iterator[Evidence]:
     details += [f"first new value: {culprit.operation}"] if culprit.operation else []
     words = " or ".join(f"the pass {name}" for name in culprit.suspects)
     reason = "the IR before it and after it, run on the same inputs on a CPU, leaves other values in memory"
-    yield Evidence(
+    yield BugEvidence(
         kind="wrong",
         observed=known.verdict,
         details=tuple(details),
@@ -293,7 +293,7 @@ class _TriageTest:
 
 @dataclass(frozen=True)
 class _Triage:
-    """What `triage.json` has; see `triage.verdict.as_json`."""
+    """The answer of a triage; see `triage.verdict.as_json`."""
 
     kernel: str
     command: tuple[str, ...]
@@ -306,7 +306,7 @@ class _Triage:
     tried: tuple[_TriageTest, ...]
 
 
-def of_triage(content: object) -> Iterator[Evidence]:
+def of_triage(content: object) -> Iterator[BugEvidence]:
     """Yield what the answer of a triage says, if it has seen the symptom."""
     known: _Triage = typed(_Triage, content)
     if known.answer == "nothing" or known.baseline.symptom != "shows":
@@ -314,7 +314,7 @@ def of_triage(content: object) -> Iterator[Evidence]:
     rows = [(test.variant, test.symptom, test.figures) for test in (known.baseline, *known.tried)]
     # A change that helps is where to look first, and no proof: so it blames nobody here.
     details = (f"triage: {known.verdict}", *known.reasons)
-    yield Evidence(
+    yield BugEvidence(
         kind=_kind(known.when),
         observed=known.baseline.figures,
         details=details,
@@ -344,7 +344,7 @@ class _Step:
 
 
 @dataclass(frozen=True)
-class _Commit:
+class _BisectCommit:
     """The culprit of a bisect, or a commit of LLVM."""
 
     commit: str
@@ -357,7 +357,7 @@ class _Commit:
 class _LlvmSearch:
     """The search among LLVM's commits, if a bisect had one."""
 
-    suspects: tuple[_Commit, ...] = ()
+    suspects: tuple[_BisectCommit, ...] = ()
     decided: bool = False
 
 
@@ -373,12 +373,12 @@ class _Tested:
 
 @dataclass(frozen=True)
 class _Bisect:
-    """What `bisect --json` prints; see `ExplainedBisect.as_json`."""
+    """The answer of a bisect; see `ExplainedBisect.as_json`."""
 
     release: _Step | None
     nightly: _Step | None
     commit: _Step | None
-    culprit: _Commit | None
+    culprit: _BisectCommit | None
     passes: str | None
     notes: tuple[str, ...]
     tested: tuple[_Tested, ...]
@@ -386,7 +386,7 @@ class _Bisect:
     llvm: _LlvmSearch | None = None
 
 
-def of_bisect(content: object) -> Iterator[Evidence]:
+def of_bisect(content: object) -> Iterator[BugEvidence]:
     """Yield what the answer of a bisect says."""
     known: _Bisect = typed(_Bisect, content)
     step = known.commit or known.nightly or known.release
@@ -396,13 +396,13 @@ def of_bisect(content: object) -> Iterator[Evidence]:
     figures = {name: text for name, _, text in rows}
     by_llvm = known.llvm.suspects[0] if known.llvm and known.llvm.decided and known.llvm.suspects else None
     decided = len(step.suspects) == 1
-    yield Evidence(
+    yield BugEvidence(
         kind=_kind(known.when),
         metric=_metric(known.when),
         observed=figures.get(step.bad, ""),
         triton=step.bad if "." in step.bad else "",
         tested=tuple(rows),
-        culprit=Culprit(
+        culprit=BisectCulprit(
             step.good,
             step.bad,
             step.fix,
@@ -429,7 +429,7 @@ def of_bisect(content: object) -> Iterator[Evidence]:
 
 @dataclass(frozen=True)
 class _Verdict:
-    """What a blame says about one metric."""
+    """The verdict of a blame about one metric."""
 
     metric: str
     decided: bool
@@ -439,7 +439,7 @@ class _Verdict:
 
 @dataclass(frozen=True)
 class _BlamedPoint:
-    """What a blame says about one target."""
+    """The verdicts of a blame about one target."""
 
     target: str
     verdicts: tuple[_Verdict, ...]
@@ -447,12 +447,12 @@ class _BlamedPoint:
 
 @dataclass(frozen=True)
 class _Blame:
-    """What `blame --json` prints; see `blame.as_json`."""
+    """The answer of a blame; see `blame.as_json`."""
 
     points: tuple[_BlamedPoint, ...]
 
 
-def of_blame(content: dict[str, Any]) -> Iterator[Evidence]:
+def of_blame(content: dict[str, Any]) -> Iterator[BugEvidence]:
     """Yield what the answer of a blame says about each metric, what is decided first."""
     known: _Blame = typed(_Blame, content)
     before, after = str(content.get("from")), str(content.get("to"))
@@ -462,7 +462,7 @@ def of_blame(content: dict[str, Any]) -> Iterator[Evidence]:
             figures, _, rest = verdict.words.partition(": ")
             names = {name for group in verdict.culprits for name in group}
             who = {owners.get(name, "triton") for name in names} if verdict.decided else set()
-            yield Evidence(
+            yield BugEvidence(
                 kind="regression",
                 observed=f"{figures} from {before} to {after}",
                 details=() if verdict.decided else (f"blame: {verdict.words}",),
@@ -508,7 +508,7 @@ class _Finding:
     metric: str = ""
 
 
-def of_findings(content: dict[str, Any]) -> Iterator[tuple[Evidence, Path | None, str]]:
+def of_findings(content: dict[str, Any]) -> Iterator[tuple[BugEvidence, Path | None, str]]:
     """Yield what a comparison or a farm says of its first finding, which is the worst.
 
     With it come the folder of that compile, None if it is not told, and the id of its point.
@@ -521,7 +521,7 @@ def of_findings(content: dict[str, Any]) -> Iterator[tuple[Evidence, Path | None
             str(content.get(name, content.get(side))) for name, side in (("from", "a"), ("to", "b"))
         )
         crash = "compile" in row.finding
-        evidence = Evidence(
+        evidence = BugEvidence(
             kind="crash" if crash else "regression",
             observed=row.why if crash else f"{row.why} from {before} to {after}",
             details=(row.finding,) if row.finding else (),

@@ -17,6 +17,7 @@ from typing import Any, Literal
 from tritonsmith.compiler import tritons
 from tritonsmith.compiler.replay import bindings
 from tritonsmith.core import configs, process, redact
+from tritonsmith.core.command_line import command
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import SmithError, UsageError
 from tritonsmith.core.plan import MakeDir, Plan, Write, files
@@ -24,7 +25,7 @@ from tritonsmith.core.text import code_span, fenced
 from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
 from tritonsmith.lab import failure, terms
-from tritonsmith.lab.evidence import Culprit, Evidence, IssueIr
+from tritonsmith.lab.evidence import BisectCulprit, BugEvidence, IssueIr
 from tritonsmith.lab.isolate import issue_folder
 from tritonsmith.lab.reduce import oracles
 from tritonsmith.lab.triage.reduce import testers
@@ -33,8 +34,13 @@ from tritonsmith.lab.triage.reduce.testers import Symptom
 BODY, TITLE, LOG = "issue.md", "title.txt", "error.txt"
 IR, RUN_IR, LLIR = "input.mlir", "reproduce.py", "kernel.ll"
 _SHORT = 12  # digits of a commit
+_ANY = ("FILE:KERNEL", "--signature", "...", "--target", "...")
 _UPSTREAM = "https://github.com/triton-lang/triton"
 _LLVM = "https://github.com/llvm/llvm-project"
+# Facts come from files: what is no version and no commit becomes no part of a path, a command or a link.
+_RELEASE = re.compile(r"\d[\w.]*(?:\+[\w.]+)?", re.ASCII)
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _CHANGED = re.compile(r"(?P<metric>[a-z]\w*) (?P<value>[\d.]+) -> ")
 _NUMBER = re.compile(r"(?P<metric>[a-z]\w*) (?:[\d.]+ -> )?(?P<value>\d+)")
 # What ptxas prints with `-v`, and the assembly of AMD has as a comment.
@@ -110,7 +116,7 @@ class Issue:
 
 
 def write(
-    evidence: Evidence, owner: str, python: Path | None, space: Workspace, *, run: bool, timeout: int
+    evidence: BugEvidence, owner: str, python: Path | None, space: Workspace, *, run: bool, timeout: int
 ) -> Issue:
     """Write an issue; its commands are run before, where that is possible.
 
@@ -146,21 +152,22 @@ def _version(python: Path) -> str:
     return process.capture((str(python), "-c", "import platform; print(platform.python_version())")) or ""
 
 
-def owner_of(evidence: Evidence) -> str:
+def owner_of(evidence: BugEvidence) -> str:
     """Return whose the issue is: the owner of what is proven to be to blame, or else Triton."""
     return next((row.owner for row in evidence.blamed if row.proven), "triton")
 
 
-def interpreter_of(evidence: Evidence, space: Workspace) -> Path | None:
+def interpreter_of(evidence: BugEvidence, space: Workspace) -> Path | None:
     """Return an interpreter here with the Triton that shows the bug; None if there is none."""
     pythons = list(tritons.pythons_of(evidence.package.parent)) if evidence.package else []
-    if evidence.triton:
-        pythons.append(space.env(f"triton-{evidence.triton}").python)
+    # It comes from a file, and becomes a part of a path.
+    if _RELEASE.fullmatch(evidence.triton):
+        pythons.append(space.env(f"{tritons.WHEEL}{evidence.triton}").python)
     fitting = (path for path in pythons if path.is_file() and tritons.installed(path) == evidence.triton)
     return next(fitting, None)
 
 
-def _kernel_script(evidence: Evidence, hide: Callable[[str], str]) -> Script | None:
+def _kernel_script(evidence: BugEvidence, hide: Callable[[str], str]) -> Script | None:
     """Return the script that compiles the kernel with Triton alone; None if it cannot be made."""
     kernel = evidence.kernel
     if kernel is None:
@@ -170,14 +177,14 @@ def _kernel_script(evidence: Evidence, hide: Callable[[str], str]) -> Script | N
         metric = next((name for name in _PRINTED if name in evidence.metric), "")
         limits = terms.parse([f"{metric}>0"], "--when") if metric else ()
         symptom = Symptom(evidence.triton, "", 0, "", limits, wrong=evidence.kind == "wrong")
-        main = testers.main_program(kernel.text, symptom, kernel.asked)
+        main = testers.main_program(kernel.text, symptom, kernel.request)
         if not main or kernel.imports:
             return None
         text = f"{text.rstrip()}\n\n\n{main}"
     return Script(kernel.name, text, (kernel.name,), f"python {shlex.quote(kernel.name)}")
 
 
-def _ir_script(evidence: Evidence, python: Path | None, space: Workspace) -> Script | None:
+def _ir_script(evidence: BugEvidence, python: Path | None, space: Workspace) -> Script | None:
     """Return the script that runs the passes on the IR; None if there is no IR."""
     ir = evidence.ir
     if ir is None:
@@ -195,7 +202,7 @@ def _ir_script(evidence: Evidence, python: Path | None, space: Workspace) -> Scr
     return Script(IR, text, (RUN_IR, IR), shell, {RUN_IR: helper})
 
 
-def _llc_script(evidence: Evidence) -> Script | None:
+def _llc_script(evidence: BugEvidence) -> Script | None:
     """Return the IR of LLVM, and how Triton calls the code generator; None if the results have none."""
     if not evidence.llir:
         return None
@@ -209,7 +216,7 @@ def _triton_opt(ir: IssueIr) -> str:
 
 def _tried(
     script: Script,
-    evidence: Evidence,
+    evidence: BugEvidence,
     python: Path | None,
     hide: Callable[[str], str],
     *,
@@ -240,7 +247,7 @@ def _tried(
     return replace(script, status=status, outcome=f"{sentence}{by}", printed=hide(failure.anonymous(printed)))
 
 
-def _judged(evidence: Evidence, script: Script, printed: str, code: int) -> tuple[Status, str]:
+def _judged(evidence: BugEvidence, script: Script, printed: str, code: int) -> tuple[Status, str]:
     """Return whether a run showed the bug, and what it showed."""
     if evidence.failure:
         if failure.is_shown(evidence.failure, printed, code):
@@ -249,10 +256,8 @@ def _judged(evidence: Evidence, script: Script, printed: str, code: int) -> tupl
     if code:
         return "other", f"it fails, with the exit code {code}"
     if evidence.kind == "wrong":
-        return (
-            "ran",
-            "it prints the IR that the pass leaves" if script.name == IR else "it compiles the kernel",
-        )
+        what = "it prints the IR that the pass leaves" if script.name == IR else "it compiles the kernel"
+        return "ran", what
     numbers = {row["metric"]: int(row["value"]) for row in _NUMBER.finditer(evidence.observed)}
     for metric, forms in _PRINTED.items():
         values = [int(value) for form in forms for value in form.findall(printed)]
@@ -274,7 +279,7 @@ class _Draft:
         by: version of the Python that ran them; empty if they were not run.
     """
 
-    evidence: Evidence
+    evidence: BugEvidence
     owner: str
     scripts: Sequence[Script]
     hide: redact.Redactor
@@ -345,7 +350,7 @@ class _Draft:
 
     @property
     def _log_text(self) -> str:
-        """What the compiler printed: of Triton alone, if that was run here; else of the recorded compile."""
+        """The compiler's output: of Triton alone, if that was run here; else of the recorded compile."""
         own = (row.printed for row in self.scripts if row.status == "shown" and self.evidence.kind == "crash")
         return self._plain(next(own, "") or self.evidence.log)
 
@@ -390,19 +395,22 @@ class _Draft:
         evidence = self.evidence
         kernel = f"kernel {self._span(evidence.function)}" if evidence.function else "kernel"
         target = f" for {self._span(evidence.target)}" if evidence.target else ""
-        by = f" with Triton {evidence.triton}" if evidence.triton else ""
+        by = f" with Triton {self._span(evidence.triton)}" if evidence.triton else ""
         if evidence.kind == "crash":
             place = f": it fails in {self._span(evidence.failed_in)}" if evidence.failed_in else ""
             text = f"The {kernel} does not compile{target}{by}{place}."
         elif evidence.kind == "wrong":
-            text = f"A pass changes what the {kernel} computes{target}{by}: {self._span(evidence.failed_in)}."
+            what = self._span(evidence.failed_in or evidence.observed)
+            text = f"A pass changes what the {kernel} computes{target}{by}: {what}."
         else:
             text = f"The code of the {kernel} is worse{target}: {self._span(evidence.observed)}."
-        return f"{text} No GPU is needed to see it."
+        # A command of a triage or a bisect, which has no target, may launch kernels.
+        return f"{text} No GPU is needed to see it." if evidence.target else text
 
     def _reproduction(self, script: Script, beside: Mapping[str, str], inline: set[str]) -> Iterator[str]:
         release = self.evidence.triton
-        install = [f"pip install triton=={release}"] if release and "+" not in release else []
+        public = _RELEASE.fullmatch(release) and "+" not in release
+        install = [f"pip install triton=={release}"] if public else []
         if script.name == IR:
             yield "The pass alone, with `triton-opt` of a build:"
             yield fenced(script.shell, "sh")
@@ -434,7 +442,7 @@ class _Draft:
             (
                 version
                 for version, verdict, _ in self.evidence.tested
-                if verdict in ("good", "gone") and re.match(r"\d", version)
+                if verdict in ("good", "gone") and _RELEASE.fullmatch(version)
             ),
             "",
         )
@@ -455,15 +463,15 @@ class _Draft:
                 yield from self._log(inline)
         details = [self._plain(line) for line in evidence.details]
         if details:
-            heads = {"crash": "What was seen:", "wrong": "**Actual**, with the IR above:"}
+            heads = {"crash": "What was seen:", "wrong": "**Actual**, of the IR that was run on a CPU:"}
             yield heads.get(evidence.kind, "**Actual:**")
             yield fenced("\n".join(details))
 
     def _log(self, inline: set[str]) -> Iterator[str]:
         # The module that a compiler prints after an assertion is of no use: the kernel is above.
         log = "\n".join(issue_folder.without_ir(self._log_text))
-        if not log:
-            return
+        if not log or log == self._plain(failure.message(self.evidence.log)):
+            return  # it is there already
         most = self._limits["log"]
         if LOG not in inline:
             most //= 2
@@ -494,8 +502,8 @@ class _Draft:
         if self.evidence.culprit:
             yield "\n".join(self._culprit(self.evidence.culprit))
         groups: dict[tuple[str, str], list[str]] = {}
-        for name, verdict, seen in self.evidence.tested:
-            groups.setdefault((verdict, seen), []).append(name)
+        for name, verdict, figures in self.evidence.tested:
+            groups.setdefault((verdict, figures), []).append(name)
         rows = [(", ".join(names), *key) for key, names in groups.items()][: self._limits["rows"]]
         if rows:
             lines = ["| tested | verdict | seen |", "|---|---|---|"]
@@ -505,28 +513,30 @@ class _Draft:
         # In a table a bar ends the cell, even inside of a code span.
         return self._span(text).replace("|", "\\|") if text else ""
 
-    def _culprit(self, culprit: Culprit) -> Iterator[str]:
+    def _culprit(self, culprit: BisectCulprit) -> Iterator[str]:
         what = "Fixed" if culprit.fix else "Came"
         last, first = (culprit.bad, culprit.good) if culprit.fix else (culprit.good, culprit.bad)
         if len(culprit.suspects) > 1:
             span = f"between {self._span(last)} and {self._span(first)}"
             yield f"**{what}** {span}; of those in between, not all could be tested."
-        elif culprit.commit:
+        elif _COMMIT.fullmatch(culprit.commit):
+            date = _DATE.match(culprit.date)
+            on = f", {date[0]}" if date else ""
             link = f"[{culprit.commit[:_SHORT]}]({_UPSTREAM}/commit/{culprit.commit})"
             pull = f", {_UPSTREAM}/pull/{culprit.pull}" if culprit.pull else ""
-            yield f"**{what} with** {link}, {self._span(culprit.subject)}, {culprit.date[:10]}{pull}."
+            yield f"**{what} with** {link}, {self._span(culprit.subject)}{on}{pull}."
         else:
             yield f"**{what}** between {self._span(last)} and {self._span(first)}."
-        if culprit.llvm:
+        if _COMMIT.fullmatch(culprit.llvm):
             yield f"Behind it is LLVM's [{culprit.llvm[:_SHORT]}]({_LLVM}/commit/{culprit.llvm})."
         yield from (f"- {self._span(note)}" for note in culprit.notes)
 
     def _own_command(self) -> str:
         """Return the command of this tool that shows it, on the file of the issue; empty if there is none."""
         kernel, evidence = self.evidence.kernel, self.evidence
-        if kernel is None or kernel.asked is None:
+        if kernel is None or kernel.request is None:
             return ""
-        words = replace(kernel.asked, file=Path(kernel.name)).flags(triton=evidence.triton)
+        words = replace(kernel.request, file=Path(kernel.name)).flags(triton=evidence.triton)
         task = {
             "crash": "kernel.compile",
             "wrong": "passes.check",
@@ -554,17 +564,14 @@ class _Draft:
     def _unknown(self) -> Iterator[Unknown]:
         """Yield what is left out, and the commands that find it out."""
         evidence, kernel = self.evidence, self.evidence.kernel
-        words = (
-            kernel.asked.flags() if kernel and kernel.asked else "FILE:KERNEL --signature ... --target ..."
-        )
-        by = f"{words} --triton {evidence.triton}" if evidence.triton else words
-        limit = shlex.quote(_limit_of(evidence))
-        when = {"wrong": " --when wrong", "regression": f" --when {limit}"}.get(evidence.kind, "")
-        dump = f"invoke passes.dump {by} --out DUMP, then"
+        words = shlex.split(kernel.request.flags()) if kernel and kernel.request else list(_ANY)
+        by = {"triton": evidence.triton}
+        when = {"wrong": "wrong", "regression": _limit_of(evidence)}.get(evidence.kind, "")
+        dump = command("passes.dump", *words, **by, out="DUMP")
         ways = {
-            "crash": f"{dump} invoke passes.isolate DUMP --reduce",
-            "wrong": f"invoke passes.check {by} --out DUMP",
-            "regression": f"invoke blame {words} --from A --to B",
+            "crash": f"{dump}, then invoke passes.isolate DUMP --reduce",
+            "wrong": command("passes.check", *words, **by, out="DUMP"),
+            "regression": command("blame", *words, from_="A", to="B"),
         }
         if any(line.startswith("blame: ") for line in evidence.details):
             ways["regression"] = "blame has not decided it"
@@ -574,10 +581,11 @@ class _Draft:
         ways |= {"crash": "a message alone does not show it"} if behind else {}
         missing = {
             Unknown("the kernel", "--with a folder of kernel.compile, or KERNEL.reduced.py"): not kernel,
-            Unknown("a smaller kernel", f"invoke reduce {by}{when}"): kernel and not kernel.alone,
+            Unknown("a smaller kernel", command("reduce", *words, **by, when=when)): kernel
+            and not kernel.alone,
             Unknown(
                 "the version or commit that brought it",
-                f"invoke bisect --good A --bad {evidence.triton or 'B'} --kernel {words}{when}",
+                command("bisect --kernel", *words, good="A", bad=evidence.triton or "B", when=when),
             ): not evidence.culprit,
             Unknown("the component that is to blame", ways[evidence.kind]): not proven,
             Unknown("the pass alone, for triton-opt", ways["crash"]): evidence.kind == "crash"
@@ -596,7 +604,7 @@ class _Draft:
         yield from (row for row, is_missing in missing.items() if is_missing)
 
 
-def _limit_of(evidence: Evidence) -> str:
+def _limit_of(evidence: BugEvidence) -> str:
     """Return the limit that is broken, for `--when` of a single compile."""
     before = _CHANGED.search(evidence.observed)
     # A signed limit compares with another Triton, and `blame` has the metric alone.
@@ -608,11 +616,11 @@ def _limit_of(evidence: Evidence) -> str:
 def _shown(name: str, beside: Mapping[str, str], inline: set[str]) -> str:
     """Return the text of a file, folded unless it is short; or where it is."""
     if name not in inline:
-        return f"`{name}` is attached: {len(beside[name]):,} characters."
+        return f"{code_span(name)} is attached: {len(beside[name]):,} characters."
     text = beside[name]
     block = fenced(text, _LANGUAGES.get(Path(name).suffix, ""))
     short = len(text.splitlines()) <= configs.load("issue-forms")["limits"]["open"]
-    return f"`{name}`:\n\n{block}" if short else _details(name, block)
+    return f"{code_span(name)}:\n\n{block}" if short else _details(name, block)
 
 
 def _details(head: str, text: str) -> str:

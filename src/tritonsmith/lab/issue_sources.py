@@ -9,12 +9,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tritonsmith.compiler import manifest, request, source, source_tree, tritons
+from tritonsmith.compiler import manifest, source, source_tree, tritons
+from tritonsmith.compiler import request as requests
 from tritonsmith.compiler.dump import index as dumps
 from tritonsmith.compiler.dump.index import Dump, DumpIndex
 from tritonsmith.compiler.manifest import Manifest, Point, folder_name
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.core import untrusted
+from tritonsmith.core.command_line import command
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, SmithError, UsageError
 from tritonsmith.facts import installed_tritons, libtriton
@@ -24,7 +26,7 @@ from tritonsmith.lab.bisect import command as bisects
 from tritonsmith.lab.bisect import session
 from tritonsmith.lab.blame import blame, llc
 from tritonsmith.lab.compare import report as comparison
-from tritonsmith.lab.evidence import HINTS, Blamed, CheckAnswer, Evidence, IssueIr, IssueKernel
+from tritonsmith.lab.evidence import HINTS, Blamed, BugEvidence, CheckReport, IssueIr, IssueKernel
 from tritonsmith.lab.experiment import BASELINE
 from tritonsmith.lab.failure import Failure
 from tritonsmith.lab.isolate import failing_pass, issue_folder
@@ -46,7 +48,7 @@ _FAILURE = re.compile(r"(?P<kind>[a-z][a-z ]+): (?P<text>.*)", re.DOTALL)
 _OTHER_PTXAS = re.compile(r" --ptxas (\d[\d.]+)")
 
 
-def collect(sources: Sequence[Path], parse: Parse, space: Workspace) -> Evidence:
+def collect(sources: Sequence[Path], parse: Parse, space: Workspace) -> BugEvidence:
     """Read all sources, and merge what they know.
 
     Args:
@@ -59,12 +61,12 @@ def collect(sources: Sequence[Path], parse: Parse, space: Workspace) -> Evidence
         UsageError: one is no result of such a command, or they are about different bugs.
     """
     reader = EvidenceReader(parse, space)
-    found = evidence.merged([part for path in sources for part in reader.read(path)])
-    if not found.kind:
+    whole = evidence.merged([part for path in sources for part in reader.read(path)])
+    if not whole.kind:
         hints = ["a command that finds something: `triage`, `passes.check`, `bisect`, `compare --json` ..."]
         what = "nothing here has failed, computes a wrong result, or got worse"
         raise FactError(what, where=", ".join(map(str, sources)), hints=hints)
-    return found
+    return whole
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ class EvidenceReader:
     parse: Parse
     space: Workspace
 
-    def read(self, path: Path) -> list[Evidence]:
+    def read(self, path: Path) -> list[BugEvidence]:
         """Return what each result in a folder, or a file, knows.
 
         Raises:
@@ -99,7 +101,7 @@ class EvidenceReader:
         raise UsageError("this is no result of a command of this tool", where=path, hints=HINTS)
 
     @property
-    def _readers(self) -> Mapping[str, Callable[[Path], Iterator[Evidence]]]:
+    def _readers(self) -> Mapping[str, Callable[[Path], Iterator[BugEvidence]]]:
         """The files by which a folder is known, and what reads such a folder."""
         # A folder of `--out` may have several: a dump that was checked, a triage with its compiles.
         return {
@@ -113,20 +115,20 @@ class EvidenceReader:
             manifest.FILE: lambda folder: iter((self._compiled(manifest.read(folder)),)),
         }
 
-    def _in_test(self, folder: Path) -> Iterator[Evidence]:
+    def _in_test(self, folder: Path) -> Iterator[BugEvidence]:
         """Yield what the compile or the dump of one test knows; nothing if its folder is not there."""
         for name in (dumps.CHECKED, dumps.FILE, manifest.FILE):
             if (folder / name).is_file():
                 yield from self._readers[name](folder)
 
-    def _compiled(self, compiled: Manifest, point_id: str = "") -> Evidence:
+    def _compiled(self, compiled: Manifest, point_id: str = "") -> BugEvidence:
         """Return what a compile knows, by a point: the named one, the first that failed, or the first."""
         points = [point for point in compiled.points if not point_id or point.id == point_id]
         failed = next((point for point in points if point.status not in ("ok", "lost")), None)
         point = failed or next(iter(points), None)
         if point is None:
-            return Evidence()
-        known = Evidence(
+            return BugEvidence()
+        known = BugEvidence(
             function=compiled.kernel,
             target=f"{point.backend}:{point.arch}",
             triton=compiled.triton,
@@ -149,7 +151,7 @@ class EvidenceReader:
         trusted = manifest.trusted_package(compiled, self.space)
         versions: dict[str, Any] = {"llvm": _llvm(package), "package": trusted}
         if point.backend == "cuda":
-            # Another one was asked for: its version is in the command, and the package does not have it.
+            # Another one was request for: its version is in the command, and the package does not have it.
             other = _OTHER_PTXAS.search(compiled.command)
             own = _own_ptxas(trusted, compiled.triton, point.arch) if trusted else ""
             versions["ptxas"] = other[1] if other else own
@@ -165,13 +167,13 @@ class EvidenceReader:
         # The manifest may be a stranger's, and name any file: only what was compiled is shown and run.
         if file.suffix != ".py" or hashlib.sha256(content).hexdigest() != compiled.file_sha256:
             return None
-        asked = self.parse(compiled.command.partition("kernel.compile ")[2])
-        if asked:
-            asked = request.narrow(asked, source.find(text, compiled.kernel, file), point.id)
-        asked = replace(asked, kernel=compiled.kernel, name="", listed=None) if asked else None
-        return IssueKernel(file.name, text, asked, imports=_own_imports(file, compiled.kernel))
+        request = self.parse(compiled.command.partition("kernel.compile ")[2])
+        if request:
+            request = requests.narrow(request, source.find(text, compiled.kernel, file), point.id)
+        request = replace(request, kernel=compiled.kernel, name="", listed=None) if request else None
+        return IssueKernel(file.name, text, request, imports=_own_imports(file, compiled.kernel))
 
-    def _dumped(self, folder: Path) -> Iterator[Evidence]:
+    def _dumped(self, folder: Path) -> Iterator[BugEvidence]:
         """Yield what a dump knows, by its first kernel that failed, or else its first one."""
         index = dumps.read(folder)
         kernel = next((kernel for kernel in index.kernels if kernel.failed), next(iter(index.kernels), None))
@@ -180,7 +182,7 @@ class EvidenceReader:
         # The command and the interpreter of a dump are used only if it was made here.
         python = dumps.own_interpreter(index, self.space)
         package = tritons.package(python) if python else None
-        known = Evidence(
+        known = BugEvidence(
             function=kernel.function or kernel.name,
             target=kernel.target,
             triton=index.triton,
@@ -196,26 +198,26 @@ class EvidenceReader:
 
     def _named_by(self, command: str) -> IssueKernel | None:
         """Return the kernel that a command compiles; None if it is not one kernel of a file that is there."""
-        asked = self.parse(command)
-        if asked is None or asked.file.suffix != ".py":
+        request = self.parse(command)
+        if request is None or request.file.suffix != ".py":
             return None
         try:
-            text = source.read(asked.file)
-            name = source.choose(text, asked.kernel, asked.file)
+            text = source.read(request.file)
+            name = source.choose(text, request.kernel, request.file)
         except SmithError:
             return None
         return IssueKernel(
-            asked.file.name, text, replace(asked, kernel=name), imports=_own_imports(asked.file, name)
+            request.file.name, text, replace(request, kernel=name), imports=_own_imports(request.file, name)
         )
 
-    def _triaged(self, folder: Path) -> Iterator[Evidence]:
+    def _triaged(self, folder: Path) -> Iterator[BugEvidence]:
         """Yield what a triage knows: its table, and the compile with nothing changed."""
         yield from evidence.of_triage(evidence.read_json(folder / TRIAGE))
         # A run that went on has compiled it once more, in a folder with a number.
         for place in sorted(folder.glob(f"{folder_name(BASELINE)}*"))[-1:]:
             yield from self._in_test(place)
 
-    def _bisected(self, folder: Path) -> Iterator[Evidence]:
+    def _bisected(self, folder: Path) -> Iterator[BugEvidence]:
         """Yield what a bisect knows: its answer, and the kernel's compile by the bad side.
 
         Raises:
@@ -223,7 +225,7 @@ class EvidenceReader:
         """
         begun = session.read(folder)
         if not begun.answer or not (folder / bisects.ANSWER).is_file():
-            hints = [f"invoke bisect --resume {folder.name}"]
+            hints = [command("bisect --resume", folder.name)]
             raise FactError("this bisect has no answer yet", where=folder, hints=hints)
         for part in evidence.of_bisect(evidence.read_json(folder / bisects.ANSWER)):
             yield part
@@ -231,12 +233,12 @@ class EvidenceReader:
             for place in sorted(bad.glob("*/")):
                 yield from self._in_test(place)
 
-    def _blamed(self, folder: Path) -> Iterator[Evidence]:
+    def _blamed(self, folder: Path) -> Iterator[BugEvidence]:
         """Yield what a blame knows: its answer, and the compile by the second Triton."""
         yield from evidence.of_blame(evidence.read_json(folder / blame.ANSWER))
         yield from self._in_test(folder / "b")
 
-    def _answered(self, content: object) -> Iterator[Evidence]:
+    def _answered(self, content: object) -> Iterator[BugEvidence]:
         """Yield what the `--json` of a command knows, by its keys.
 
         Raises:
@@ -261,7 +263,7 @@ class EvidenceReader:
         else:
             raise UsageError("this is not the JSON of a command that finds bugs", hints=HINTS)
 
-    def _reduced_kernel(self, path: Path) -> Evidence:
+    def _reduced_kernel(self, path: Path) -> BugEvidence:
         """Return what a file that `reduce` wrote knows, by the comment at its beginning.
 
         Raises:
@@ -274,14 +276,14 @@ class EvidenceReader:
         words = expected["text"].replace("\n# ", "\n").partition("\n#")[0].strip()
         # The comment has the name alone, as the file may lie anywhere by now.
         _, colon, rest = command["words"].partition(":")
-        asked = self.parse(f"{path.absolute()}{colon}{rest}")
-        known = Evidence(
+        request = self.parse(f"{path.absolute()}{colon}{rest}")
+        known = BugEvidence(
             kind="wrong" if command["task"] == "passes.check" else "regression",
             observed=words,
-            function=asked.kernel if asked else "",
+            function=request.kernel if request else "",
             target=head["target"],
             triton=head["triton"],
-            kernel=IssueKernel(path.name, text, asked, alone=bool(_PYTHON.search(text))),
+            kernel=IssueKernel(path.name, text, request, alone=bool(_PYTHON.search(text))),
         )
         how = _FAILURE.fullmatch(words)
         if how and evidence.failure_kind(how["kind"]) == how["kind"]:
@@ -294,13 +296,13 @@ class EvidenceReader:
 def _llvm_input(compiled: Manifest, point: Point) -> dict[str, Any]:
     """Return the IR that LLVM's code generator was given, and its call; nothing if a stage was not kept."""
     llir = compiled.path(point, "llir")
-    made = compiled.path(point, "ptx" if point.backend == "cuda" else "amdgcn")
-    if llir is None or made is None:
+    assembly = compiled.path(point, "ptx" if point.backend == "cuda" else "amdgcn")
+    if llir is None or assembly is None:
         return {}
     try:
         # Debug locations name files of this machine.
         text = ir_text.without_locations("llvm", untrusted.read_bytes(llir, untrusted.OURS))
-        call = llc.options_of(point, untrusted.read_text(made, untrusted.OURS), compiled.triton)
+        call = llc.options_of(point, untrusted.read_text(assembly, untrusted.OURS), compiled.triton)
     except (OSError, FactError):
         return {}
     return {"llir": text.decode("utf-8", "replace"), "llc": call.words}
@@ -341,7 +343,7 @@ def _own_imports(file: Path, kernel: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class _Isolated:
-    """What `isolated.json` has; see `issue_folder.record`."""
+    """The record of `passes.isolate`; see `issue_folder.record`."""
 
     kernel: str
     pipeline: str
@@ -356,7 +358,7 @@ class _Isolated:
     system: str
 
 
-def _isolated(folder: Path) -> Iterator[Evidence]:
+def _isolated(folder: Path) -> Iterator[BugEvidence]:
     """Yield what a folder of `passes.isolate` knows."""
     content = evidence.read_json(folder / issue_folder.RECORD)
     known: _Isolated = evidence.typed(_Isolated, content, folder)
@@ -365,7 +367,7 @@ def _isolated(folder: Path) -> Iterator[Evidence]:
     how = Failure(evidence.failure_kind(known.kind), known.failure)
     alone = f"it fails {'alone on its input' if len(known.passes) == 1 else 'together with those before it'}"
     blamed = Blamed("triton", f"the pass {names}", f"{alone}, as in the compile", proven=True)
-    yield Evidence(
+    yield BugEvidence(
         kind="crash",
         observed=str(how),
         failure=how,
@@ -383,7 +385,7 @@ def _isolated(folder: Path) -> Iterator[Evidence]:
     )
 
 
-def _checked(folder: Path) -> Iterator[Evidence]:
+def _checked(folder: Path) -> Iterator[BugEvidence]:
     """Yield what `passes.check` left in the folder of a dump: its answer, and the input of the pass."""
     content, index = evidence.read_json(folder / dumps.CHECKED), dumps.read(folder)
     # An answer about a dump that was in this folder before is none.
@@ -392,7 +394,7 @@ def _checked(folder: Path) -> Iterator[Evidence]:
             yield replace(part, ir=_input_of(index, evidence.checked_pass(content)))
 
 
-def _input_of(index: DumpIndex, known: CheckAnswer) -> IssueIr | None:
+def _input_of(index: DumpIndex, known: CheckReport) -> IssueIr | None:
     """Return the IR that the culprit of a check was given; None if the dump does not have it as one text."""
     if known.culprit is None:
         return None
@@ -411,7 +413,7 @@ def _ir(index: DumpIndex, dump: Dump) -> IssueIr | None:
         return None
 
 
-def _reduced_ir(path: Path) -> Evidence:
+def _reduced_ir(path: Path) -> BugEvidence:
     """Return the IR of a file with a RUN line.
 
     Raises:
@@ -424,7 +426,7 @@ def _reduced_ir(path: Path) -> Evidence:
     pipeline = issue_folder.pipeline_of(text)
     if not pipeline:
         raise UsageError("this IR has no RUN line, which names its passes", where=path, hints=HINTS)
-    return Evidence(ir=IssueIr(_without_run_line(text), pipeline))
+    return BugEvidence(ir=IssueIr(_without_run_line(text), pipeline))
 
 
 def _without_run_line(text: str) -> str:

@@ -14,7 +14,7 @@ from tritonsmith.core import configs
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import UsageError
 from tritonsmith.lab import issue
-from tritonsmith.lab.evidence import Blamed, Culprit, Evidence, IssueIr, IssueKernel
+from tritonsmith.lab.evidence import BisectCulprit, Blamed, BugEvidence, IssueIr, IssueKernel
 from tritonsmith.lab.failure import Failure
 from tritonsmith.lab.issue import Issue
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.unit
 SOURCE = "import triton\n\n\n@triton.jit\ndef k(x):\n    pass\n"
 ASKED = CompileRequest(Path("/home/anna/k.py"), "k", "*fp32:16", (Target("cuda", 90, 32),))
 KERNEL = IssueKernel("k.py", SOURCE, ASKED)
-CRASH = Evidence(
+CRASH = BugEvidence(
     kind="crash",
     observed="fatal error: it fell over",
     failure=Failure("fatal error", "it fell over"),
@@ -38,7 +38,7 @@ CRASH = Evidence(
 )
 
 
-def written(evidence: Evidence, tmp_path: Path, owner: str = "") -> Issue:
+def written(evidence: BugEvidence, tmp_path: Path, owner: str = "") -> Issue:
     return issue.write(evidence, owner, None, Workspace(tmp_path / "space"), run=False, timeout=1)
 
 
@@ -80,7 +80,9 @@ def test_the_body_has_what_a_reader_needs(tmp_path: Path) -> None:
 
 
 def test_what_is_not_known_is_left_out(tmp_path: Path) -> None:
-    result = written(Evidence(kind="crash", observed="failure: x", failure=Failure("failure", "x")), tmp_path)
+    result = written(
+        BugEvidence(kind="crash", observed="failure: x", failure=Failure("failure", "x")), tmp_path
+    )
     for text in ("LLVM in it", "ptxas", "Python:", "pip install", "None", "unknown"):
         assert text not in result.body
     left_out = {row.what: row.hint for row in result.unknown}
@@ -109,7 +111,9 @@ def test_foreign_text_cannot_break_out_of_its_code(tmp_path: Path) -> None:
         details=(nasty,),
         function="k`@all",
         kernel=replace(KERNEL, text=f"{SOURCE}# {nasty.replace(chr(10), ' ')}\n"),
-        culprit=Culprit("3.8.0", "3.9.0", False, ("a" * 40,), "a" * 40, "Fix #9 by @bob `x`", "2026-01-02"),
+        culprit=BisectCulprit(
+            "3.8.0", "3.9.0", False, ("a" * 40,), "a" * 40, "Fix #9 by @bob `x`", "2026-01-02"
+        ),
         tested=(("3.8.0", "good", "a | b @carol"),),
     )
     body = written(evil, tmp_path).body
@@ -190,7 +194,9 @@ def test_a_regression_names_both_sides(tmp_path: Path) -> None:
 
 def test_the_culprit_is_linked(tmp_path: Path) -> None:
     commit = "0123456789abcdef0123456789abcdef01234567"
-    found = Culprit("3.8.0", commit, False, (commit,), commit, "[OPTIMIZER] Do it", "2026-01-02T03:04", 77)
+    found = BisectCulprit(
+        "3.8.0", commit, False, (commit,), commit, "[OPTIMIZER] Do it", "2026-01-02T03:04", 77
+    )
     body = written(replace(CRASH, culprit=found), tmp_path).body
     assert f"[0123456789ab](https://github.com/triton-lang/triton/commit/{commit})" in body
     assert "https://github.com/triton-lang/triton/pull/77" in body

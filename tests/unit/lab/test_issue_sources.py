@@ -12,7 +12,7 @@ import pytest
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.lab import evidence, issue_sources
-from tritonsmith.lab.evidence import Blamed, Evidence, IssueKernel
+from tritonsmith.lab.evidence import Blamed, BugEvidence, IssueKernel
 from tritonsmith.lab.failure import Failure
 
 pytestmark = pytest.mark.unit
@@ -95,7 +95,7 @@ TRIAGED = {
 }
 
 
-def collected(tmp_path: Path, *contents: dict[str, Any]) -> Evidence:
+def collected(tmp_path: Path, *contents: dict[str, Any]) -> BugEvidence:
     paths = []
     for number, content in enumerate(contents):
         paths.append(tmp_path / f"{number}.json")
@@ -172,7 +172,10 @@ def test_a_damaged_answer_is_refused(tmp_path: Path, broken: dict[str, Any]) -> 
 
 def test_of_two_kernels_the_smaller_one_is_taken() -> None:
     long, short = (IssueKernel(f"{size}.py", "x" * size, None) for size in (9, 3))
-    parts = [Evidence(kernel=long, triton="3.8.0"), Evidence(kernel=short, triton="3.9.0", python="3.12")]
+    parts = [
+        BugEvidence(kernel=long, triton="3.8.0"),
+        BugEvidence(kernel=short, triton="3.9.0", python="3.12"),
+    ]
     whole = evidence.merged(parts)
     assert whole.kernel == short
     # Of everything else, the first one that is known.
@@ -181,7 +184,10 @@ def test_of_two_kernels_the_smaller_one_is_taken() -> None:
 
 def test_what_is_proven_comes_first() -> None:
     said, shown = (Blamed("llvm", "x", "y", proven=proven) for proven in (False, True))
-    assert evidence.merged([Evidence(blamed=(said,)), Evidence(blamed=(shown, said))]).blamed == (shown, said)
+    assert evidence.merged([BugEvidence(blamed=(said,)), BugEvidence(blamed=(shown, said))]).blamed == (
+        shown,
+        said,
+    )
 
 
 @pytest.mark.parametrize(

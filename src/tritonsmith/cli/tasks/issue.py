@@ -109,13 +109,13 @@ def isolate(
 @task(tables=True, name="issue.new")
 def new(
     context: Any,
-    source: Path = word("folder that another command wrote, FILE.json of --json, or KERNEL.reduced.py"),
-    with_: tuple[str, ...] = flag("another one about the same bug (repeatable)", (), value="SOURCE"),
+    results: Path = word("folder or --json of another command, or KERNEL.reduced.py"),
+    with_: tuple[str, ...] = flag("more about the same bug (repeatable)", (), value="RESULTS"),
     for_: str = flag("whose issue: triton, llvm, pytorch or ptxas", "", unset="the component that is blamed"),
     python: Path | None = again(PYTHON, "that of the results"),
     not_run: bool = flag("do not run the commands that the issue names", default=False),
     timeout: int | None = flag("time limit in seconds of one run", None, unset="120", least=1),
-    out: Path | None = again(OUT, "DIR-issue"),
+    out: Path | None = again(OUT, "RESULTS-issue"),
     json: bool = JSON,
     dry_run: bool = DRY_RUN,
 ) -> None:
@@ -126,9 +126,9 @@ def new(
     from tritonsmith.lab import issue_sources
 
     space = workspace.default()
-    sources = [source, *map(Path, with_)]
+    sources = [results, *map(Path, with_)]
     evidence = issue_sources.collect(sources, _recorded_compile, space)
-    place = source.absolute()
+    place = results.absolute()
     to = out or place.with_name(f"{place.stem if place.suffix else place.name}-issue")
     issue = issues.write(evidence, for_, python, space, run=not (not_run or dry_run), timeout=timeout or 120)
     plan = issues.plan(issue, to)

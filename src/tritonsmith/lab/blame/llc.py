@@ -140,7 +140,7 @@ def of(program: Path) -> Llc:
 
 @dataclass(frozen=True)
 class LlcOptions:
-    """How Triton calls LLVM's code generator, as arguments of llc.
+    """The call of LLVM's code generator by Triton, as arguments of llc.
 
     Attributes:
         triple: of the target.
