@@ -47,11 +47,6 @@ class IssueKernel:
     alone: bool = False
     imports: tuple[str, ...] = ()
 
-    @property
-    def lines(self) -> int:
-        """The number of lines."""
-        return len(self.text.splitlines())
-
 
 @dataclass(frozen=True)
 class IssueIr:
@@ -176,11 +171,13 @@ def merged(parts: Sequence[BugEvidence]) -> BugEvidence:
             why = ", ".join(sorted(different))
             raise UsageError(f"these are about different {what}", why=why, hints=["one issue for each"])
     whole = BugEvidence()
+    # The order of the sources is the user's: what was named first describes the bug, the others add to it.
     for part in parts:
         for attribute in fields(BugEvidence):
             mine, other = getattr(whole, attribute.name), getattr(part, attribute.name)
             if attribute.name in ("blamed", "details", "tested"):
                 other = (*mine, *(row for row in other if row not in mine))
+            # Whoever gives a reduced kernel beside the whole one wants the smaller one to be shown.
             elif attribute.name in ("kernel", "ir") and mine and other:
                 other = min(mine, other, key=lambda text: len(text.text))
             elif mine:
@@ -191,6 +188,7 @@ def merged(parts: Sequence[BugEvidence]) -> BugEvidence:
 
 def by_message(log: str, place: str) -> Iterator[Blamed]:
     """Yield the component that a compiler's message speaks of, and the pass in which it failed."""
+    # The first one alone: what comes later in a log often only repeats that something has failed.
     for row in configs.load("issue-forms")["message"]:
         if match := re.search(row["pattern"], log, re.MULTILINE):
             yield Blamed(row["owner"], row["words"], f"the message is its own: {match[0]}", proven=False)
@@ -199,6 +197,8 @@ def by_message(log: str, place: str) -> Iterator[Blamed]:
         yield Blamed("triton", f"the pass {place}", "MLIR reports that it fails there", proven=False)
 
 
+# The answers of other commands, as far as they are read here: `untrusted.typed` passes over all other keys,
+# so a later version of a command may say more.
 @dataclass(frozen=True)
 class _Difference:
     """The first element that a check found to differ; see `check.answer.Difference`."""
@@ -259,6 +259,7 @@ def of_check(content: dict[str, Any]) -> Iterator[BugEvidence]:
     culprit = known.culprit
     if known.outcome != "changed" or culprit is None:
         return
+    # Numbers of both runs: without a GPU this is all that anybody can see of a wrong result.
     details = []
     if at := culprit.difference:
         place = f"{culprit.store or 'memory'}[{at.offset}]"
@@ -269,6 +270,7 @@ def of_check(content: dict[str, Any]) -> Iterator[BugEvidence]:
         details.append("arguments: " + ", ".join(f"{name}={value}" for name, value in arguments.items()))
     details += [f"program {culprit.program}"]
     details += [f"first new value: {culprit.operation}"] if culprit.operation else []
+    # With several suspects, a text between them could not be run: any of them may be the one.
     words = " or ".join(f"the pass {name}" for name in culprit.suspects)
     reason = "the IR before it and after it, run on the same inputs on a CPU, leaves other values in memory"
     yield BugEvidence(
@@ -389,6 +391,7 @@ class _Bisect:
 def of_bisect(content: object) -> Iterator[BugEvidence]:
     """Yield what the answer of a bisect says."""
     known: _Bisect = typed(_Bisect, content)
+    # The narrowest step: a search among commits goes on where that among releases has ended.
     step = known.commit or known.nightly or known.release
     if step is None:
         return
@@ -456,6 +459,7 @@ def of_blame(content: dict[str, Any]) -> Iterator[BugEvidence]:
     """Yield what the answer of a blame says about each metric, what is decided first."""
     known: _Blame = typed(_Blame, content)
     before, after = str(content.get("from")), str(content.get("to"))
+    # What is decided first, as the first metric becomes the title.
     owners = configs.load("issue-forms")["components"]
     for point in known.points:
         for verdict in sorted(point.verdicts, key=lambda row: not row.decided):
@@ -516,10 +520,12 @@ def of_findings(content: dict[str, Any]) -> Iterator[tuple[BugEvidence, Path | N
     rows: tuple[_Finding, ...] = typed(
         tuple[_Finding, ...], content.get("findings", content.get("violations"))
     )
+    # One issue is about one bug; the list is sorted, and the command line takes a single row of it.
     for row in rows[:1]:
         before, after = (
             str(content.get(name, content.get(side))) for name, side in (("from", "a"), ("to", "b"))
         )
+        # The names of the kinds of findings: `does not compile any more`, `crashes the compiler`.
         crash = "compile" in row.finding
         evidence = BugEvidence(
             kind="crash" if crash else "regression",

@@ -134,6 +134,7 @@ def write(
     owners = configs.load("issue-forms")["owners"]
     if owner and owner not in owners:
         raise UsageError(f"--for cannot be {owner!r}", hints=[f"--for {name}" for name in owners])
+    # One for the whole issue: what is hidden in the body must not stand in a file beside it.
     hide = redact.redactor({space.root: "$TRITONSMITH_HOME"})
     where = python or interpreter_of(evidence, space)
     chosen = owner or owner_of(evidence)
@@ -143,6 +144,7 @@ def write(
     possible += [_llc_script(evidence)] if chosen == "llvm" else []
     scripts = [script for script in possible if script]
     scripts = [_tried(script, evidence, where, hide, run=run, timeout=timeout) for script in scripts]
+    # Of a dump, the version of Python is not recorded: the one that ran the scripts is.
     by = _version(where) if where and any(script.status != "not run" for script in scripts) else ""
     return _Draft(evidence, chosen, scripts, hide, by).issue()
 
@@ -172,12 +174,14 @@ def _kernel_script(evidence: BugEvidence, hide: Callable[[str], str]) -> Script 
     kernel = evidence.kernel
     if kernel is None:
         return None
+    # Hidden before it is run: if that breaks the script, the run says so.
     text = hide(kernel.text)
     if not kernel.alone:
         metric = next((name for name in _PRINTED if name in evidence.metric), "")
         limits = terms.parse([f"{metric}>0"], "--when") if metric else ()
         symptom = Symptom(evidence.triton, "", 0, "", limits, wrong=evidence.kind == "wrong")
         main = testers.main_program(kernel.text, symptom, kernel.request)
+        # A script that imports the user's other files works nowhere else.
         if not main or kernel.imports:
             return None
         text = f"{text.rstrip()}\n\n\n{main}"
@@ -196,6 +200,7 @@ def _ir_script(evidence: BugEvidence, python: Path | None, space: Workspace) -> 
         calls = oracles.calls(ir.pipeline, bindings.known_bindings(python, space), python)
     except SmithError:
         return Script(IR, text, (), shell)  # a pass without a binding: only triton-opt runs it
+    # Made anew, not taken from the folder of `passes.isolate`, which may be a stranger's.
     helper = issue_folder.reproduce(calls)
     if evidence.kind == "wrong":
         helper = helper.replace('print("it passed")', "print(module)")
@@ -238,6 +243,7 @@ def _tried(
         # What is found in a cache is not compiled, and shows nothing.
         change = {"TRITON_CACHE_DIR": str(folder / "cache"), "PYTHONPATH": None, "TRITON_INTERPRET": None}
         answer = process.query((str(python), *script.argv), cwd=folder, change=change, timeout=timeout)
+    # A compile that does not end may be the very bug.
     if answer is None:
         ended = f"it does not end in {timeout} s{by}"
         same = evidence.failure is not None and evidence.failure.kind == "timeout"
@@ -258,6 +264,7 @@ def _judged(evidence: BugEvidence, script: Script, printed: str, code: int) -> t
     if evidence.kind == "wrong":
         what = "it prints the IR that the pass leaves" if script.name == IR else "it compiles the kernel"
         return "ran", what
+    # The value after the arrow: the bad side's, by whose Triton it was run.
     numbers = {row["metric"]: int(row["value"]) for row in _NUMBER.finditer(evidence.observed)}
     for metric, forms in _PRINTED.items():
         values = [int(value) for form in forms for value in form.findall(printed)]
@@ -309,6 +316,7 @@ class _Draft:
     def issue(self) -> Issue:
         """Return the issue; of its files, the largest are attached until the body is short enough."""
         beside = self._files()
+        # GitHub refuses a longer body, and `gh` would lose what was typed.
         inline = {name for name, text in beside.items() if len(text) <= self._limits["inline"]}
         while len(body := self._body(beside, inline)) > self._limits["body"] and inline:
             inline.remove(max(inline, key=lambda name: len(beside[name])))
@@ -351,6 +359,7 @@ class _Draft:
     @property
     def _log_text(self) -> str:
         """The compiler's output: of Triton alone, if that was run here; else of the recorded compile."""
+        # A reader sees the traceback of the script, and none of this tool's own worker.
         own = (row.printed for row in self.scripts if row.status == "shown" and self.evidence.kind == "crash")
         return self._plain(next(own, "") or self.evidence.log)
 
@@ -422,6 +431,7 @@ class _Draft:
             yield f"{what}, with Triton and nothing else:"
             yield fenced("\n".join((*install, script.shell)), "sh")
         yield self._ran(script)
+        # All that a reader needs to repeat it is in the text: nobody downloads attachments of strangers.
         for name in (script.name, *script.helper):
             yield _shown(name, beside, inline)
         if self.evidence.kind == "regression" and script.printed:
@@ -495,12 +505,13 @@ class _Draft:
 
     def _sentence(self, text: str) -> str:
         """Return a sentence, of which what a compiler has said is code."""
-        head, colon, said = text.partition(": ")
-        return f"{head}: {self._span(said)}" if colon else head
+        head, colon, message = text.partition(": ")
+        return f"{head}: {self._span(message)}" if colon else head
 
     def _history(self) -> Iterator[str]:
         if self.evidence.culprit:
             yield "\n".join(self._culprit(self.evidence.culprit))
+        # A triage tries twenty changes, most of which end in the same way.
         groups: dict[tuple[str, str], list[str]] = {}
         for name, verdict, figures in self.evidence.tested:
             groups.setdefault((verdict, figures), []).append(name)
@@ -565,12 +576,12 @@ class _Draft:
         """Yield what is left out, and the commands that find it out."""
         evidence, kernel = self.evidence, self.evidence.kernel
         words = shlex.split(kernel.request.flags()) if kernel and kernel.request else list(_ANY)
-        by = {"triton": evidence.triton}
+        triton = evidence.triton
         when = {"wrong": "wrong", "regression": _limit_of(evidence)}.get(evidence.kind, "")
-        dump = command("passes.dump", *words, **by, out="DUMP")
+        dump = command("passes.dump", *words, triton=triton, out="DUMP")
         ways = {
             "crash": f"{dump}, then invoke passes.isolate DUMP --reduce",
-            "wrong": command("passes.check", *words, **by, out="DUMP"),
+            "wrong": command("passes.check", *words, triton=triton, out="DUMP"),
             "regression": command("blame", *words, from_="A", to="B"),
         }
         if any(line.startswith("blame: ") for line in evidence.details):
@@ -581,11 +592,11 @@ class _Draft:
         ways |= {"crash": "a message alone does not show it"} if behind else {}
         missing = {
             Unknown("the kernel", "--with a folder of kernel.compile, or KERNEL.reduced.py"): not kernel,
-            Unknown("a smaller kernel", command("reduce", *words, **by, when=when)): kernel
+            Unknown("a smaller kernel", command("reduce", *words, triton=triton, when=when)): kernel
             and not kernel.alone,
             Unknown(
                 "the version or commit that brought it",
-                command("bisect --kernel", *words, good="A", bad=evidence.triton or "B", when=when),
+                command("bisect --kernel", *words, good="A", bad=triton or "B", when=when),
             ): not evidence.culprit,
             Unknown("the component that is to blame", ways[evidence.kind]): not proven,
             Unknown("the pass alone, for triton-opt", ways["crash"]): evidence.kind == "crash"

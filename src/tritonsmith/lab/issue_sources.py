@@ -61,6 +61,7 @@ def collect(sources: Sequence[Path], parse: Parse, space: Workspace) -> BugEvide
         UsageError: one is no result of such a command, or they are about different bugs.
     """
     reader = EvidenceReader(parse, space)
+    # All are read before any is judged: a damaged one must not pass because another one suffices.
     whole = evidence.merged([part for path in sources for part in reader.read(path)])
     if not whole.kind:
         hints = ["a command that finds something: `triage`, `passes.check`, `bisect`, `compare --json` ..."]
@@ -92,6 +93,7 @@ class EvidenceReader:
             readers = [reader for name, reader in self._readers.items() if (path / name).is_file()]
             if readers:
                 return [part for reader in readers for part in reader(path)]
+        # By the keys, not by the name: it is whatever a shell has redirected there.
         elif path.suffix == ".json":
             return list(self._answered(evidence.read_json(path)))
         elif path.suffix == ".py":
@@ -124,6 +126,7 @@ class EvidenceReader:
     def _compiled(self, compiled: Manifest, point_id: str = "") -> BugEvidence:
         """Return what a compile knows, by a point: the named one, the first that failed, or the first."""
         points = [point for point in compiled.points if not point_id or point.id == point_id]
+        # `lost` says nothing about the compiler, which never saw it.
         failed = next((point for point in points if point.status not in ("ok", "lost")), None)
         point = failed or next(iter(points), None)
         if point is None:
@@ -145,6 +148,7 @@ class EvidenceReader:
 
     def _versions(self, compiled: Manifest, point: Point) -> dict[str, Any]:
         """Return the LLVM and the ptxas of the Triton that compiled, if that Triton is still where it was."""
+        # Versions of the run, not of what is installed today: an upgrade since then makes them unknown.
         package = Path(compiled.origin)
         if not package.is_absolute() or installed_tritons.version_of(package) != compiled.triton:
             return {}
@@ -235,6 +239,7 @@ class EvidenceReader:
 
     def _blamed(self, folder: Path) -> Iterator[BugEvidence]:
         """Yield what a blame knows: its answer, and the compile by the second Triton."""
+        # B is the side that got worse: `blame --from A --to B`.
         yield from evidence.of_blame(evidence.read_json(folder / blame.ANSWER))
         yield from self._in_test(folder / "b")
 
@@ -273,6 +278,7 @@ class EvidenceReader:
         head, expected, command = (form.search(text) for form in (_HEAD, _EXPECTED, _COMMAND))
         if not (head and expected and command):
             raise UsageError("`reduce` did not write this file, or for a command", where=path, hints=HINTS)
+        # The message may have several lines, each of which is a comment there.
         words = expected["text"].replace("\n# ", "\n").partition("\n#")[0].strip()
         # The comment has the name alone, as the file may lie anywhere by now.
         _, colon, rest = command["words"].partition(":")
@@ -323,6 +329,7 @@ def _failed(how: Failure, log: str, place: str = "") -> dict[str, Any]:
 
 def _llvm(package: Path) -> str:
     """Return version and commit of the LLVM in a Triton; empty if its library does not have them."""
+    # More than one library is a fault of the installation, and the doctor's business.
     for path in libtriton.find(package):
         library = libtriton.read(path)
         return " ".join(filter(None, (library.llvm_version, library.llvm_commit)))
@@ -363,6 +370,7 @@ def _isolated(folder: Path) -> Iterator[BugEvidence]:
     content = evidence.read_json(folder / issue_folder.RECORD)
     known: _Isolated = evidence.typed(_Isolated, content, folder)
     text = untrusted.text_if_any(folder / "reduced.mlir") or untrusted.text_if_any(folder / "input.mlir")
+    # Several if the last one does not fail alone: then the shortest end of the pipeline that fails.
     names = ", ".join(known.passes)
     how = Failure(evidence.failure_kind(known.kind), known.failure)
     alone = f"it fails {'alone on its input' if len(known.passes) == 1 else 'together with those before it'}"
@@ -399,6 +407,7 @@ def _input_of(index: DumpIndex, known: CheckReport) -> IssueIr | None:
     if known.culprit is None:
         return None
     kernel = dumps.choose_kernel(index, known.kernel)
+    # Passes on functions print a part of the module each, which no `triton-opt` takes as its input.
     whole = [dump for dump in index.of(kernel.name) if dump.operation == "builtin.module" and dump.whole]
     place = next((at for at, dump in enumerate(whole) if dump.number == known.culprit.checked.number), 0)
     return _ir(index, whole[place - 1]) if place else None

@@ -175,6 +175,7 @@ def options_of(point: Point, own: str, triton: str) -> LlcOptions:
         FactError: a PTX does not name its target and its version.
     """
     table = configs.load("blame")["llc"]
+    # As the compile was asked to: without fusion, Triton does not let LLVM contract either.
     fusion = [table["fusion"]] if point.metadata.get("enable_fp_fusion", True) else []
     arguments, triple = [*table["arguments"], *fusion], table["triples"][point.backend]
     if point.backend == "cuda":

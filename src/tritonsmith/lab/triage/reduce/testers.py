@@ -391,6 +391,7 @@ def _after(symptom: Symptom, asked: CompileRequest) -> str:
 
 def _resources(symptom: Symptom, asked: CompileRequest) -> tuple[str, ...]:
     """Return the lines by which a file shows registers and spills; none if its symptom is about neither."""
+    # Of other metrics, such as the size of the code, neither program prints anything.
     if not any(isinstance(term, Limit) and term.metric in _SHOWN for term in symptom.terms):
         return ()
     if any(target.backend == "hip" for target in asked.targets):
