@@ -19,7 +19,7 @@ from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.core import configs
 from tritonsmith.core.errors import SmithError, UsageError, did_you_mean
 from tritonsmith.core.plan import Plan, Write
-from tritonsmith.inspect.export_ptx import compiled_kernel, inline_calls, rewrite
+from tritonsmith.inspect.export_ptx import compiled_kernel, rewrite
 from tritonsmith.inspect.export_ptx.compiled_kernel import CompiledKernel, KernelArgument, Refusal
 from tritonsmith.inspect.export_ptx.rewrite import AsmVariable, Operand
 from tritonsmith.ir.ptx import Function, Instruction, Module, Param
@@ -147,7 +147,7 @@ def inline(compiled: CompiledKernel) -> Inlined:
         UnsupportedPtxError: no inline assembly can hold the kernel; the error names the instruction and line.
         FactError: the PTX does not have the form that compilers write.
     """
-    entry = inline_calls.expand(compiled.entry, compiled.module)
+    entry = compiled_kernel.expand_calls(compiled.entry, compiled.module)
     refusals = compiled_kernel.find_refusals(entry)
     if refusals:
         raise compiled_kernel.unsupported(entry.name, compiled.path, refusals)
@@ -367,7 +367,7 @@ def elementwise(module: Module, path: Path, name: str | None = None) -> Elementw
         UsageError: there is no such function, or there are several to choose from.
         UnsupportedPtxError: its form does not allow it; the error names the reason.
     """
-    function = inline_calls.expand(_choose(module, path, name), module)
+    function = compiled_kernel.expand_calls(_choose(module, path, name), module)
     refusals = [*compiled_kernel.find_refusals(function), *_find_effects(function)]
     if refusals:
         raise compiled_kernel.unsupported(function.name, path, refusals)

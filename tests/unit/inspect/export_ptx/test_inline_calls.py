@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.inspect.export_ptx import samples
-from tritonsmith.inspect.export_ptx import inline_calls, rewrite
+from tritonsmith.inspect.export_ptx import compiled_kernel, rewrite
 from tritonsmith.ir.ptx import Function, Instruction
 
 BLOCK = """{ .param .b32 param0; .param .b32 retval0;
@@ -23,7 +23,7 @@ def function(name: str, body: str = "") -> str:
 
 def expanded(body: str, *functions: str) -> tuple[Function, rewrite.Block]:
     module = samples.module(samples.kernel(f"{body} ret;", before="".join(functions)))
-    kernel = inline_calls.expand(next(one for one in module.functions if one.entry), module)
+    kernel = compiled_kernel.expand_calls(next(one for one in module.functions if one.entry), module)
     return kernel, rewrite.rewrite(
         kernel, rewrite.surroundings_of(kernel, module, "sample.ptx"), rewrite.CUDA
     )
@@ -95,8 +95,8 @@ def test_what_has_another_form_stays_a_call(body: str, functions: list[str]) -> 
 
 def test_functions_that_would_grow_without_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each calls the one before it twice: 2 to the power of 13 bodies, of 20 statements each."""
-    assert inline_calls._MOST == 200_000
-    monkeypatch.setattr(inline_calls, "_MOST", 20_000)  # as it does, in a tenth of the time
+    assert compiled_kernel._MOST_STATEMENTS == 200_000
+    monkeypatch.setattr(compiled_kernel, "_MOST_STATEMENTS", 20_000)  # as it does, in a tenth of the time
     doubling = [function("f0")] + [function(f"f{n}", call(f"f{n - 1}") * 2) for n in range(1, 14)]
     kernel, _ = expanded(call("f13"), *doubling)
     assert 10_000 < len(kernel.body or ()) <= 20_000
