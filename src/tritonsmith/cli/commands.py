@@ -236,7 +236,7 @@ GROUPS = {
         ),
         "passes.show": Command(
             "passes:show",
-            "Print the IR before or after a pass.",
+            "Print the IR before or after a pass, or look around in all of them.",
             "passes.show dump tritongpu-coalesce --after",
         ),
         "passes.diff": Command(

@@ -253,6 +253,17 @@ def editor(environ: Mapping[str, str], *, terminal: bool = True) -> tuple[str, .
     return words
 
 
+def open_at(path: Path, line: int | None) -> int:
+    """Open a file in the editor, at a line if one is known, and return the editor's exit code.
+
+    Raises:
+        FactError: no editor is set or installed.
+        UsageError: VISUAL or EDITOR is not a command.
+    """
+    # `+LINE` is the form that vi, emacs and nano share.
+    return programs.run_attached((*editor(os.environ), *([f"+{line}"] if line else []), str(path)))
+
+
 def edit(path: Path, words: Sequence[str]) -> None:
     """Open a file in the editor.
 

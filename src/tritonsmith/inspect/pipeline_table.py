@@ -289,14 +289,12 @@ def table(
     chosen = [(dump, row) for dump, row in shown if not changed or dump.changed is not False]
     cells = []
     for dump, row in chosen:
-        other = dump.symbol if dump.symbol != kernel.function else ""
-        scope = f" @{tables.clipped(other, _SYMBOL)}" if other else ""
-        lines = _lines(dump, row)
-        took = "" if dump.seconds is None else _milliseconds(dump.seconds)
+        lines = changed_lines(dump, row)
         size = byte_size(dump.size) + ("" if dump.whole else " cut")
-        line = [str(dump.number), dump.stage, dump.label + scope, lines, _operations(row), size, took]
+        name, more, took = pass_name(kernel, dump), changed_operations(row), pass_time(dump)
+        line = [str(dump.number), dump.stage, name, lines, more, size, took]
         cells.append([*line, summaries.get(dump.argument, "")] if summaries is not None else line)
-    styles = [_style(kernel, dump) for dump, _ in chosen]
+    styles = [row_style(kernel, dump) for dump, _ in chosen]
     return tables.plain(
         _title(index, kernel),
         columns,
@@ -308,7 +306,14 @@ def table(
     )
 
 
-def _style(kernel: DumpedKernel, dump: Dump) -> str:
+def pass_name(kernel: DumpedKernel, dump: Dump) -> str:
+    """Return the name of a pass, with the function that it ran on if that is not the kernel itself."""
+    other = dump.symbol if dump.symbol != kernel.function else ""
+    return dump.label + (f" @{tables.clipped(other, _SYMBOL)}" if other else "")
+
+
+def row_style(kernel: DumpedKernel, dump: Dump) -> str:
+    """Return the style of a pass's row: dim if it changed nothing, red if it failed."""
     if dump.changed is False:
         return "dim"
     return "red" if kernel.failed and dump.name == kernel.failed else ""
@@ -324,18 +329,21 @@ def _shown(
 
 
 def _title(index: DumpIndex, kernel: DumpedKernel) -> str:
+    """Return the title of a kernel's passes: the kernel and how it was compiled, a line end, the counts."""
     by = f" by Triton {index.triton}" if index.triton else ""
     target = f" for {kernel.target}" if kernel.target else ""
     return f"{kernel.name}{target}{by}\n{pass_runs.totals(index, kernel.name)}"
 
 
-def _lines(dump: Dump, row: PipelineRow | None) -> str:
+def changed_lines(dump: Dump, row: PipelineRow | None) -> str:
+    """Return the cell of added and removed lines: `+11 -277`; empty if the pass changed nothing."""
     if row is None or not dump.changed:
         return ""
     return f"+{row.added} -{row.removed}" if row.added or row.removed else NO_LINES
 
 
-def _operations(row: PipelineRow | None) -> str:
+def changed_operations(row: PipelineRow | None) -> str:
+    """Return the cell of operations whose number changed, the largest change first."""
     if row is None:
         return ""
     largest = sorted(row.operations.items(), key=lambda item: (-abs(item[1]), item[0]))
@@ -343,8 +351,11 @@ def _operations(row: PipelineRow | None) -> str:
     return ", ".join(words + ([f"{len(largest) - _SHOWN} more"] if len(largest) > _SHOWN else []))
 
 
-def _milliseconds(seconds: float) -> str:
-    return f"{seconds * 1e3:.1f} ms" if seconds < 1 else duration(seconds)
+def pass_time(dump: Dump) -> str:
+    """Return the cell of the time that a pass took; empty if it was not measured."""
+    if dump.seconds is None:
+        return ""
+    return f"{dump.seconds * 1e3:.1f} ms" if dump.seconds < 1 else duration(dump.seconds)
 
 
 def as_json(

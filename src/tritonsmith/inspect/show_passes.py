@@ -1,21 +1,31 @@
-"""Show a dump, follow a text through the passes, and compare: `passes.show`, `passes.diff`."""
+"""Show a dump, follow a text through the passes, and compare: `passes.show`, `passes.diff`.
+
+`DumpView` has all of it for one kernel, as the viewer in the terminal shows it.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Literal
 
 from rich.text import Text
 
-from tritonsmith.compiler.dump import pass_runs
+from tritonsmith.compiler.dump import binaries, pass_runs
 from tritonsmith.compiler.dump.index import Dump, DumpedKernel, DumpIndex
+from tritonsmith.compiler.dump.pass_runs import PassRun
+from tritonsmith.core import untrusted
 from tritonsmith.core.errors import FactError, UsageError
+from tritonsmith.core.redact import printable
 from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
-from tritonsmith.inspect import show
+from tritonsmith.inspect import pipeline_table, show
+from tritonsmith.inspect.pipeline_table import PipelineRow
+from tritonsmith.inspect.show import SourceLine
 from tritonsmith.ir import ir_text, normalize
 from tritonsmith.ir.normalize import diff
 
@@ -95,6 +105,20 @@ def find_text(index: DumpIndex, kernel: str, text: str, *, regex: bool = False) 
     Raises:
         UsageError: the text is empty, or the regular expression is not valid.
     """
+    counts = count_text(index, kernel, text, regex=regex)
+    mine = index.of(kernel)
+    events = tuple(_events(index, mine, counts))
+    here = [counts[dump.sha256] for dump in mine]
+    ends = events[-1].after if events else here[-1]
+    return TextHistory(here[0], ends, sum(map(bool, here)), pass_runs.totals(index, kernel).dumps, events)
+
+
+def count_text(index: DumpIndex, kernel: str, text: str, *, regex: bool = False) -> dict[str, int]:
+    """Return the occurrences of a text in the dumps of a kernel, by their checksums: see `find_text`.
+
+    Raises:
+        UsageError: the text is empty, or the regular expression is not valid.
+    """
     if not text:
         raise UsageError("the text is empty", hints=["give a text to search for: convert_layout"])
     try:
@@ -103,18 +127,14 @@ def find_text(index: DumpIndex, kernel: str, text: str, *, regex: bool = False) 
         sought = re.compile(pattern.pattern.encode(), re.MULTILINE)
     except re.error as error:
         raise UsageError(f"{text!r} is not a valid regular expression", why=str(error)) from error
-    mine = index.of(kernel)
     counts: dict[str, int] = {}
     # Most passes change nothing, so many dumps are one text: each is searched once. Locations are left
     # out, since the kernel's name or file would be found in every line.
-    for dump in mine:
+    for dump in index.of(kernel):
         if dump.sha256 not in counts:
             raw = ir_text.without_locations(dump.kind, index.content(dump))
             counts[dump.sha256] = len(sought.findall(raw)) if regex else raw.count(text.encode())
-    events = tuple(_events(index, mine, counts))
-    here = [counts[dump.sha256] for dump in mine]
-    ends = events[-1].after if events else here[-1]
-    return TextHistory(here[0], ends, sum(map(bool, here)), pass_runs.totals(index, kernel).dumps, events)
+    return counts
 
 
 def _events(index: DumpIndex, dumps: tuple[Dump, ...], counts: dict[str, int]) -> Iterator[Event]:
@@ -370,3 +390,202 @@ def layout_definitions(ir: str) -> dict[str, str]:
     for name, body in bodies.items():  # MLIR defines an alias before it uses it
         known[name] = _USE.sub(lambda match: known.get(match[0], match[0]), body)
     return known
+
+
+_SUBSTANTIAL = 0.1  # of the lines of its input: the page opens at the first pass that changed as many, too
+_TAB = 8
+_NAMES = {"ptx": "PTX", "amdgcn": "AMDGCN", "sass": "SASS", "gcnasm": "GCN"}
+_STAGES = {"mlir": "ttir", "llvm": "llir", "ptx": "ptx", "amdgcn": "amdgcn"}  # as `show.origins` calls them
+
+View = Literal["diff", "after", "before"]
+_TITLES: dict[View, str] = {"diff": "diff", "after": "the output", "before": "the input"}
+
+
+@dataclass(frozen=True)
+class ViewRow:
+    """A row of the list.
+
+    Attributes:
+        stage: the stage; `compiled` for a text of the compiled kernel.
+        name: the name of the pass or the text.
+        run: the pass run; None for a text of the compiled kernel.
+        file: the file of a text of the compiled kernel, relative to the dump's folder.
+        kind: its stage: `sass`, `ptx`.
+    """
+
+    stage: str
+    name: str
+    run: PassRun | None = None
+    file: str = ""
+    kind: str = ""
+
+    @property
+    def unchanged(self) -> bool:
+        """True if it is known that the pass changed nothing."""
+        return self.run is not None and self.run.dump.changed is False
+
+    @property
+    def changed(self) -> bool:
+        """True if the pass changed something, or may have."""
+        return self.run is not None and not self.unchanged and self.run.counts
+
+
+@dataclass(frozen=True)
+class ViewText:
+    """A text to show.
+
+    Attributes:
+        about: a description: a diff, the input ...; or the reason why there is no diff.
+        lines: the lines, as a terminal may show them.
+        is_diff: the lines are those of a unified diff.
+    """
+
+    about: str
+    lines: Sequence[str]
+    is_diff: bool = False
+
+
+@dataclass
+class DumpView:
+    """The model of the viewer: one kernel of a dump.
+
+    Attributes:
+        index: the index of the dump.
+        kernel: the kernel.
+        rows: its passes, as `passes.list` has them, and the texts of the compiled kernel.
+        counted: the changed lines and operations of each dump, by its number; empty until `count`.
+    """
+
+    index: DumpIndex
+    kernel: DumpedKernel
+    rows: Sequence[ViewRow] = ()
+    counted: dict[int, PipelineRow | None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        name, runs = pipeline_table.pass_name, pass_runs.of(self.index, self.kernel.name)
+        passes = [ViewRow(run.dump.stage, name(self.kernel, run.dump), run) for run in runs]
+        self.rows = [*passes, *self._compiled({row.name for row in passes})]
+        # A neighbour has one text in common, and going back and forth between two passes is usual.
+        self.text = lru_cache(8)(self._text)
+        self.origins = lru_cache(8)(self._origins)
+
+    def _compiled(self, dumped: set[str]) -> Iterator[ViewRow]:
+        with suppress(FactError):  # the passes can be viewed without what somebody's compile left
+            if binary := binaries.read(self.index).get(self.kernel.name):
+                for kind in binaries.TEXTS:
+                    if kind in binary.files and kind not in dumped:
+                        yield ViewRow("compiled", _NAMES[kind], file=binary.files[kind], kind=kind)
+
+    def count(self) -> dict[int, PipelineRow | None]:
+        """Count the changes of all passes, or read what was counted before.
+
+        Raises:
+            FactError: a file of the dump cannot be read.
+        """
+        rows = pipeline_table.pass_changes(self.index, self.kernel.name)
+        numbers = (dump.number for dump in self.index.of(self.kernel.name))
+        return dict(zip(numbers, rows, strict=True))
+
+    def opening(self) -> int:
+        """Return the place of the row to begin with: the first pass that changed much, or else anything."""
+        much = any_change = None
+        for place, row in enumerate(self.rows):
+            run = row.run
+            if run is None or not run.counts or not run.dump.changed:
+                continue
+            any_change = place if any_change is None else any_change
+            counted = self.counted.get(run.dump.number)
+            mine = run.dump.symbol in ("", self.kernel.function)
+            if counted and run.before and mine:
+                lines = counted.added + counted.removed
+                if lines >= _SUBSTANTIAL * run.before.lines:
+                    much = place
+                    break
+        return much if much is not None else any_change or 0
+
+    def matches(self, text: str) -> dict[int, tuple[int, int]]:
+        """Return the occurrences of a text before and after each pass, by the row's place.
+
+        Raises:
+            FactError: a file of the dump cannot be read.
+            UsageError: the text is empty.
+        """
+        counts = count_text(self.index, self.kernel.name, text)
+        runs = ((place, row.run) for place, row in enumerate(self.rows) if row.run)
+        both = {
+            place: tuple(counts[dump.sha256] if dump else 0 for dump in (run.before, run.after))
+            for place, run in runs
+        }
+        return {place: (before, after) for place, (before, after) in both.items() if before or after}
+
+    def _text(self, place: int, view: View) -> ViewText:
+        """Return the text of a row.
+
+        Raises:
+            FactError: a file of the dump cannot be read.
+        """
+        row = self.rows[place]
+        if row.run is None:
+            return ViewText(row.file, printable_lines(self._compiled_text(row)))
+        try:
+            before, after = before_and_after(self.index, row.run.dump)
+        except FactError as error:  # one of the two was not printed
+            dump, about = row.run.dump, error.what
+        else:
+            if view == "diff":
+                return self._diff(before, after)
+            dump, about = before if view == "before" else after, _TITLES[view]
+        return ViewText(about, printable_lines(self.index.text(dump)))
+
+    def _diff(self, before: Dump, after: Dump) -> ViewText:
+        same = before.sha256 == after.sha256
+        texts = () if same else (self.index.text(before), self.index.text(after))
+        lines = diff.of(*texts, language(before)).lines if texts else ()
+        if not lines:
+            return ViewText("diff", ("nothing changed but locations and names",))
+        return ViewText("diff", [printable(line.expandtabs(_TAB)) for line in lines], is_diff=True)
+
+    def _compiled_text(self, row: ViewRow) -> str:
+        path = self.index.folder / untrusted.place_in(row.file)
+        try:
+            return untrusted.read_text(path, untrusted.OURS)
+        except OSError as error:
+            raise FactError("cannot read this text", where=path, why=error.strerror) from error
+
+    def _origins(self, place: int, view: View) -> Sequence[SourceLine | None]:
+        """Return the line of Python behind each line of a row's text; None if it has none.
+
+        Raises:
+            FactError: a file of the dump cannot be read.
+        """
+        row, shown = self.rows[place], self.text(place, view)
+        if row.run is None:
+            return show.origins(self._compiled_text(row), row.kind)
+        if not shown.is_diff:
+            dump = row.run.before if view == "before" else row.run.after
+            return self._python_lines(dump or row.run.dump)
+        before, after = before_and_after(self.index, row.run.dump)
+        behind = {
+            side: (self._python_lines(dump), self._printed_lines(dump))
+            for side, dump in (("-", before), ("+", after))
+        }
+        origins: list[SourceLine | None] = []
+        for at in diff.numbered(shown.lines):
+            lines, printed = behind[at[0]] if at else ((), ())
+            where = printed[at[1]] if at and at[1] < len(printed) else None
+            origins.append(lines[where] if where is not None and where < len(lines) else None)
+        return origins
+
+    def _python_lines(self, dump: Dump) -> Sequence[SourceLine | None]:
+        stage, text = _STAGES.get(dump.language), self.index.text(dump)
+        # Machine IR names metadata of the LLVM IR, which it does not contain.
+        return show.origins(text, stage) if stage else [None] * (text.count("\n") + 1)
+
+    def _printed_lines(self, dump: Dump) -> Sequence[int | None]:
+        return diff.printed_lines(self.index.text(dump), language(dump))
+
+
+def printable_lines(text: str) -> list[str]:
+    """Return the lines of a text as a terminal may get them: a dump may be anyone's."""
+    lines = text.split("\n")
+    return [printable(line.expandtabs(_TAB)) for line in (lines if lines[-1] else lines[:-1])]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import webbrowser
 from collections.abc import Mapping
 from dataclasses import asdict
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -89,7 +91,7 @@ def listing(
 def show(
     context: Context,
     folder: Path = FOLDER,
-    number: str = NUMBER,
+    number: str = again(NUMBER, "in a terminal, a viewer of all passes", default=""),
     kernel: str = DUMPED_KERNEL,
     after: bool = flag("print the output of the pass, not its input", default=False),
     normal: bool = flag("renumber values, and omit locations", default=False),
@@ -97,9 +99,10 @@ def show(
     layouts: bool = flag("print layouts and bank conflicts, instead of the text", default=False),
     env: str = again(ANY_ENV, "wheel"),
     python: Path | None = PYTHON,
+    no_tui: bool = flag("print, even where a viewer could open", default=False),
     json: bool = JSON,
 ) -> None:
-    """Print the IR before or after a pass."""
+    """Print the IR before or after a pass, or look around in all of them."""
     # Only layouts need a Triton, which computes them; text is printed from the dump alone.
     if not layouts and (env or python):
         raise UsageError("--env and --python require --layouts", hints=["omit them"])
@@ -107,6 +110,9 @@ def show(
         raise UsageError("--path and --json contradict each other", hints=["omit one: JSON has the path"])
     if layouts and (normal or path):
         raise UsageError("--layouts prints no text: --normal and --path have no effect", hints=["omit them"])
+    if not number:
+        _view(folder, kernel, able=not (no_tui or after or normal or path or layouts))
+        return
     dumps = index.read(folder)
     dump = index.choose_dump(dumps, index.choose_kernel(dumps, kernel).name, number)
     shown = view.after_pass(dumps, dump) if after else dump
@@ -121,6 +127,28 @@ def show(
         out.print(view.highlighted(dumps, shown, plain=normal), end="")
     else:
         console.write(view.dump_text(dumps, shown, plain=normal), end="")
+
+
+def _view(folder: Path, kernel: str, *, able: bool) -> None:
+    """Open the viewer in the terminal; `able`: no flag asks for something to print.
+
+    Raises:
+        Exit: the viewer ended otherwise than by `q`.
+        UsageError: there is no terminal, or no viewer for it.
+    """
+    # Textual reads the keys from standard input and draws on standard error.
+    streams = (sys.stdin, sys.stdout, sys.stderr)
+    terminal = able and all(stream and stream.isatty() for stream in streams)
+    if not terminal or find_spec("textual") is None:
+        install = ["a viewer of all passes needs Textual: pip install 'tritonsmith[tui]'"] if terminal else []
+        about, page = NUMBER.metadata["about"], f"its options: {command('--help', 'passes.show')}"
+        raise UsageError("passes.show needs PASS", hints=[f"PASS: {about}", *install, page])
+    dumps = index.read(folder)
+    first = index.choose_kernel(dumps, kernel or next((entry.name for entry in dumps.kernels), ""))
+    from tritonsmith.inspect import view_passes
+
+    if code := view_passes.view_dump(dumps, first.name):
+        raise Exit(code=code)
 
 
 def _print_layouts(ir: str, env: str, python: str, *, json: bool) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +19,6 @@ from tritonsmith.compiler import tritons
 from tritonsmith.compiler.replay import replayer
 from tritonsmith.core.envs import receipts, settings, workspace
 from tritonsmith.core.errors import FactError, SmithError, UsageError
-from tritonsmith.core.plan import programs
 from tritonsmith.core.ui import console, tables
 from tritonsmith.facts import installed_tritons, machine
 
@@ -79,9 +77,7 @@ def _open(facts: AtlasFacts, root: Path) -> None:
     place = facts.first
     if place is None:
         raise FactError("no place to open")
-    # `+LINE` is the form that vi, emacs and nano share.
-    words = override.editor(os.environ)
-    programs.run_attached((*words, *([f"+{place.line}"] if place.line else []), str(root / place.file)))
+    override.open_at(root / place.file, place.line)
 
 
 @task(tables=True, name="check")

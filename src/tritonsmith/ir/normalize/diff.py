@@ -21,6 +21,7 @@ _SHORT = 64  # lines of a piece that difflib may have
 _DEEPEST = 12  # anchors between anchors
 _CONTEXT = 3  # lines around a change
 _ROUNDS = 4  # a value is found by its operands, those by theirs ...
+_HUNK = re.compile(r"@@ -(\d+),\d+ \+(\d+),\d+ @@")
 _COUNTER = re.compile(r"\.\d+$")
 _WORD = re.compile(r"[A-Za-z_][\w.]*")
 
@@ -98,6 +99,40 @@ def of(a: str, b: str, stage: str) -> Diff:
     common = pairs(lines, others)
     removed, added = len(lines) - len(common), len(others) - len(common)
     return Diff(stage, removed, added, tuple(_unified(lines, others, common)))
+
+
+def printed_lines(text: str, stage: str) -> list[int | None]:
+    """Return the place of each line of the normal form in the printed text; None if that is not certain."""
+    # The normal form drops and moves lines, and names depend on the whole text. Its lines without names do
+    # not, so those of each printed line by itself are matched with those of the whole.
+    known: dict[str, list[str]] = {}
+    places, masks = [], []
+    for place, line in enumerate(text.split("\n")):
+        if line not in known:
+            known[line] = normalize.form(line, stage).masks
+        masks += known[line]
+        places += [place] * len(known[line])
+    whole = normalize.form(text, stage).masks
+    result: list[int | None] = [None] * len(whole)
+    for at, other in pairs(whole, masks):
+        result[at] = places[other]
+    return result
+
+
+def numbered(lines: Iterable[str]) -> Iterator[tuple[str, int] | None]:
+    """Yield the side and the place of each line of a unified diff: `-` the first text, `+` the second.
+
+    A line that both have counts as one of the second. The head of a hunk yields None.
+    """
+    first = second = 0
+    for line in lines:
+        if match := _HUNK.match(line):
+            first, second = int(match[1]) - 1, int(match[2]) - 1
+            yield None
+            continue
+        yield ("-", first) if line.startswith("-") else ("+", second)
+        first += not line.startswith("+")
+        second += not line.startswith("-")
 
 
 def operations(text: str, stage: str) -> Counter[str]:
