@@ -427,7 +427,7 @@ class ViewRow:
     @property
     def changed(self) -> bool:
         """True if the pass changed something, or may have."""
-        return self.run is not None and not self.unchanged and self.run.counts
+        return self.run is not None and not self.unchanged
 
 
 @dataclass(frozen=True)

@@ -13,15 +13,15 @@ import signal
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import ClassVar
 
 from rich.text import Text
-from textual.app import App, ComposeResult, SuspendNotSupported
+from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
-from textual.events import Key, Resize
+from textual.events import Click, Key, Resize
 from textual.geometry import Size
 from textual.message import Message
 from textual.screen import ModalScreen
@@ -50,10 +50,10 @@ class _Worker(threading.Thread):
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
-        self._jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()
         self.start()
 
-    def put(self, job: Callable[[], None]) -> None:
+    def put(self, job: Callable[[], object]) -> None:
         """Add a job, which then is the newest."""
         self._jobs.put(job)
 
@@ -131,6 +131,10 @@ class LinePane(ScrollView, can_focus=True):
     def on_resize(self, _event: Resize) -> None:
         """Keep the cursor on the screen."""
         self._follow()
+
+    def on_click(self, event: Click) -> None:
+        """Move the cursor to the line that was clicked."""
+        self.move_to(round(self.scroll_y) + event.y)
 
     def action_move(self, lines: int) -> None:
         """Move the cursor by some lines."""
@@ -243,16 +247,19 @@ class PassViewer(App[None]):
         """A job of the thread is done.
 
         Attributes:
-            show: what is left to do, in the program's own thread.
+            rest: the part of the job that draws, which Textual's own thread has to do.
         """
 
-        show: Callable[[], None]
+        rest: Callable[[], None]
 
     def __init__(self, index: DumpIndex, kernel: str = "") -> None:
         super().__init__(ansi_color=True)
-        names = [entry.name for entry in index.kernels]
-        self._index = index
-        self._number = names.index(kernel) if kernel else 0
+        # An index may be anyone's, and list kernels that have no passes.
+        self._index, self._kernels = index, [entry for entry in index.kernels if index.of(entry.name)]
+        if not self._kernels:
+            raise FactError("this dump has no passes", where=index.folder)
+        names = [entry.name for entry in self._kernels]
+        self._number = names.index(kernel) if kernel in names else 0
         self._texts, self._counts = _Worker(), _Worker()
         self._hiding = False
         self._preferred: View = "diff"
@@ -260,7 +267,7 @@ class PassViewer(App[None]):
 
     def _start(self) -> None:
         """Begin with a kernel."""
-        self.model = DumpView(self._index, self._index.kernels[self._number])
+        self.model = DumpView(self._index, self._kernels[self._number])
         self.listed = list(range(len(self.model.rows)))
         self.place = self.model.opening()
         self.view = self._preferred
@@ -305,7 +312,8 @@ class PassViewer(App[None]):
 
     def _open_kernel(self) -> None:
         kernel, index = self.model.kernel, self._index
-        several = f" ({self._number + 1} of {len(index.kernels)} kernels)" if len(index.kernels) > 1 else ""
+        number, of = self._number + 1, len(self._kernels)
+        several = f" ({number} of {of} kernels)" if of > 1 else ""
         reason = kernel.error.partition("\n")[0]
         failed = f"  {kernel.failed} failed: {reason}" if kernel.failed else ""
         counts, by = pass_runs.totals(index, kernel.name), f"  Triton {index.triton}" if index.triton else ""
@@ -336,17 +344,22 @@ class PassViewer(App[None]):
 
         def run() -> None:
             try:
-                show = job()
-            except (SmithError, OSError) as error:
-                text = str(error).replace("\n", "  ")
-                show = lambda: self._say(text)  # noqa: E731 - the rest of the job
-            self.post_message(self.Ready(show))
+                rest = job()
+            except Exception as error:  # noqa: BLE001 - raised below, in the thread that shows it
+                rest = partial(self._fail, error)
+            self.post_message(self.Ready(rest))
 
         worker.put(run)
 
     def on_pass_viewer_ready(self, message: Ready) -> None:
         """Show the result of a job."""
-        message.show()
+        message.rest()
+
+    def _fail(self, error: Exception) -> None:
+        """Show why a job failed; an error of our own ends the program, as elsewhere."""
+        if not isinstance(error, (SmithError, OSError)):
+            raise error
+        self._say(error.line if isinstance(error, SmithError) else str(error))
 
     # The list.
 
@@ -423,10 +436,10 @@ class PassViewer(App[None]):
 
     def action_kernel(self, direction: int) -> None:
         """Go to another kernel of the dump."""
-        if len(self._index.kernels) == 1:
+        if len(self._kernels) == 1:
             self._say("this dump has one kernel")
             return
-        self._number = (self._number + direction) % len(self._index.kernels)
+        self._number = (self._number + direction) % len(self._kernels)
         self._start()
         self._open_kernel()
 
@@ -652,8 +665,8 @@ class PassViewer(App[None]):
             try:
                 with self.suspend():
                     override.open_at(Path(line.file), line.number)
-            except (SmithError, SuspendNotSupported) as error:
-                self._say(str(error).replace("\n", "  "))
+            except SmithError as error:
+                self._fail(error)
             python_lines.cache_clear()  # it may have been changed
             self._show_source()
 
@@ -679,8 +692,11 @@ def view_dump(index: DumpIndex, kernel: str = "") -> int:
     """Run the viewer until the user quits, and return the exit code.
 
     Args:
-        index: a dump with passes.
+        index: the dump.
         kernel: the kernel to begin with; the first one if empty.
+
+    Raises:
+        FactError: the dump has no passes.
     """
     viewer = PassViewer(index, kernel)
     viewer.run()
