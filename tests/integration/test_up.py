@@ -1,4 +1,4 @@
-"""`up` with a real wheel from the package index, and without any index."""
+"""`up`, or a kernel task instead, with a real wheel from the package index, and without any index."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from tests.integration.conftest import FIRST_UP
 from tests.integration.harness import DEAD, Smith
+from tests.support import REPOSITORY
 
 OFFLINE = {
     "PIP_INDEX_URL": f"{DEAD}/simple",
@@ -19,6 +20,11 @@ OFFLINE = {
     "PIP_NO_CACHE_DIR": "1",
     "PIP_RETRIES": "0",
 }
+KERNEL = (
+    REPOSITORY / "examples" / "aot" / "kernels.py:vector_add",
+    "--signature",
+    "*fp32,*fp32,*fp32,fp32,i32,BLOCK=1024",
+)
 
 
 @pytest.fixture
@@ -80,6 +86,28 @@ def test_without_an_index_there_is_one_clear_error(tmp_path: Path) -> None:
     assert "pip install" in log.read_text(encoding="utf-8")
     assert not lonely.env("wheel").joinpath("receipts").exists()
     assert len(error.splitlines()) <= 20
+
+
+@pytest.mark.slow
+def test_a_compile_before_the_first_up_installs_what_up_then_finds(tmp_path: Path) -> None:
+    newcomer = Smith(tmp_path, cwd=tmp_path)
+    kernel = ("kernel.compile", *KERNEL, "--target", "h100", "--stage", "ptx")
+    first = newcomer(*kernel)
+    assert f"note: no Triton yet: the newest release is installed into {newcomer.env('wheel')}" in first.err
+    assert "cuda-90-32" in first.out
+    assert "no Triton yet" not in newcomer(*kernel).err
+    assert "What next" in replace(newcomer, more=OFFLINE)("up").out
+    assert "pip install" not in newcomer.log("up")
+
+
+@pytest.mark.slow
+def test_a_compile_without_an_index_says_what_to_check_and_can_be_run_again(tmp_path: Path) -> None:
+    lonely = Smith(tmp_path, cwd=tmp_path, more=OFFLINE)
+    for _ in range(2):
+        error = lonely("kernel.compile", *KERNEL, code=1).error
+        assert "cannot install the newest Triton" in error
+        assert "check that pip can reach its index" in error
+        assert len(error.splitlines()) <= 20
 
 
 def test_up_with_an_environment_that_builds_is_a_usage_error(smith: Smith) -> None:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 
 from tritonsmith.compiler.request import CompileRequest
+from tritonsmith.core import command_line
 from tritonsmith.core.errors import EXIT_FAILURE, FactError, SmithError, UndecidedError, UsageError
 
 WRONG = "wrong"
@@ -74,6 +75,5 @@ def require_packages(command: str = "passes.check") -> None:
         FactError: one is missing.
     """
     if missing := [name for name in _PACKAGES if find_spec(name) is None]:
-        hints = ["pip install 'tritonsmith[check]', into the Python that runs the tool"]
         text = f"{command} needs packages that are not installed: {', '.join(missing)}"
-        raise FactError(text, hints=hints)
+        raise FactError(text, hints=[command_line.installing("check")])

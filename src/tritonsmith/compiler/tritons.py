@@ -1,7 +1,8 @@
 """A Triton that can compile: how it is spelled, as in `3.9.0,ptxas=13.0`, and how it is made ready.
 
 A release is installed on demand into an environment of its own (`triton-3.4.0`), which is kept. So is a
-nightly wheel (`nightly-3.6.0.dev20251012-gitfeedf00d`). A commit is built from the user's clone.
+nightly wheel (`nightly-3.6.0.dev20251012-gitfeedf00d`), and the newest release into the environment `wheel`,
+where `up` finds it. A commit is built from the user's clone.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from tritonsmith.core import untrusted
 from tritonsmith.core.command_line import command
 from tritonsmith.core.envs import receipts, settings, workspace
 from tritonsmith.core.envs.receipts import Session
+from tritonsmith.core.envs.settings import Settings
 from tritonsmith.core.envs.workspace import EnvDir
 from tritonsmith.core.errors import FactError, LockedError, SmithError, StepError, UsageError, did_you_mean
 from tritonsmith.core.plan import Plan, Remove, digest, locks, stopping
@@ -504,11 +506,65 @@ def make(version: str, *, patience: float = PATIENCE) -> EnvDir:
         StepError: it could not be installed.
         LockedError: another process held the lock all that time.
     """
+    env = env_of(version)
+    _make(env, f"triton=={version}", lambda: plan(version), patience)
+    return env
+
+
+def wheel_plan(chosen: Settings, env: EnvDir) -> Plan:
+    """Return steps that make an environment whose settings name a wheel, and install what they name.
+
+    Raises:
+        FactError: the base interpreter does not exist.
+    """
+    base = venv.base_interpreter(chosen.python.interpreter)
+    torch = (venv.torch_requirement(chosen.python.torch),) if chosen.python.torch != "none" else ()
+    return venv.plan(env, base, *torch, (_requirement(chosen),))
+
+
+def missing_wheel(name: str) -> Plan:
+    """Return the steps of `wheel_plan` for an environment that has no Triton yet; none for any other.
+
+    An environment whose settings build Triton, or in which the user has changed something, stays as it is.
+
+    Args:
+        name: an environment, by name or file.
+
+    Raises:
+        SmithError: there is no such environment, or its base interpreter does not exist.
+    """
+    chosen = settings.load(name)
+    env = workspace.default().env(chosen.name)
+    begun = untrusted.exists(env.path / venv.MADE) and not untrusted.exists(env.venv / venv.STAMP)
+    # An installation that was stopped leaves an interpreter without Triton. Without the first mark, the user
+    # has made the environment, and may have put a Triton there that no file tells of.
+    absent = not untrusted.exists(env.python) or (begun and not installed(env.python))
+    return wheel_plan(chosen, env) if absent and chosen.triton.wheel else Plan("nothing is missing")
+
+
+def make_wheel(name: str) -> None:
+    """Install the wheel of an environment that has no Triton yet, as `up` does, which then finds it there.
+
+    Raises:
+        StepError: it could not be installed.
+        LockedError: another process held the lock for half an hour.
+    """
+    chosen = settings.load(name)
+    env = workspace.default().env(chosen.name)
+    _make(env, _requirement(chosen), lambda: missing_wheel(name), PATIENCE)
+
+
+def _requirement(chosen: Settings) -> str:
+    return "triton" if chosen.triton.wheel == "newest" else f"triton=={chosen.triton.wheel}"
+
+
+def _make(env: EnvDir, requirement: str, steps: Callable[[], Plan], patience: float) -> None:
+    """Run the steps that an environment lacks, once no other process holds its lock."""
     until = time.monotonic() + patience
-    while plan(version).steps:
+    while steps().steps:
         try:
-            with _session(env_of(version).name) as running:
-                _act(version, running)
+            with _session(env.name) as running:
+                _act(requirement, steps, running)
             break
         except LockedError:
             if time.monotonic() > until:
@@ -516,7 +572,6 @@ def make(version: str, *, patience: float = PATIENCE) -> EnvDir:
             # Not a blocking lock: whether the environment is complete is asked again each time.
             stopping.check()
             time.sleep(0.5)
-    return env_of(version)
 
 
 def place_of(
@@ -573,20 +628,19 @@ def python_of(side: Triton) -> Path:
     return env_of(side.version).python if side.version else Path(side.python)
 
 
-def _act(version: str, running: Session) -> None:
-    # Planned again under the lock: its previous holder may have made the environment.
-    steps = plan(version)
+def _act(requirement: str, steps: Callable[[], Plan], running: Session) -> None:
     try:
-        running.run(steps)
+        # Planned again under the lock: its previous holder may have made the environment.
+        running.run(steps())
     except CommandFailedError as failure:
-        error = _explain(version, failure)
+        error = _explain(requirement.partition("==")[2], failure)
         # There is no such release, so nobody will ever use its folder.
         if isinstance(error, UsageError):
             env = running.env
             gone = Remove((env.venv, env.path / ".venv.done"), env.root, phase=venv.PHASE)
             running.run_unseen((gone,))
         raise error from failure
-    running.leave_receipt({"env": running.env.name, "requirement": f"triton=={version}"})
+    running.leave_receipt({"env": running.env.name, "requirement": requirement})
 
 
 @contextmanager
@@ -611,12 +665,13 @@ def _explain(version: str, failure: CommandFailedError) -> SmithError:
     complete = not venv.gave_up_on_an_index("\n".join(failure.output))
     listed = _VERSIONS.search(why) if complete else None
     versions = [] if listed is None else [word for word in listed[1].split(", ") if word != "none"]
-    if versions:
+    if version and versions:
         hints = did_you_mean(version, versions)
         return UsageError(f"the package index has no Triton {version} for this Python", why=why, hints=hints)
     hints = (
         "check that pip can reach its index; behind a proxy, set https_proxy",
         f"full log: {failure.log}",
     )
-    what = f"cannot install Triton {version} (exit code {failure.code})"
+    release = f"Triton {version}" if version else "the newest Triton"
+    what = f"cannot install {release} (exit code {failure.code})"
     return StepError(what, where=failure.log, why=why, hints=hints)

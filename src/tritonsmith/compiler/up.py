@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tritonsmith.compiler import call, run, source
+from tritonsmith.compiler import call, run, source, tritons
 from tritonsmith.compiler import targets as gpu_targets
 from tritonsmith.compiler.interpreter import HostPrograms, Interpreter, worker_variables
 from tritonsmith.compiler.request import CompileRequest, expand_points
@@ -51,13 +51,11 @@ def prepare(settings: Settings, env: EnvDir, programs: HostPrograms) -> Prepared
     Raises:
         FactError: the base interpreter does not exist.
     """
-    wheel = settings.triton.wheel
-    requirement = "triton" if wheel == "newest" else f"triton=={wheel}"
-    base = venv.base_interpreter(settings.python.interpreter)
     targets = gpu_targets.default()
-    torch = (venv.torch_requirement(settings.python.torch),) if settings.python.torch != "none" else ()
-    plan = venv.plan(env, base, *torch, (requirement,)) + smoke_test(env.path, env.python, targets, programs)
-    return PreparedUp(plan, targets)
+    # A kernel task may have installed the wheel before: then the stamps of these steps hold, and only the
+    # compile runs.
+    installed = tritons.wheel_plan(settings, env)
+    return PreparedUp(installed + smoke_test(env.path, env.python, targets, programs), targets)
 
 
 def execute(prepared: PreparedUp, session: Session) -> dict[str, Any]:

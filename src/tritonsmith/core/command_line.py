@@ -13,6 +13,8 @@ from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
 
+from tritonsmith.core import untrusted
+
 BOOTSTRAP = "TRITONSMITH_BOOTSTRAP"  # how ./bootstrap was invoked
 PIPE_WIDTH = 100  # columns of a file or a pipe, unless COLUMNS says otherwise
 _SHELL_WORD = re.compile(r"""(?:'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^\s'"\\])+""")
@@ -35,6 +37,24 @@ def command(task: str, *words: object, **flags: object) -> str:
     """Return `invoke TASK` with these `arguments`."""
     text = arguments(*words, **flags)
     return f"invoke {task} {text}" if text else f"invoke {task}"
+
+
+def installing(extra: str) -> str:
+    """Return the command that gives this tool an extra, by the program that installed the tool.
+
+    Args:
+        extra: of pyproject.toml, such as `check`.
+    """
+    package, prefix = shlex.quote(f"tritonsmith[{extra}]"), Path(sys.prefix)
+    # pip would install into some other Python: the environments of these programs belong to them.
+    if "archive-v0" in prefix.parts:  # the cache of `uvx`, whatever UV_CACHE_DIR says
+        return f"uvx --from {package} tritonsmith"
+    if untrusted.is_file(prefix / "uv-receipt.toml"):
+        return f"uv tool install {package}"
+    if untrusted.is_file(prefix / "pipx_metadata.json"):
+        kept = prefix.parent.name == "venvs"
+        return f"pipx install --force {package}" if kept else f"pipx run --spec {package} tritonsmith"
+    return f"pip install {package}, into the Python that runs the tool"
 
 
 def arguments(*words: object, **flags: object) -> str:

@@ -27,7 +27,7 @@ from tritonsmith.compiler.resources.measure import (
     classes,
     columns,
 )
-from tritonsmith.core import configs, untrusted
+from tritonsmith.core import command_line, configs, untrusted
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, SmithError, UsageError
 from tritonsmith.core.plan import MakeDir, Plan, Write, digest, files
@@ -322,9 +322,7 @@ def check_plot(path: Path) -> None:
         raise UsageError(f"--plot cannot write {path.name}", hints=["give a .png or .svg file"])
     # Looked up, not imported: an import takes a second, and what follows may end in another error.
     if find_spec("matplotlib") is None:
-        hints = ["pip install matplotlib, into the Python that runs the tool"]
-        hints += ["where pipx installed the tool: pipx inject tritonsmith matplotlib"]
-        raise FactError("--plot needs matplotlib", hints=hints)
+        raise FactError("--plot needs matplotlib", hints=[command_line.installing("plot")])
 
 
 def plot(rows: Sequence[ResourceRow], path: Path) -> None:

@@ -12,6 +12,7 @@ from tritonsmith.facts import python_env
 from tritonsmith.facts.python_env import PythonEnv
 
 PHASE = "Python environment"
+MADE = ".venv.done"  # beside the venv
 STAMP = ".requirements.done"  # in the venv, so it is deleted with it
 
 
@@ -68,7 +69,7 @@ def plan(env: EnvDir, base: PythonEnv, *requirements: tuple[str, ...]) -> Plan:
         (
             # Two stamps, so that a new requirement does not recreate the venv. The first lies outside, where
             # `--clear` does not reach it; the second inside, so that a new venv gets everything again.
-            *stamped(make, env.path / ".venv.done", env.python),
+            *stamped(make, env.path / MADE, env.python),
             *stamped(installs, env.venv / STAMP),
         ),
     )

@@ -292,7 +292,6 @@ def layout(
     json: bool = JSON,
 ) -> None:
     """Show which thread and register holds each element of a tensor."""
-    from tritonsmith.compiler.interpreter import choose_interpreter
     from tritonsmith.inspect import layouts as converted_layouts
     from tritonsmith.ir import layouts
 
@@ -305,7 +304,7 @@ def layout(
         raise UsageError("--by counts the bank conflicts of threads in shared memory", hints=hints)
     if plot:
         resource_views.check_plot(plot)
-    where = choose_interpreter(env, str(python or ""))
+    where = toolchain("", env, python, jobs=None)
     converted = converted_layouts.convert(types, where.python, where.space)
     first = converted[0]
     linear, *_ = [converted_layouts.require_linear(row, shape) for row in converted]

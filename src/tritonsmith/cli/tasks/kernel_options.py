@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from invoke.exceptions import Exit
 
@@ -37,7 +37,9 @@ from tritonsmith.compiler.kernels import kernels_file
 from tritonsmith.compiler.request import Surgery
 from tritonsmith.core import configs
 from tritonsmith.core.command_line import flag_of
+from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import UsageError, did_you_mean
+from tritonsmith.core.plan import Plan
 from tritonsmith.core.ui import console
 
 if TYPE_CHECKING:
@@ -251,11 +253,16 @@ def toolchain(
 ) -> Interpreter:
     """Return the interpreter that `--triton`, `--env` or `--python` names; that of `wheel` if they are empty.
 
+    The first command on a new machine need not be `up`: the newest release is installed into `wheel`, where
+    `up` finds it.
+
     Raises:
         SmithError: two of them are given, or there is no such Triton.
         Exit: the release is not installed, and in a dry run its plan was printed instead.
     """
     if not triton:
+        if env in ("", WHEEL_ENV.default) and not python:
+            _install_wheel(dry_run=dry_run)
         return choose_interpreter(env or WHEEL_ENV.default, str(python or ""), jobs=jobs, timeout=timeout)
     if python or env:
         hints = ["an environment and an interpreter may be given as --triton ENV, --triton ./python"]
@@ -266,11 +273,26 @@ def toolchain(
         hints = ["a release, an environment or an interpreter, and a ptxas: --triton 3.9.0,ptxas=13.0"]
         raise UsageError(f"--triton cannot be {triton!r}", hints=hints)
     if dry_run and (missing := tritons.plan_of(chosen)).steps:
-        output.plan(missing)
-        console.note("the rest depends on this Triton, which is not installed yet")
-        raise Exit
+        _end_with(missing)
     tritons.check([chosen.version])
     return tritons.place_of(chosen, jobs, timeout)
+
+
+def _install_wheel(*, dry_run: bool) -> None:
+    """Install the newest release if the default environment has none; in a dry run, print that plan."""
+    missing = tritons.missing_wheel(WHEEL_ENV.default)
+    if missing.steps and dry_run:
+        _end_with(missing)
+    if missing.steps:
+        env = workspace.default().env(WHEEL_ENV.default)
+        console.note(f"no Triton yet: the newest release is installed into {env.path}, as by invoke up")
+        tritons.make_wheel(WHEEL_ENV.default)
+
+
+def _end_with(missing: Plan) -> NoReturn:
+    output.plan(missing)
+    console.note("the rest depends on this Triton, which is not installed yet")
+    raise Exit
 
 
 def listed_kernels(path: Path, name: str, by: ToolchainOptions | None = None) -> Sequence[ListedKernel]:

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 from tritonsmith import __version__
 from tritonsmith.compiler import call
 from tritonsmith.compiler.interpreter import Interpreter
+from tritonsmith.core import command_line
 from tritonsmith.core.errors import FactError, SmithError, StepError, UsageError
 from tritonsmith.core.plan import stopping
 from tritonsmith.core.text import duration
@@ -204,7 +205,10 @@ def _connected(address: str) -> Iterator[Client]:
         raise FactError(
             "--scheduler needs Dask, which is not installed",
             why=str(error),
-            hints=["pip install 'tritonsmith[dask]'", "or omit --scheduler to use processes on this machine"],
+            hints=[
+                command_line.installing("dask"),
+                "or omit --scheduler to use processes on this machine",
+            ],
         ) from None
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # it prints the second half of an error here
     try:

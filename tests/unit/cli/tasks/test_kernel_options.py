@@ -16,7 +16,9 @@ from tritonsmith.cli.tasks.kernel_options import BackendOptions
 from tritonsmith.cli.tasks.option_fields import from_argv
 from tritonsmith.compiler import targets, tritons
 from tritonsmith.compiler.request import CompileRequest, Sweep
+from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import UsageError
+from tritonsmith.wheels import venv
 
 GRID = ("--grid", "1")
 TASKS = (
@@ -78,6 +80,32 @@ def test_a_dry_run_installs_no_triton(smith: Smith, here: Path, monkeypatch: pyt
     assert not (here / "home").exists()
 
 
+@pytest.mark.parametrize("task", ["kernel.compile", "kernel.lint", "passes.dump"])
+def test_the_first_command_may_be_a_compile(smith: Smith, here: Path, task: str) -> None:
+    answer = smith(task, "add.py", "--signature", "*fp32,i32", "--dry-run")
+    assert answer.code == 0
+    assert f"-m venv --clear {here}/home/envs/wheel/venv" in answer.out
+    assert "--disable-pip-version-check triton)" in answer.out
+    assert "the rest depends on this Triton" in answer.err
+    assert not (here / "home").exists()
+
+
+def test_only_an_environment_without_triton_gets_the_newest() -> None:
+    env = workspace.default().env("wheel")
+    assert tritons.missing_wheel("wheel").steps
+    env.python.parent.mkdir(parents=True)
+    env.python.touch()
+    # Whoever makes the environment by hand may have a Triton there that no file tells of.
+    assert not tritons.missing_wheel("wheel").steps
+    # `pip install` was stopped.
+    (env.path / venv.MADE).touch()
+    assert tritons.missing_wheel("wheel").steps
+    (env.venv / venv.STAMP).touch()
+    assert not tritons.missing_wheel("wheel").steps
+    # It builds Triton, and so has no wheel to install.
+    assert not tritons.missing_wheel("dev").steps
+
+
 @pytest.mark.parametrize("argv", TASKS, ids=lambda argv: argv[0])
 @pytest.mark.parametrize(
     ("more", "words"),
@@ -88,7 +116,7 @@ def test_a_dry_run_installs_no_triton(smith: Smith, here: Path, monkeypatch: pyt
         (("add.py", "--signature", "*fp33,i32"), "did you mean 'fp32'?"),
         (("add.py", "--signature", "*fp32:2,i32"), "the hint of x cannot be '2'"),
         (("add.py", "--signature", "*fp32,i32", "--num-warps", "four"), "--num-warps cannot be 'four'"),
-        (("add.py", "--signature", "*fp32,i32"), "no Python interpreter with Triton yet"),
+        (("add.py", "--signature", "*fp32,i32", "--env", "debug"), "no Python interpreter with Triton yet"),
     ],
 )
 def test_mistakes_come_before_a_missing_triton(
@@ -148,7 +176,7 @@ def test_the_command_of_a_manifest_asks_for_the_same(more: dict[str, Any]) -> No
 def test_a_kernels_file_is_taken_like_a_kernel(smith: Smith, here: Path, argv: tuple[str, ...]) -> None:
     (here / "list.toml").write_text('[[kernel]]\nfile = "add.py"\nsignature = "*fp32,i32"\n')
     for named in ("list.toml", "list.toml:add"):
-        assert "no Python interpreter with Triton yet" in smith(*argv, named).err
+        assert "no Python interpreter with Triton yet" in smith(*argv, named, "--env", "debug").err
     assert "did you mean 'add'?" in smith(*argv, "list.toml:ad").err
 
 
@@ -165,7 +193,9 @@ def test_one_kernel_of_several_must_be_chosen(smith: Smith, here: Path, argv: tu
     assert answer.code == 2
     assert "this file lists 2 kernels, and one must be chosen" in answer.err
     assert "list.toml:other" in answer.err
-    assert "no Python interpreter with Triton yet" in smith(name, "list.toml:other", *rest).err
+    assert (
+        "no Python interpreter with Triton yet" in smith(name, "list.toml:other", *rest, "--env", "debug").err
+    )
 
 
 def test_a_picture_is_of_one_kernel(smith: Smith, here: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import urlsplit, urlunsplit
 
-from tritonsmith.core import redact
+from tritonsmith.core import command_line, redact
 from tritonsmith.core.errors import DownloadError, SmithError, StepError, did_you_mean
 from tritonsmith.core.plan import archive, download, files, locks
 from tritonsmith.core.plan.steps.base import Step, StepTools, make_parent, quote
@@ -412,7 +412,7 @@ def open_object_store(url: str) -> Iterator[tuple[Any, str]]:
             f"the client for {scheme}:// is not installed",
             where=shown,
             why=str(error),
-            hints=["for s3: pip install 'tritonsmith[s3]' (or s3fs), into the Python that runs the tool"],
+            hints=[f"for s3: {command_line.installing('s3')}"],
         ) from error
     except ValueError as error:
         known = fsspec.available_protocols()
