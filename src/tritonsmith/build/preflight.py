@@ -13,7 +13,6 @@ from packaging.specifiers import SpecifierSet
 from tritonsmith.build import compiler_cache
 from tritonsmith.build.cmake import Jobs
 from tritonsmith.build.compile_commands import DatabaseLink
-from tritonsmith.build.llvm.request import LlvmRequest
 from tritonsmith.build.triton import recipe, suspects
 from tritonsmith.build.triton.recipe import Inputs
 from tritonsmith.core import configs, untrusted
@@ -22,6 +21,7 @@ from tritonsmith.core.errors import PreflightError
 from tritonsmith.core.plan import Plan
 from tritonsmith.facts import checkout, tools
 from tritonsmith.facts.checkout import TritonCheckout
+from tritonsmith.facts.llvm_tree import LlvmRequest
 from tritonsmith.facts.machine import Machine
 from tritonsmith.facts.tools import Compilers
 

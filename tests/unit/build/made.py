@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tritonsmith.build.cmake import CmakeTools, Jobs, bounded_jobs
-from tritonsmith.build.llvm.request import LlvmRequest
 from tritonsmith.build.llvm.source import BuildTools
 from tritonsmith.build.store.store import Store
 from tritonsmith.build.triton.recipe import Inputs
@@ -21,7 +20,7 @@ from tritonsmith.core.envs.settings import LlvmSettings, Settings, TritonSetting
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.plan import Plan
 from tritonsmith.facts.checkout import LlvmPin, TritonCheckout
-from tritonsmith.facts.llvm_tree import LlvmTree
+from tritonsmith.facts.llvm_tree import LlvmRequest, LlvmTree
 from tritonsmith.facts.machine import Machine
 from tritonsmith.facts.python_env import PythonEnv
 from tritonsmith.facts.tools import Compilers, Tool

@@ -13,7 +13,6 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from tritonsmith.build.llvm import source as llvm_source
-from tritonsmith.build.llvm.request import LlvmRequest
 from tritonsmith.build.llvm.source import LlvmSource, SourceTree
 from tritonsmith.build.triton.recipe import Inputs
 from tritonsmith.core import untrusted
@@ -23,7 +22,7 @@ from tritonsmith.core.plan import Plan
 from tritonsmith.core.process import capture
 from tritonsmith.facts import llvm_tree
 from tritonsmith.facts.checkout import LlvmPin
-from tritonsmith.facts.llvm_tree import LlvmTree
+from tritonsmith.facts.llvm_tree import LlvmRequest, LlvmTree
 
 _MLIR_PASS = re.compile(r'def\s+(\w+)\s*:\s*\w*Pass\s*<\s*"([\w-]+)"')  # also InterfacePass and others' bases
 _LLVM_PASS = re.compile(

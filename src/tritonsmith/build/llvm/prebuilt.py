@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from tritonsmith.build import cmake
-from tritonsmith.build.llvm.request import LlvmRequest
 from tritonsmith.build.llvm.source import PHASE_BUILD, BuildTools, SourceTree
 from tritonsmith.build.store import describe_tree, store
 from tritonsmith.build.store.describe_tree import Known
@@ -27,7 +26,7 @@ from tritonsmith.core.plan import BuildUsed, Download, Extract, Plan, Remove, St
 from tritonsmith.core.text import version_key
 from tritonsmith.facts import git, llvm_tree
 from tritonsmith.facts.checkout import TritonCheckout
-from tritonsmith.facts.llvm_tree import LlvmTree
+from tritonsmith.facts.llvm_tree import LlvmRequest, LlvmTree
 from tritonsmith.facts.machine import Machine
 
 PHASE_DOWNLOAD = "download LLVM"

@@ -9,7 +9,6 @@ from pathlib import Path
 from tritonsmith.build.llvm import prebuilt
 from tritonsmith.build.llvm import source as llvm_source
 from tritonsmith.build.llvm.prebuilt import Consumer
-from tritonsmith.build.llvm.request import LlvmRequest
 from tritonsmith.build.llvm.source import BuildTools, LlvmSource, SourceTree
 from tritonsmith.build.store import describe_tree
 from tritonsmith.build.store.describe_tree import Known
@@ -27,7 +26,7 @@ from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.core.plan import Plan, Step
 from tritonsmith.facts import llvm_tree
-from tritonsmith.facts.llvm_tree import LlvmTree
+from tritonsmith.facts.llvm_tree import LlvmRequest, LlvmTree
 
 _OTHER_PROVIDERS = (
     "omit --provider: tritonsmith then also looks in its store, and downloads or builds an LLVM at the pin",

@@ -11,7 +11,6 @@ from tritonsmith.build.cmake import bounded_jobs
 from tritonsmith.build.llvm import prebuilt, source
 from tritonsmith.build.llvm.prebuilt import Consumer, StoreEntryUpdate
 from tritonsmith.build.llvm.providers import ProviderChoice, ProviderInputs, choose
-from tritonsmith.build.llvm.request import LlvmRequest
 from tritonsmith.build.llvm.source import BuildTools
 from tritonsmith.build.preflight import PreparedBuild
 from tritonsmith.build.store.store import Store, find_uses, open_store, this_user
@@ -25,7 +24,7 @@ from tritonsmith.core.plan import Step, download
 from tritonsmith.facts import checkout as checkouts
 from tritonsmith.facts import llvm_tree, machine, tools
 from tritonsmith.facts.checkout import lit_programs
-from tritonsmith.facts.llvm_tree import LlvmTree
+from tritonsmith.facts.llvm_tree import LlvmRequest, LlvmTree
 from tritonsmith.wheels import venv
 
 

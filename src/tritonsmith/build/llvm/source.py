@@ -10,7 +10,6 @@ from urllib.parse import urlsplit
 from tritonsmith.build import cmake, compiler_cache, precompiled_headers
 from tritonsmith.build.cmake import CmakeTools, Jobs
 from tritonsmith.build.compiler_cache import Folders
-from tritonsmith.build.llvm.request import LlvmRequest
 from tritonsmith.build.store.entry import Compiler, Key
 from tritonsmith.compiler import debugger_init
 from tritonsmith.core import configs
@@ -31,6 +30,7 @@ from tritonsmith.core.plan import (
 )
 from tritonsmith.core.plan.steps.fetch import GitRemote
 from tritonsmith.facts import git as facts_git
+from tritonsmith.facts.llvm_tree import LlvmRequest
 from tritonsmith.facts.machine import Machine
 from tritonsmith.facts.tools import Compilers
 

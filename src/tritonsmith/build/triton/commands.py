@@ -17,7 +17,6 @@ from tritonsmith.build import cmake, compile_commands, compiler_cache, precompil
 from tritonsmith.build.cmake import bounded_jobs
 from tritonsmith.build.compiler_cache import Folders
 from tritonsmith.build.debug_library import relink
-from tritonsmith.build.llvm.request import LlvmRequest
 from tritonsmith.build.preflight import PreparedBuild
 from tritonsmith.build.triton import install, recipe, source, suspects
 from tritonsmith.build.triton.recipe import Inputs
@@ -34,7 +33,7 @@ from tritonsmith.core.plan.steps.base import CommandFailedError
 from tritonsmith.facts import checkout, installed_tritons, llvm_history, llvm_tree, machine, python_env, tools
 from tritonsmith.facts import checkout as checkouts
 from tritonsmith.facts.checkout import TritonCheckout
-from tritonsmith.facts.llvm_tree import LlvmTree
+from tritonsmith.facts.llvm_tree import LlvmRequest, LlvmTree
 from tritonsmith.wheels import venv
 
 RECEIPT_BESIDE = "tritonsmith-receipt.json"

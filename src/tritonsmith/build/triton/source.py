@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tritonsmith.build.llvm.request import LlvmRequest
 from tritonsmith.core.command_line import command
 from tritonsmith.core.envs.settings import Settings
 from tritonsmith.core.envs.workspace import Workspace
@@ -26,7 +25,7 @@ from tritonsmith.core.plan import (
 from tritonsmith.facts import checkout, llvm_tree
 from tritonsmith.facts import checkout as checkouts
 from tritonsmith.facts.checkout import LlvmPin, TritonCheckout
-from tritonsmith.facts.llvm_tree import LlvmTree
+from tritonsmith.facts.llvm_tree import LlvmRequest, LlvmTree
 
 PHASE = "Triton sources"
 # A release by its number, its tag or its branch: 3.4, v3.4.0, release/3.4.x.

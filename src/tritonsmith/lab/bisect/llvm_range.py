@@ -21,7 +21,6 @@ from typing import Any
 from tritonsmith.build import cmake
 from tritonsmith.build.llvm import setup_mlir
 from tritonsmith.build.llvm import source as llvm_source
-from tritonsmith.build.llvm.request import LlvmRequest
 from tritonsmith.build.preflight import PreparedBuild
 from tritonsmith.build.triton import commands
 from tritonsmith.compiler import manifest as manifests
@@ -37,6 +36,7 @@ from tritonsmith.core.errors import FactError
 from tritonsmith.core.plan import MakeDir, Plan, Run, Step, digest, files, locks
 from tritonsmith.facts import llvm_history
 from tritonsmith.facts.llvm_history import LlvmHistory
+from tritonsmith.facts.llvm_tree import LlvmRequest
 from tritonsmith.facts.triton_history import TritonCommit
 from tritonsmith.lab import experiment
 from tritonsmith.lab.bisect import candidates

@@ -14,7 +14,6 @@ from tests.unit.build import made
 from tritonsmith.build.llvm import source as llvm_source
 from tritonsmith.build.llvm.prebuilt import Consumer
 from tritonsmith.build.llvm.providers import PROVIDERS, ProviderChoice, ProviderInputs, choose
-from tritonsmith.build.llvm.request import LlvmRequest
 from tritonsmith.build.llvm.source import LlvmSource, SourceTree
 from tritonsmith.build.store.entry import StoreEntry, StoreManifest
 from tritonsmith.build.store.store import Store
@@ -23,7 +22,7 @@ from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.core.plan import BuildUsed, Download, GitFetch, Remove, Run
 from tritonsmith.facts.checkout import LlvmPin
-from tritonsmith.facts.llvm_tree import LlvmTree
+from tritonsmith.facts.llvm_tree import LlvmRequest, LlvmTree
 
 SOMEBODY = Actor("somebody", "somebody@example.org")
 UPSTREAM = LlvmSource("git", "https://github.com/llvm/llvm-project")

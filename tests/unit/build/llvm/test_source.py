@@ -13,10 +13,10 @@ from git import Actor, Repo
 from tests.unit.build import made
 from tests.unit.build.conftest import Golden
 from tritonsmith.build.llvm import source as llvm_source
-from tritonsmith.build.llvm.request import LlvmRequest
 from tritonsmith.build.llvm.source import LlvmSource, SourceTree, locate, obtain
 from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.core.plan import Plan, Remove
+from tritonsmith.facts.llvm_tree import LlvmRequest
 from tritonsmith.facts.tools import Tool
 
 GIT = "https://github.com/llvm/llvm-project"
