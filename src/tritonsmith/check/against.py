@@ -17,12 +17,13 @@ from tritonsmith.check.memory import Contents
 from tritonsmith.check.versions import ElementPair, KernelVersion, PairRequest, PairResult, PairWitness
 from tritonsmith.compiler import run
 from tritonsmith.compiler.interpreter import Interpreter
+from tritonsmith.compiler.kernels.changed import TouchedKernel
 from tritonsmith.compiler.manifest import Manifest, Point
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.signature import CONSTEXPR
 from tritonsmith.core import untrusted
 from tritonsmith.core.envs.workspace import Workspace
-from tritonsmith.core.errors import SmithError, UndecidedError, UsageError
+from tritonsmith.core.errors import InterruptedRunError, SmithError, UndecidedError, UsageError
 from tritonsmith.core.plan import files
 from tritonsmith.core.text import counted
 from tritonsmith.core.ui import tables
@@ -226,6 +227,22 @@ def compare_configs(version: Version, options: PairOptions) -> list[ComparedVers
             ComparedVersions(first.label, other.label, checks.compare(_request(first, other, options)))
             for other in others
         ]
+
+
+def since_commit(
+    touched: TouchedKernel, request: CompileRequest, commit: str, where: Interpreter, options: PairOptions
+) -> ComparedVersions:
+    """Compare a kernel with what it was at a commit; undecided if that cannot be compiled or compared."""
+    entry = touched.entry
+    new = Version(entry.name, request, where, captured=entry.grids)
+    label = f"{entry.name}@{commit[:8]}"
+    try:
+        old, _ = at_commit(f"{request.file}@{commit}", where.space)
+        return compare(replace(new, label=label, request=replace(request, file=Path(old))), new, options)
+    except SmithError as error:
+        if isinstance(error, InterruptedRunError):
+            raise
+        return ComparedVersions(label, entry.name, PairResult("unknown", error.line))
 
 
 def _request(a: KernelVersion, b: KernelVersion, options: PairOptions) -> PairRequest:

@@ -361,6 +361,16 @@ MODES = {
         "Find offsets that overflow 32 bits, and accesses outside of a tensor.",
         "kernel.lint --bounds norm.py:rms_norm --signature '*fp16:16,i32:16,i32,BLOCK=1024'",
     ),
+    "kernel.lint-changed": Command(
+        "kernel:lint_changed",
+        "Find performance problems in the kernels that a change touches.",
+        "kernel.lint --changed --since main --kernels kernels.toml",
+    ),
+    "kernel.check-changed": Command(
+        "kernel:check_changed",
+        "Check whether the kernels that a change touches compute the same as before.",
+        "kernel.check --changed --since main --kernels kernels.toml",
+    ),
     "kernel.resources": Command(
         "kernel:resources",
         "Show registers, spills, shared memory and occupancy of kernels.",

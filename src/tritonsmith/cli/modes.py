@@ -89,6 +89,8 @@ MODES = (
     Mode("store.adopt", "store.import --in-place PATH", "--in-place"),
     Mode("kernel.resources", "kernel.compile --resources [FILE[:KERNEL]]", "--resources"),
     Mode("kernel.bounds", "kernel.lint --bounds [FILE[:KERNEL]]", "--bounds"),
+    Mode("kernel.lint-changed", "kernel.lint --changed [-- FILE.py ...]", "--changed"),
+    Mode("kernel.check-changed", "kernel.check --changed [-- FILE.py ...]", "--changed"),
     Mode("layout", "kernel.show --layout LAYOUT", "--layout"),
     Mode("kernel.inline-ptx", "kernel.export --as ptx FILE[:KERNEL]", "--as ptx"),
     Mode("kernel.export", "kernel.export --as c FILE[:KERNEL]", "--as c"),

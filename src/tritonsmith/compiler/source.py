@@ -127,6 +127,18 @@ def kernels(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(function.name for function in _functions(text) if _is_kernel(function)))
 
 
+def launched(text: str) -> tuple[str, ...]:
+    """Return the names of the kernels that no other kernel of the text calls."""
+    # Helpers are decorated too: what nothing else in the file calls is what the host launches.
+    called = _called(text)
+    return tuple(name for name in kernels(text) if name not in called)
+
+
+def line_of(text: str, kernel: str) -> int:
+    """Return the line of a kernel's `def`, from 1; 1 if the file only binds it to its name."""
+    return next((function.lineno for function in _functions(text) if function.name == kernel), 1)
+
+
 def inner_kernels(text: str) -> tuple[InnerKernel, ...]:
     """Return the kernels that functions of the module define when called."""
     tree = _parse(text)
@@ -165,10 +177,8 @@ def choose(text: str, kernel: str, file: Path) -> str:
     names = kernels(text)
     if len(names) == 1:
         return names[0]
-    # Helpers are decorated too: what nothing else in the file calls is what the host launches.
-    launched = tuple(name for name in names if name not in _called(text))
-    if len(launched) == 1:
-        return launched[0]
+    if len(alone := launched(text)) == 1:
+        return alone[0]
     inner = inner_kernels(text)
     if not names and len(inner) == 1 and len(inner[0].bound) == 1:
         return inner[0].bound[0]

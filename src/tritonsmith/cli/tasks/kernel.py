@@ -36,11 +36,15 @@ from tritonsmith.cli.tasks.options import (
     JOBS,
     JSON,
     KERNEL,
+    LISTS,
     MANY_TRITONS,
     OUT,
     OUT_FILE,
     PLOT,
     PYTHON,
+    SINCE,
+    STRICT,
+    TARGET,
     TIMEOUT,
     TRITON,
     WHEEL_ENV,
@@ -51,7 +55,7 @@ from tritonsmith.compiler.kernels import kernels_file
 from tritonsmith.compiler.resources import measure
 from tritonsmith.core.command_line import command
 from tritonsmith.core.envs import workspace
-from tritonsmith.core.errors import FactError, SmithError, UsageError
+from tritonsmith.core.errors import FactError, SmithError, UndecidedError, UsageError
 from tritonsmith.core.plan import digest, files
 from tritonsmith.core.ui import console, tables
 from tritonsmith.inspect import resources as resource_views
@@ -62,6 +66,7 @@ if TYPE_CHECKING:
 
     from tritonsmith.check.against import Version
     from tritonsmith.compiler.interpreter import Interpreter
+    from tritonsmith.compiler.kernels.changed import TouchedKernels
     from tritonsmith.compiler.kernels.kernel_list import ListedKernel
     from tritonsmith.compiler.manifest import Manifest
     from tritonsmith.compiler.request import CompileRequest
@@ -358,6 +363,104 @@ def lint_(
     if of_bounds := [code for code in codes if code in lint_run.OF_BOUNDS]:
         result = _with_bounds(result, of_bounds, manifests, where or by.toolchain(), quiet=json)
     _print_findings(result, codes, json=json)
+
+
+@task(name="lint-changed")
+def lint_changed(
+    context: Context,
+    by: PoolOptions,
+    since: str = SINCE,
+    kernels: CommaLists = LISTS,
+    target: CommaLists = TARGET,
+    fail_on: str | None = flag("findings that fail the command", "any", value="CODES"),
+    strict: bool = STRICT,
+    json: bool = JSON,
+) -> None:
+    """Find performance problems in the kernels that a change touches."""
+    touched, where = _touched(by, since, kernels)
+    from tritonsmith.inspect.lint import run as lint_run
+
+    codes = lint_run.parse_fail_on(fail_on)
+    flags = KernelOptions(target=target).flags()
+    requests = [
+        request
+        for kernel in touched.listed
+        for request in kernels_file.requests((kernel.entry,), kernel.listed, flags, targets.default())
+    ]
+    kernels_file.check_folders(requests)
+    # Several at once also where there is one: the refusal of a kernel is then a row.
+    results = run.execute_all(requests, where, None, silent=True) if where and requests else ()
+    result = lint_run.lint([each.manifest for each in results])
+    if json:
+        output.json({**lint_run.as_json(result), "commit": touched.commit, "left_out": list(touched.notes())})
+    else:
+        output.lines((*lint_run.compiler_lines(result), *lint_run.notes(result)))
+        output.lines(touched.notes())
+        output.lines((f"{lint_run.verdict(result)}: {touched.title}",))
+    if failure := lint_run.failure(result, codes if strict else lint_run.checked(result, codes)):
+        raise failure
+    if strict and (left := list(touched.notes())):
+        raise UndecidedError(f"--strict: {left[0]}")
+
+
+@task(name="check-changed")
+def check_changed(
+    context: Context,
+    by: ToolchainOptions,
+    since: str = SINCE,
+    kernels: CommaLists = LISTS,
+    target: CommaLists = TARGET,
+    limit: int | None = flag("time limit of one comparison in seconds", None, unset="300", least=1),
+    strict: bool = STRICT,
+    json: bool = JSON,
+) -> None:
+    """Check whether the kernels that a change touches compute the same as before."""
+    from tritonsmith.check import when_wrong
+
+    when_wrong.require_packages(command("kernel.check", "--changed"))
+    touched, where = _touched(by, since, kernels)
+    from tritonsmith.check import against as versions
+
+    flags = KernelOptions(target=target).flags()
+    default = targets.parse_all((target_of("ttgir"),))
+    options = versions.PairOptions(timeout=limit, silent=True)
+    rows, lines = [], []
+    for kernel in touched.listed if where else ():
+        assert where  # noqa: S101 - for the type checker
+        if kernel.is_new:
+            lines.append(f"{kernel.place}: new, so there is nothing to compare it with")
+            continue
+        (request,) = kernels_file.requests((kernel.entry,), kernel.listed, flags, default)
+        row = versions.since_commit(
+            kernel, replace(request, targets=request.targets[:1]), touched.commit, where, options
+        )
+        rows.append(row)
+        lines += [f"{kernel.place}: {line.strip()}" for line in versions.answer_lines(row)]
+    left = list(touched.notes())
+    if json:
+        output.json({**versions.as_json(rows), "commit": touched.commit, "left_out": left})
+    else:
+        output.lines((*lines, *left, f"{versions.outcome(rows)}: {touched.title}"))
+    undecided = [row for row in rows if row.answer.status == "unknown"]
+    if failure := versions.failure([row for row in rows if strict or row not in undecided]):
+        raise failure
+    if strict and left:
+        raise UndecidedError(f"--strict: {left[0]}")
+
+
+def _touched(
+    by: ToolchainOptions, since: str, lists: CommaLists
+) -> tuple[TouchedKernels, Interpreter | None]:
+    """Return the kernels that a change touches, and the Triton for them; None if there are none."""
+    from tritonsmith.compiler.kernels import changed
+
+    _, words = command_line()
+    touched = changed.find(words, since, lists)
+    # Most commits touch no kernel: a Triton that is missing, or takes seconds to start, does not matter then.
+    where = by.toolchain() if touched.listed else None
+    if where and any(str(kernel.entry.versions) for kernel in touched.listed):
+        touched = touched.fitting(tritons.installed(where.python))
+    return touched, where
 
 
 def _with_bounds(

@@ -145,3 +145,11 @@ class StoreOptions:
 
     store: str = flag("folder of the store, instead of the environment's", "")
     env: str = ENV
+
+
+# Of the modes `--changed`, which pre-commit runs.
+SINCE = flag("commit or branch to compare with", "", unset="HEAD", value="COMMIT")
+LISTS = flag(
+    "kernels file with signatures (repeatable)", (), unset="those of pyproject.toml", value="FILE.toml"
+)
+STRICT = flag("fail, too, if something is undecided or not looked at", default=False)

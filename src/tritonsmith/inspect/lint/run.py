@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -176,6 +177,26 @@ def blocks(result: LintResult) -> Iterator[Text | Grid]:
     for code in dict.fromkeys(finding.rule.code for finding in result.findings):
         yield Text("\n".join(_details([finding for finding in result.findings if finding.rule.code == code])))
     yield Text(verdict(result))
+
+
+def compiler_lines(result: LintResult) -> Iterator[str]:
+    """Yield findings and failures as a compiler writes them: `FILE:LINE: CODE: TEXT (KERNEL: POINTS)`."""
+    # Of many targets and configs, each would repeat the same line of Python.
+    points: dict[str, list[str]] = {}
+    for finding in result.findings:
+        origin = finding.origin
+        place = f"{os.path.relpath(origin.file)}:{origin.number}: " if origin else ""
+        points.setdefault(f"{place}{finding.rule.code}: {finding.what} ({finding.kernel}: ", []).append(
+            finding.point
+        )
+    yield from (f"{text}{', '.join(ids)})" for text, ids in points.items())
+    yield from (f"{point} does not compile: {why.splitlines()[0]}" for point, why in result.failed.items())
+
+
+def checked(result: LintResult, codes: Sequence[str]) -> tuple[str, ...]:
+    """Return those of some codes whose rules could be applied to all compiles."""
+    left = {rule.code for rule in result.unchecked} - {finding.rule.code for finding in result.findings}
+    return tuple(code for code in codes if code not in left)
 
 
 def verdict(result: LintResult) -> str:
