@@ -449,7 +449,8 @@ def started(smith: Smith) -> subprocess.Popen[str]:
     process = subprocess.Popen(
         (SMITH, "mcp"),
         cwd=smith.cwd,
-        env=smith.environ,
+        # One that is killed leaves its folder for outputs.
+        env={**smith.environ, "TMPDIR": str(smith.cwd)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
