@@ -47,6 +47,7 @@ def test_the_failing_pass_fails_alone(isolated: tuple[Path, Done]) -> None:
     out, done = isolated
     assert f"{FAILING} fails alone, as in the dump: assertion: " in done.out
     names = {"input.mlir", "reduced.mlir", "command.sh", "reproduce.py", "error.txt", "README.md"}
+    names |= {"isolated.json"}
     assert {path.name for path in out.iterdir()} == names
     first = (out / "input.mlir").read_text().splitlines()[0]
     assert first.startswith(f"// RUN: triton-opt %s --pass-pipeline='builtin.module({FAILING}{{")

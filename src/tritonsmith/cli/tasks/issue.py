@@ -112,7 +112,7 @@ def new(
     results: Path = word("folder or --json of another command, or KERNEL.reduced.py"),
     with_: tuple[str, ...] = flag("more about the same bug (repeatable)", (), value="RESULTS"),
     for_: str = flag("whose issue: triton, llvm, pytorch or ptxas", "", unset="the blamed one"),
-    python: Path | None = again(PYTHON, "that of the results"),
+    python: Path | None = again(PYTHON, "the results'"),
     not_run: bool = flag("do not run the commands that the issue names", default=False),
     timeout: int | None = flag("time limit in seconds of one run", None, unset="120", least=1),
     out: Path | None = again(OUT, "RESULTS-issue"),
