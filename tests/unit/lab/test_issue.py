@@ -192,6 +192,16 @@ def test_a_regression_names_both_sides(tmp_path: Path) -> None:
     assert "invoke blame " in hints
 
 
+def test_a_script_shows_the_registers_of_amds_code_by_its_assembly(tmp_path: Path) -> None:
+    request = replace(ASKED, targets=(Target("hip", "gfx942", 64),))
+    worse = replace(
+        CRASH, kind="regression", failure=None, metric="spills>0", kernel=replace(KERNEL, request=request)
+    )
+    text = written(worse, tmp_path).files["k.py"]
+    assert 'compiled.asm["amdgcn"]' in text
+    assert "TRITON_DUMP_PTXAS_LOG" not in text
+
+
 def test_the_culprit_is_linked(tmp_path: Path) -> None:
     commit = "0123456789abcdef0123456789abcdef01234567"
     found = BisectCulprit(
