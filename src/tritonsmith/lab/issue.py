@@ -141,7 +141,7 @@ def write(
     possible = [_kernel_script(evidence, hide.in_place), _ir_script(evidence, where, space)]
     # Of a wrong result, the pass shows more than the kernel, which compiles.
     possible = possible[::-1] if evidence.kind == "wrong" else possible
-    possible += [_llc_script(evidence)] if chosen == "llvm" else []
+    possible += [_llc_script(evidence, hide.in_place)] if chosen == "llvm" else []
     scripts = [script for script in possible if script]
     scripts = [_tried(script, evidence, where, hide, run=run, timeout=timeout) for script in scripts]
     # Of a dump, the version of Python is not recorded: the one that ran the scripts is.
@@ -207,12 +207,12 @@ def _ir_script(evidence: BugEvidence, python: Path | None, space: Workspace) -> 
     return Script(IR, text, (RUN_IR, IR), shell, {RUN_IR: helper})
 
 
-def _llc_script(evidence: BugEvidence) -> Script | None:
+def _llc_script(evidence: BugEvidence, hide: Callable[[str], str]) -> Script | None:
     """Return the IR of LLVM, and how Triton calls the code generator; None if the results have none."""
     if not evidence.llir:
         return None
     shell = shlex.join(("llc", *evidence.llc, LLIR, "-o", "kernel.s"))
-    return Script(LLIR, evidence.llir, (), shell)
+    return Script(LLIR, hide(evidence.llir), (), shell)
 
 
 def _triton_opt(ir: IssueIr) -> str:
