@@ -96,7 +96,7 @@ def test_a_question_keeps_nothing_where_no_workspace_is(
     files.mark(home)
     for _ in range(2):
         assert command.explain(command.index_of(root, []), "tritongpu-pipeline") == answer
-    assert len([*(home / "atlas").iterdir()]) == 1
+    assert len([*(home / "atlas").iterdir()]) == 2  # definitions, and functions
 
 
 def test_functions_of_the_language_are_read_once_and_again_after_a_change(
