@@ -223,7 +223,8 @@ def by_command(
         if packages:
             with closing(ScriptTester(cold, packages)) as trial:
                 # A script may look at the process that it runs in, or need it as a new one.
-                packages = packages if trial.fork(KernelCandidate(text)) == 0 else ()
+                row = trial.fork(KernelCandidate(text))
+                packages = packages if row and row.value == 0 else ()
 
         def tester(number: int) -> Tester:
             own = replace(cold, folder=folder / str(number))

@@ -206,11 +206,16 @@ class ScriptTester:
 
     def test(self, candidate: KernelCandidate) -> Observation:
         """Run the script in a fork, and the command if that has another answer than a plain failure."""
-        code = self.fork(candidate)
-        return Observation(Verdict.GOOD, f"exit code {code}") if code else self._cold.test(candidate)
+        row = self.fork(candidate)
+        if row and row.status == "timeout":  # the command would take as long once more
+            return Observation(Verdict.OTHER, f"no end after {self._cold.timeout:.0f} s")
+        ruled_out = row and row.value
+        return (
+            Observation(Verdict.GOOD, f"exit code {ruled_out}") if ruled_out else self._cold.test(candidate)
+        )
 
-    def fork(self, candidate: KernelCandidate) -> int | None:
-        """Return the exit code of the script in a fork; None if no fork can tell."""
+    def fork(self, candidate: KernelCandidate) -> ServedRow | None:
+        """Run the script in a fork, and return how it ended; None if there is no process to fork."""
         program, argv, change = self._cold.prepare(candidate)
         log = self._cold.folder / "script.log"
         request = ScriptRequest(argv[1], argv[2:], str(log), self._cold.timeout)
@@ -219,7 +224,7 @@ class ScriptTester:
             if process is None:
                 return None
             process.say(text_of(request))
-            return process.hear(ServedRow).value
+            return process.hear(ServedRow)
         # A process that is gone is not started again: whatever ended it would do so once more.
         except (FactError, call.UnansweredError):
             self._usable = False

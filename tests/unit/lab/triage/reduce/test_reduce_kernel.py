@@ -8,7 +8,7 @@ import pytest
 
 from tritonsmith.core.errors import SmithError, UndecidedError
 from tritonsmith.lab.journal import Journal, Observation, Verdict
-from tritonsmith.lab.triage.reduce import reduce_kernel
+from tritonsmith.lab.triage.reduce import reduce_kernel, testers
 from tritonsmith.lab.triage.reduce.kernel_search import KernelCandidate
 from tritonsmith.lab.triage.reduce.testers import Symptom
 
@@ -59,3 +59,25 @@ def test_no_answer_is_not_a_symptom_that_is_gone(
         reduce_kernel._reduced(start, tmp_path / "k.py", 0.0, lambda *_: None, Journal())
     assert isinstance(caught.value, UndecidedError) == (verdict is Verdict.SKIP)
     assert not (tmp_path / "k.py").exists()
+
+
+@pytest.mark.parametrize(
+    ("argv", "packages"),
+    [
+        (("python", "check.py", "{}"), ("numpy", "triton")),
+        (("/opt/venv/bin/python3.11", "check.py"), ("numpy", "triton")),
+        (("python", "-O", "check.py"), ()),
+        (("sh", "check.py"), ()),
+        (("python", "absent.py"), ()),
+        (("python", "broken.py"), ()),
+        (("check.py",), ()),
+    ],
+)
+def test_only_a_script_of_python_is_run_in_forks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, argv: tuple[str, ...], packages: tuple[str, ...]
+) -> None:
+    """They import what it imports, or the file, of what takes long; a module beside it stays its own."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "check.py").write_text("import neighbour, numpy.linalg\nfrom . import torch\n")
+    (tmp_path / "broken.py").write_text("def\n")
+    assert testers.packages_of(argv, "def f():\n    from triton.language import dot\n") == packages
