@@ -88,6 +88,7 @@ INSTEAD = {  # what is too large, or not of this machine
     "passes.dump --from-log log.gz --out DIR": "passes.dump --from-log log.gz --out imported",
     "passes.isolate fine --pattern ld.global.b8": "passes.isolate dump --pattern ttg.convert_layout",
     "passes.isolate fine --when spills>0,registers>128": "passes.isolate dump --when registers>8",
+    "passes.show DIR": "passes.show DIR 20",  # test_passes_view.py has a terminal for the viewer
     "purge-wheels": "purge-wheels --env wheel",
     "compare --corpus ci/corpus --from 3.6.0 --to 3.9.0 --out rehearsal.html": (
         "compare captured.toml --from 3.6.0 --to 3.9.0"

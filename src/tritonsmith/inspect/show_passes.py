@@ -488,6 +488,7 @@ class DumpView:
 
     def opening(self) -> int:
         """Return the place of the row to begin with: the first pass that changed much, or else anything."""
+        # A page or a screen that opens at a trivial pass says nothing of the kernel.
         much = any_change = None
         for place, row in enumerate(self.rows):
             run = row.run
@@ -538,6 +539,7 @@ class DumpView:
         return ViewText(about, printable_lines(self.index.text(dump)))
 
     def _diff(self, before: Dump, after: Dump) -> ViewText:
+        # Equal texts need not be read at all, and those of two passes out of three are.
         same = before.sha256 == after.sha256
         texts = () if same else (self.index.text(before), self.index.text(after))
         lines = diff.of(*texts, language(before)).lines if texts else ()
@@ -569,6 +571,8 @@ class DumpView:
             side: (self._python_lines(dump), self._printed_lines(dump))
             for side, dump in (("-", before), ("+", after))
         }
+        # From a line of the diff to that of a normal form, to that of the printed text, to that of Python. An
+        # index that was written by somebody else may lead nowhere.
         origins: list[SourceLine | None] = []
         for at in diff.numbered(shown.lines):
             lines, printed = behind[at[0]] if at else ((), ())

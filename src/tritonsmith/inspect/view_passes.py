@@ -96,6 +96,8 @@ class LinePane(ScrollView, can_focus=True):
         self.count = 0
         self._draw: Callable[[int], Text] = lambda _: Text()
 
+    # A text of a hundred thousand lines costs what the screen shows of it: a line is drawn when its row is.
+
     def fill(self, count: int, width: int, draw: Callable[[int], Text], cursor: int = 0) -> None:
         """Show other lines.
 
@@ -150,6 +152,7 @@ class LinePane(ScrollView, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         """Draw one line of the screen."""
+        # Styles of a line come before those of the pane, which only fill what the line leaves open.
         left, top = self.scroll_offset
         width, place = self.scrollable_content_region.width, y + top
         if place >= self.count:
@@ -219,8 +222,6 @@ class PassViewer(App[None]):
     .-beside #right { padding-left: 1; }
     .-beside #list { width: 40%; max-width: 76; }
     #search { display: none; border: none; height: 1; padding: 0; }
-    .searching #search { display: block; }
-    .searching #status { display: none; }
     KeysScreen { align: center middle; }
     #keys { width: auto; height: auto; border: solid ansi_blue; border-title-align: center; }
     """
@@ -339,6 +340,9 @@ class PassViewer(App[None]):
 
         self._do(self._counts, count)
 
+    # A job has two parts, as only Textual's own thread may change what it draws. The second part checks that
+    # the user has not gone elsewhere in the meantime.
+
     def _do(self, worker: _Worker, job: Callable[[], Callable[[], None]]) -> None:
         """Let a thread run a job, and run here what it returns; an error goes to the last line."""
 
@@ -387,6 +391,7 @@ class PassViewer(App[None]):
         if self.sought:
             before, after = self.matches.get(place, (0, 0))
             cells[2] = f"{before}\u2192{after}" if before or after else ""
+        # While a search is on, its counts take the place of the time.
         name = max(8, width - 37)
         # In columns, as `passes.list` has them; a name that is too long ends with an ellipsis.
         text = Text(f"{cells[0]:>4} {row.stage[:8]:8} ", style)
@@ -439,6 +444,7 @@ class PassViewer(App[None]):
         if len(self._kernels) == 1:
             self._say("this dump has one kernel")
             return
+        # Around the end: with two kernels, either key leads to the other one.
         self._number = (self._number + direction) % len(self._kernels)
         self._start()
         self._open_kernel()
@@ -447,6 +453,7 @@ class PassViewer(App[None]):
 
     def _load(self, then: Callable[[], None] | None = None) -> None:
         """Show the text of the selected row, and go on from there."""
+        # The old text stays on the screen until the new one is there: an empty pane would flicker.
         model, place, view = self.model, self.place, self.view
         self.shown = None
         self._title("reading")
@@ -458,7 +465,7 @@ class PassViewer(App[None]):
             self.shown = text
             self._title(text.about)
             width = max(map(len, text.lines), default=0)
-            self._pane("text").fill(len(text.lines), width, self._text_line)
+            self._pane("text").fill(len(text.lines), width, partial(self._text_line, text))
             if then:
                 then()
             elif self.has_class("source"):
@@ -483,10 +490,9 @@ class PassViewer(App[None]):
             words += [pipeline_table.changed_operations(counted)]
         self._write("title", "  ".join(filter(None, words)))
 
-    def _text_line(self, place: int) -> Text:
-        text = self.shown
-        line = text.lines[place] if text and place < len(text.lines) else ""
-        mark = line[:1] if text and text.is_diff else ""
+    def _text_line(self, text: ViewText, place: int) -> Text:
+        line = text.lines[place]
+        mark = line[:1] if text.is_diff else ""
         if mark in ("+", "-", "@"):
             drawn = console.coloured_diff([line])
             drawn.rstrip()
@@ -507,8 +513,14 @@ class PassViewer(App[None]):
 
     def action_search(self) -> None:
         """Ask for a text."""
-        self.add_class("searching")
-        self.query_one("#search", Input).focus()
+        self._ask(True)
+        # Not `Input.focus`, which comes into effect later: keys that follow at once belong to the text.
+        self.screen.set_focus(self.query_one("#search", Input))
+
+    def _ask(self, asking: bool) -> None:
+        """Let the input replace the hints, or the other way round."""
+        self.query_one("#search", Input).display = asking
+        self.query_one("#status", Static).display = not asking
 
     def action_escape(self) -> None:
         """End the search."""
@@ -518,8 +530,8 @@ class PassViewer(App[None]):
         self._pane("text").refresh()
 
     def _end_input(self) -> None:
-        if self.has_class("searching"):
-            self.remove_class("searching")
+        if self.query_one("#search", Input).display:
+            self._ask(False)
             self._pane("list").focus()
         self._say()
 
@@ -559,6 +571,7 @@ class PassViewer(App[None]):
         if not self.sought:
             self._say("search for a text first: /")
             return
+        # First the matches of this text, which may be a diff, then the passes whose whole texts have some.
         lines = [place for place, line in enumerate(self._lines()) if self.sought in line]
         at = self._pane("text").cursor
         ahead = [place for place in lines if (place - at) * direction > 0 or (stay and place == at)]
@@ -650,6 +663,7 @@ class PassViewer(App[None]):
 
     def action_edit(self) -> None:
         """Open the line of Python in the user's editor."""
+        # In the source, the user may have moved on from the line that the text led to.
         source = self._pane("source")
         if source.has_focus and self.origin:
             self._edit(SourceLine(self.origin.file, source.cursor + 1))

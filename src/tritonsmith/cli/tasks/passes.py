@@ -91,7 +91,7 @@ def listing(
 def show(
     context: Context,
     folder: Path = FOLDER,
-    number: str = again(NUMBER, "in a terminal, a viewer of all passes", default=""),
+    number: str = MAYBE_NUMBER,
     kernel: str = DUMPED_KERNEL,
     after: bool = flag("print the output of the pass, not its input", default=False),
     normal: bool = flag("renumber values, and omit locations", default=False),
