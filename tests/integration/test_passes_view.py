@@ -114,7 +114,7 @@ def test_the_viewer_in_a_terminal(smith: Smith, columns: int, lines: int) -> Non
     with terminal(smith, "passes.show", "scale", columns=columns, lines=lines) as screen:
         screen.wait_for("q quit")
         screen.type("G")
-        screen.wait_for("EXIT")  # the last row is the machine code
+        screen.wait_for("compiled/scale.sass")  # the last row is the machine code
         screen.type("/")
         screen.type("ttg.num-warps\r")
         screen.wait_for("escape ends")
