@@ -368,7 +368,7 @@ MODES = {
     ),
     "kernel.check-changed": Command(
         "kernel:check_changed",
-        "Check whether the kernels that a change touches compute the same as before.",
+        "Check whether kernels that a change touches compute what they did.",
         "kernel.check --changed --since main --kernels kernels.toml",
     ),
     "kernel.resources": Command(

@@ -32,6 +32,7 @@ from tritonsmith.cli.tasks.options import (
     COMPILED_KERNEL,
     CSV,
     DRY_RUN,
+    FAIL_ON,
     FROM_CACHE,
     JOBS,
     JSON,
@@ -336,7 +337,7 @@ def lint_(
     by: PoolOptions,
     kernel: str = KERNEL,
     from_cache: str = FROM_CACHE,
-    fail_on: str | None = flag("findings that fail the command: any, or comma-separated codes", None),
+    fail_on: str | None = FAIL_ON,
     out: Path | None = OUT,
     json: bool = JSON,
     dry_run: bool = DRY_RUN,
@@ -372,7 +373,7 @@ def lint_changed(
     since: str = SINCE,
     kernels: CommaLists = LISTS,
     target: CommaLists = TARGET,
-    fail_on: str | None = flag("findings that fail the command", "any", value="CODES"),
+    fail_on: str | None = again(FAIL_ON, "any"),
     strict: bool = STRICT,
     json: bool = JSON,
 ) -> None:
@@ -380,7 +381,7 @@ def lint_changed(
     touched, where = _touched(by, since, kernels)
     from tritonsmith.inspect.lint import run as lint_run
 
-    codes = lint_run.parse_fail_on(fail_on)
+    codes = lint_run.parse_fail_on(lint_run.ANY if fail_on is None else fail_on)
     flags = KernelOptions(target=target).flags()
     requests = [
         request
@@ -410,11 +411,10 @@ def check_changed(
     since: str = SINCE,
     kernels: CommaLists = LISTS,
     target: CommaLists = TARGET,
-    limit: int | None = flag("time limit of one comparison in seconds", None, unset="300", least=1),
     strict: bool = STRICT,
     json: bool = JSON,
 ) -> None:
-    """Check whether the kernels that a change touches compute the same as before."""
+    """Check whether kernels that a change touches compute what they did."""
     from tritonsmith.check import when_wrong
 
     when_wrong.require_packages(command("kernel.check", "--changed"))
@@ -423,7 +423,7 @@ def check_changed(
 
     flags = KernelOptions(target=target).flags()
     default = targets.parse_all((target_of("ttgir"),))
-    options = versions.PairOptions(timeout=limit, silent=True)
+    options = versions.PairOptions(silent=True)
     rows, lines = [], []
     for kernel in touched.listed if where else ():
         assert where  # noqa: S101 - for the type checker

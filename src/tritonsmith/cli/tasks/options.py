@@ -147,9 +147,8 @@ class StoreOptions:
     env: str = ENV
 
 
+FAIL_ON = flag("findings that fail the command: any, or comma-separated codes", None)
 # Of the modes `--changed`, which pre-commit runs.
 SINCE = flag("commit or branch to compare with", "", unset="HEAD", value="COMMIT")
-LISTS = flag(
-    "kernels file with signatures (repeatable)", (), unset="those of pyproject.toml", value="FILE.toml"
-)
+LISTS = flag("kernels file, if not those of pyproject.toml (repeatable)", (), value="FILE.toml")
 STRICT = flag("fail, too, if something is undecided or not looked at", default=False)

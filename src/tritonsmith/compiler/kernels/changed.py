@@ -65,7 +65,7 @@ class TouchedKernel:
 
 @dataclass(frozen=True)
 class TouchedKernels:
-    """What a change touches.
+    """The kernels that a change touches.
 
     Attributes:
         commit: what the files were compared with; 40 hex digits.
@@ -123,8 +123,8 @@ def find(words: Sequence[str], since: str, lists: Sequence[str]) -> TouchedKerne
         SmithError: there is no such commit, or a kernels file is wrong.
     """
     root, since = root_of(Path.cwd()), since or os.environ.get(_RANGE) or _HEAD
-    given = [Path(word).expanduser().absolute() for word in words]
-    files = given or list(git.branch_changes(root, since).files)
+    named = [Path(word).expanduser().absolute() for word in words]
+    files = named or list(git.branch_changes(root, since).files)
     with git_history.opened(root) as repository:
         commit = git_history.resolve(repository, since)
         if not commit:
@@ -247,5 +247,5 @@ def _plain(tree: ast.Module | None, kernel: str | None) -> list[str] | None:
     """Return the statements that a kernel needs, or all of them, without places; None if unknown."""
     if tree is None:
         return None
-    found = tree.body if kernel is None else needed(tree, kernel)
-    return None if found is None else [ast.dump(node) for node in found]
+    nodes = tree.body if kernel is None else needed(tree, kernel)
+    return None if nodes is None else [ast.dump(node) for node in nodes]

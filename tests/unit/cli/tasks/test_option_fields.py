@@ -72,7 +72,12 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
         "passes.diff",
         "passes.dump",
     ],
-    "--kernels": ["cache.fill corpus.add", "farm farm.site rehearse", "kernel.study"],
+    "--kernels": [
+        "cache.fill corpus.add",
+        "farm farm.site rehearse",
+        "kernel.check-changed kernel.lint-changed",
+        "kernel.study",
+    ],
     "--lit": ["test-triton", "watch"],
     "--layouts": ["passes.diff", "passes.show"],
     "--list": ["ci-replay", "debug-library", "doctor", "explain", "passes.check", "toolchain.ptxas"],
@@ -104,6 +109,7 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
     "--sanitizer": ["build-triton", "run"],
     "--seeds": ["kernel.check", "passes.check"],
     "--signature": ["kernel.export"],
+    "--since": ["doctor", "kernel.check-changed kernel.lint-changed"],
     "--source": [
         "bisect",
         "farm farm.site",
