@@ -116,12 +116,14 @@ def test_the_viewer_in_a_terminal(smith: Smith, columns: int, lines: int) -> Non
         screen.type("G")
         screen.wait_for("compiled/scale.sass")  # the last row is the machine code
         screen.type("/")
+        screen.wait_for("search all passes")
         screen.type("ttg.num-warps\r")
         screen.wait_for("escape ends")
         screen.size(100, 30)
         screen.type("?")
         screen.wait_for("escape ends the search")
-        screen.type("x")
+        screen.type("xx")  # the second one comes before the list is gone
+        screen.wait_for("n N next")
         screen.type("q")
         assert screen.wait() == 0
         assert "\x1b[?1049l" in screen.output  # back to the shell's own screen

@@ -193,7 +193,9 @@ class KeysScreen(ModalScreen[None]):
     def on_key(self, event: Key) -> None:
         """Close the list."""
         event.stop()
-        self.dismiss()
+        # A second key may have been sent here before the first one closed the list.
+        if self.is_current:
+            self.dismiss()
 
 
 class PassViewer(App[None]):
@@ -514,7 +516,7 @@ class PassViewer(App[None]):
     def action_search(self) -> None:
         """Ask for a text."""
         self._ask(True)
-        # Not `Input.focus`, which comes into effect later: keys that follow at once belong to the text.
+        # Not `Input.focus`, which comes into effect later: the next keys belong to the text.
         self.screen.set_focus(self.query_one("#search", Input))
 
     def _ask(self, asking: bool) -> None:
@@ -566,7 +568,7 @@ class PassViewer(App[None]):
 
         Args:
             direction: 1 or -1.
-            stay: the line of the cursor may be the match.
+            stay: the search is new: the line of the cursor may be the match.
         """
         if not self.sought:
             self._say("search for a text first: /")
@@ -580,8 +582,11 @@ class PassViewer(App[None]):
             self._say_match()
             return
         places = [place for place in self.matches if (place - self.place) * direction > 0]
-        if stay and self.place in self.matches:
-            places.insert(0, self.place)  # a diff shows only a part of the texts
+        if stay:
+            # The selected pass comes first, as a diff shows only a part of its texts. A search that was
+            # begun behind all matches goes to the first one.
+            here = [self.place] if self.place in self.matches else []
+            places = [*here, *places] or list(self.matches)
         if not places:
             self._say(f"no {'later' if direction > 0 else 'earlier'} pass has {self.sought!r}")
             return

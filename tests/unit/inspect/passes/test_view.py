@@ -165,7 +165,7 @@ def test_a_search_goes_from_pass_to_pass(dump: DumpIndex) -> None:
     viewer = PassViewer(dump)
 
     async def scenario(pilot: Pilot[Any]) -> None:
-        await pilot.press("slash", *"convert_layout")  # at once, as from a keyboard with type-ahead
+        await pilot.press("slash", *"convert_layout")
         await press(pilot, "enter")
         assert viewer.matches == {1: (0, 1), 2: (1, 0)}
         assert "in 2 passes" in written(viewer, "status")
@@ -179,6 +179,8 @@ def test_a_search_goes_from_pass_to_pass(dump: DumpIndex) -> None:
         assert "no later pass has 'convert_layout'" in written(viewer, "status")
         await press(pilot, "N")
         assert viewer.place == 1
+        await press(pilot, "G", "slash", *"convert_layout", "enter")
+        assert viewer.place == 1  # there is none behind the last pass
         await press(pilot, "escape", "n")
         assert (viewer.sought, viewer.place) == ("", 2)
 
