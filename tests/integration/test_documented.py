@@ -131,6 +131,7 @@ NOT_RUN = {  # why, by how a command begins
     "docs": "test_docs_site.py builds them",
     "debug-library": "test_debug_library.py has an LLVM that is small enough",
     "kernel.check": "kernels of a reader; test_kernel_check.py has some",
+    "kernel.lint --changed": "a repository with kernels; test_kernels_action.py has one",
     "kernel.lint --bounds": "kernels of a reader; tests/unit/inspect/test_bounds.py has some",
     "kernel.time": "a GPU; test_kernel_time.py has a driver that launches nothing",
     "kernel.capture": "programs with torch; test_kernel_capture.py has one without",

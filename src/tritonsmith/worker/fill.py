@@ -668,8 +668,9 @@ def triton_digest() -> str:
     return hashlib.sha256(owner.triton_key().encode()).hexdigest()
 
 
-def _moved(folders: Any, old: str, new: str) -> Any:
+def _moved(folders: object, old: str, new: str) -> Any:
     """Return a list of folders with the one at the start of each exchanged; anything else stays."""
+    # Triton's releases hand lists of folders in other places: what is no list is a name or a language.
     if not isinstance(folders, list):
         return folders
     return [new + path[len(old) :] if path.startswith(old) else path for path in folders]

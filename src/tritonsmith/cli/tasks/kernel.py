@@ -32,7 +32,7 @@ from tritonsmith.cli.tasks.options import (
     COMPILED_KERNEL,
     CSV,
     DRY_RUN,
-    FAIL_ON,
+    FAIL_ON_CODES,
     FROM_CACHE,
     JOBS,
     JSON,
@@ -337,7 +337,7 @@ def lint_(
     by: PoolOptions,
     kernel: str = KERNEL,
     from_cache: str = FROM_CACHE,
-    fail_on: str | None = FAIL_ON,
+    fail_on: str | None = FAIL_ON_CODES,
     out: Path | None = OUT,
     json: bool = JSON,
     dry_run: bool = DRY_RUN,
@@ -373,7 +373,7 @@ def lint_changed(
     since: str = SINCE,
     kernels: CommaLists = LISTS,
     target: CommaLists = TARGET,
-    fail_on: str | None = again(FAIL_ON, "any"),
+    fail_on: str | None = again(FAIL_ON_CODES, "any"),
     strict: bool = STRICT,
     json: bool = JSON,
 ) -> None:
@@ -389,7 +389,6 @@ def lint_changed(
         for request in kernels_file.requests((kernel.entry,), kernel.listed, flags, targets.default())
     ]
     kernels_file.check_folders(requests)
-    # Several at once also where there is one: the refusal of a kernel is then a row.
     results = run.execute_all(requests, where, None, silent=True) if where and requests else ()
     result = lint_run.lint([each.manifest for each in results])
     if json:

@@ -147,7 +147,7 @@ class StoreOptions:
     env: str = ENV
 
 
-FAIL_ON = flag("findings that fail the command: any, or comma-separated codes", None)
+FAIL_ON_CODES = flag("findings that fail it: any, or comma-separated codes", None, value="CODES")
 # Of the modes `--changed`, which pre-commit runs.
 SINCE = flag("commit or branch to compare with", "", unset="HEAD", value="COMMIT")
 LISTS = flag("kernels file, if not those of pyproject.toml (repeatable)", (), value="FILE.toml")

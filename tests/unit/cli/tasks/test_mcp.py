@@ -72,7 +72,7 @@ def test_types_of_parameters() -> None:
         "items": {"type": "string", "minLength": 1},
         "description": "target: cuda:90, hip:gfx942:64, h100, native or all",
     }
-    assert tool("passes_show").schema["required"] == ["folder", "number"]
+    assert tool("passes_show").schema["required"] == ["folder"]
 
 
 # Whatever an agent gives, be it a flag, a command or the end of the flags.

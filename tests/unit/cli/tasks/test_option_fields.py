@@ -49,7 +49,7 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
     "--folder": ["passes.check"],
     "--nightlies": ["bisect", "pins"],
     "--file": ["debug-library", "env.allow", "passes.import", "passes.reduce"],
-    "--fail-on": ["compare farm rehearse", "kernel.lint", "kernel.time"],
+    "--fail-on": ["compare farm rehearse", "kernel.lint kernel.lint-changed", "kernel.time"],
     "--force": ["build-triton install-triton setup-mlir", "editor", "store.import"],
     "--from-cache": ["kernel.resources"],
     "--for": ["build-triton build.explain debug-library", "issue.new"],
