@@ -566,7 +566,7 @@ def check(
     from tritonsmith.check import when_wrong
 
     with when_wrong.as_undecided():
-        when_wrong.require_packages()
+        when_wrong.require_packages("kernel.check")
     from tritonsmith.check import against as versions
 
     if bool(against) == bool(what.sweep):
