@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.support import require
 from tests.unit.repositories import Made
+from tritonsmith.core.ui import tables
 from tritonsmith.lab.batch import pool
 
 # Of tests that name no number; and on a busy machine nothing is too slow.
@@ -49,6 +50,13 @@ def tmp_path_factory(
         patch.setenv("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
         factory.getbasetemp()
     yield factory
+
+
+@pytest.fixture(autouse=True)
+def _tables_fit_the_screen() -> Iterator[None]:
+    """A task that ran in this process may have been told to print wide tables; the next test was not."""
+    yield
+    tables.widen(wide=False)
 
 
 def _takes_programs(folder: Path) -> bool:

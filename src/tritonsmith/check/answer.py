@@ -588,9 +588,10 @@ def as_json(answer: CheckResult) -> dict[str, Any]:
 
 def keep(answer: CheckResult, index: DumpIndex) -> None:
     """Write an answer beside the texts that were run, for `issue.new`, if their folder is writable."""
-    # Of this index: another dump may be written to the same folder.
-    content = {**as_json(answer), "index": index.digest}
+    # The folder may be read-only, or gone: then the answer is printed all the same, and `issue.new` lacks it.
     with contextlib.suppress(OSError):
+        # With the index, since another dump may be written to the same folder.
+        content = {**as_json(answer), "index": index.digest}
         files.write_atomically(index.folder / CHECKED, json.dumps(content, indent=2) + "\n")
 
 

@@ -198,6 +198,7 @@ def tools(allow: Collection[str] = ()) -> tuple[AgentTool, ...]:
     """
     every = declared()
     names = {tool.allowance for tool in every if tool.allowance} | {INSTALL}
+    # A misspelt name would allow nothing, and look as if it did.
     for name in allow:
         if name not in names:
             raise UsageError(f"--allow cannot name {name!r}", hints=did_you_mean(name, names))
@@ -250,6 +251,7 @@ def result_schema() -> dict[str, Json]:
 
 def _object(properties: Mapping[str, Json], required: Sequence[str]) -> dict[str, Json]:
     """Return the JSON Schema of an object that has these keys and no others."""
+    # An argument that an agent misspells would otherwise be dropped in silence.
     return {
         "type": "object",
         "properties": dict(properties),
@@ -315,6 +317,7 @@ def outcome(tool: AgentTool, code: int, printed: str, errors: Sequence[str]) -> 
 
 def _answer(printed: str) -> dict[str, Json] | list[Json] | None:
     """Return the JSON that a command printed; None if it printed something else."""
+    # A command without `--json` prints text, and a crash may cut JSON off: both are passed on as they are.
     try:
         answer = untrusted.json_of(printed)
     except untrusted.UnreadableError:

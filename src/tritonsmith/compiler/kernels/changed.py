@@ -224,6 +224,7 @@ class _Change:
             return True
         if not others:
             return False
+        # Only now: to follow the imports of a file takes many times as long as to compare it.
         sources = reader.of(file, kernel)
         return any(str(sources.root / name) in map(str, others) for name, _ in sources.sums)
 
@@ -234,6 +235,7 @@ def _tree(text: str) -> ast.Module | None:
         tree = untrusted.python_tree(text)
     except (SyntaxError, ValueError):
         return None
+    # Their text is no part of what a kernel computes.
     for node in ast.walk(tree):
         if (
             isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Module))
@@ -247,5 +249,6 @@ def _plain(tree: ast.Module | None, kernel: str | None) -> list[str] | None:
     """Return the statements that a kernel needs, or all of them, without places; None if unknown."""
     if tree is None:
         return None
+    # `ast.dump` leaves out lines and columns: a comment above a kernel moves it, and changes nothing else.
     nodes = tree.body if kernel is None else needed(tree, kernel)
     return None if nodes is None else [ast.dump(node) for node in nodes]
