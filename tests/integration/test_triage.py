@@ -53,7 +53,8 @@ def judged(smith: Smith, *words: str, code: int = 0) -> dict[str, Any]:
     """The answer as JSON."""
     done = smith("triage", "--out", "evidence", "--json", *words, code=code)
     found: dict[str, Any] = json.loads(done.out)
-    assert json.loads((smith.cwd / "evidence" / "triage.json").read_text(encoding="utf-8")) == found
+    kept = json.loads((smith.cwd / "evidence" / "triage.json").read_text(encoding="utf-8"))
+    assert found == {**kept, "folder": str(smith.cwd / "evidence")}
     return found
 
 

@@ -12,9 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from packaging.version import InvalidVersion, Version
+
 from tritonsmith.core import untrusted
 from tritonsmith.core.envs.workspace import EnvDir, Workspace
-from tritonsmith.core.text import version_key
 from tritonsmith.facts import package_owners, python_env
 from tritonsmith.facts.package_owners import PACKAGE, Distribution, finder_mapping, forsaken_hooks
 from tritonsmith.facts.python_env import PythonEnv
@@ -67,7 +68,15 @@ def environments(space: Workspace) -> tuple[str, ...]:
 def newest(space: Workspace) -> InstalledTriton | None:
     """Return the newest Triton in the tool's environments; None if there is none."""
     tritons = [triton for name in environments(space) if (triton := of_env(space.env(name)))]
-    return max(tritons, key=lambda triton: version_key(triton.version), default=None)
+    return max(tritons, key=lambda triton: _order(triton.version), default=None)
+
+
+def _order(version: str) -> Version:
+    # A nightly came before its release, which its numbers alone do not tell.
+    try:
+        return Version(version)
+    except InvalidVersion:
+        return Version("0")
 
 
 def of_env(env: EnvDir) -> InstalledTriton | None:

@@ -42,6 +42,14 @@ def test_one_from_a_checkout_is_told_apart(tmp_path: Path) -> None:
     assert [(one.version, one.checkout) for one in found] == [("3.8.0", True), ("3.7.1", False)]
 
 
+def test_a_nightly_is_older_than_its_release(tmp_path: Path) -> None:
+    for name, version in (("a", "3.9.0.dev20260301"), ("b", "3.9.0"), ("c", "no version")):
+        install(tmp_path / "envs" / name / "venv", version)
+    newest = installed_tritons.newest(Workspace(tmp_path))
+    assert newest
+    assert newest.version == "3.9.0"
+
+
 def find(environ: dict[str, str], space: Path) -> list[str]:
     return [found.version for found in installed_tritons.find(environ, Workspace(space))]
 
