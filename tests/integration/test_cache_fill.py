@@ -255,7 +255,7 @@ def test_an_image_checks_the_cache_that_it_takes_along(smith: Smith, newest: Pat
 
     written()
     code, said = checked()
-    assert (code, said[: said.index("Triton") + len("Triton")]) == (0, "the cache is good for Triton")
+    assert (code, said[: said.index("Triton") + len("Triton")]) == (0, "the cache is valid for Triton")
     assert {path.name for path in image.iterdir()} == {"Dockerfile", "cache", "check"}
     assert sorted(path.name for path in (image / "check").glob("*.py")) == sorted(
         path.name for path in worker.FOLDER.glob("*.py")

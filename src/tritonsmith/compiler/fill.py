@@ -48,6 +48,7 @@ from tritonsmith.worker.messages import (
 _TASK = "cache.fill"
 _SCHEMA = 1
 _PLACE = re.compile(r"at \d+:\d+:")
+_ELSEWHERE = re.compile(r"(/(?!\.\.?(/|$))[^/\x00-\x1f]+)+")  # normal, as Triton spells its own folder
 _ANSWER = 60.0  # seconds: Triton's key is a digest of libtriton.so, too
 NO_EXTENSIONS = "--no-extensions"
 _DAMAGED = (
@@ -64,7 +65,7 @@ class FillWish:
         out: the cache.
         home: the folder in which it will lie where it is used.
         libcuda: folders of libcuda.so.1 there; those of this machine if empty.
-        triton: the folder of the package `triton` there; None for that of the interpreter.
+        triton: the folder of the package `triton` there; empty for that of the interpreter.
         extensions: build the C extensions, too.
         tuned: a cache with results of autotuners; None for none.
     """
@@ -72,7 +73,7 @@ class FillWish:
     out: Path
     home: Path
     libcuda: tuple[str, ...] = ()
-    triton: Path | None = None
+    triton: str = ""
     extensions: bool = True
     tuned: Path | None = None
 
@@ -200,9 +201,13 @@ def prepare(
         wish: what to write, and where.
 
     Raises:
-        UsageError: the kernels have several targets.
+        UsageError: the kernels have several targets, or a folder of another machine is no absolute path.
         FactError: the cache cannot be written to, its record cannot be read, or no kernel can be compiled.
     """
+    if wish.triton and not _ELSEWHERE.fullmatch(wish.triton):
+        # It is a part of a key, letter by letter: a relative path would become one of this machine.
+        hints = ["as in the image: --triton-at /usr/lib/python3/dist-packages/triton"]
+        raise UsageError(f"--triton-at cannot be {wish.triton!r}: it takes an absolute path", hints=hints)
     _check_writable(wish.out)
     read_record(wish.out)
     if wish.tuned:
@@ -238,7 +243,7 @@ def prepare(
         jobs=interpreter.jobs,
         timeout=interpreter.timeout,
         libcuda=wish.libcuda,
-        folder=str(wish.triton or ""),
+        folder=wish.triton,
         without_extensions="" if wish.extensions else NO_EXTENSIONS,
     )
     phase = "fill"
@@ -753,7 +758,8 @@ def closing(filled: Filled, cache: Path) -> Iterator[str]:
         )
     if filled.tuned:
         yield f"{counted(filled.tuned, 'autotuner result')} added"
-    yield f"good for Triton {head.triton} as it is in {head.folder}, Python {head.python.rpartition('.')[0]}"
+    python = head.python.rpartition(".")[0]
+    yield f"valid for Triton {head.triton} as installed in {head.folder}, Python {python}"
     if head.without:
         yield f"without C extensions, which the first launches will build: {head.without}"
 

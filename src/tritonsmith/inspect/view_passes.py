@@ -172,7 +172,7 @@ _KEYS = """\
   u              hide passes that changed nothing, or show them
   tab            go to the next pane
   enter          in the list: go to the text; in the text: source
-  space, pgup    forth and back by a screen; g G: first, last line
+  space, pgup    forward and back by a screen; g G: first, last line
   left right     scroll sideways
   d              the diff, the output, or the input of the pass
   /              search all passes; then n N: next, previous match

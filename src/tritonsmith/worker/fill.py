@@ -296,7 +296,7 @@ def check_record(path: str) -> int:
         print("\n".join(("programs would compile again what is in the cache:", *reasons)))
         print(f"fill it by Triton {here.triton} for Python {here.python}, --triton-at {here.folder}")
         return 1
-    print(f"the cache is good for Triton {here.triton} in {here.folder}")
+    print(f"the cache is valid for Triton {here.triton} in {here.folder}")
     return 0
 
 

@@ -164,6 +164,12 @@ def test_a_record_that_cannot_be_read_is_an_error_that_names_it(text: str, what:
         fill.prepare((), cast("Any", None), FillWish(tmp_path, tmp_path))
 
 
+@pytest.mark.parametrize("folder", ["triton", "../triton", "/opt/../triton", "/opt//triton", "/opt/\n"])
+def test_the_folder_of_triton_elsewhere_is_absolute(folder: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="--triton-at cannot be"):
+        fill.prepare((), cast("Any", None), FillWish(tmp_path, tmp_path, triton=folder))
+
+
 def test_what_another_run_recorded_meanwhile_is_kept(tmp_path: Path) -> None:
     mine, other = (
         fill.RecordFill(

@@ -124,15 +124,26 @@ def warm_plan(out: Path, image: str, home: Path, typed: str) -> Plan:
         raise UsageError(f"--at cannot be {str(home)!r}", hints=[f"an absolute path: --at {WARM}"])
     file = out / "Dockerfile"
     text = _warm_dockerfile(image, home, typed)
-    # The first line may differ: it is the command, and the user's flags do not make the file theirs.
-    rest = text.partition("\n")[2]
-    if os.path.lexists(file) and untrusted.text_if_any(file).partition("\n")[2] != rest.rstrip():
-        hints = ["name another folder: --out DIR", f"or, if it is not needed any more: rm {file}"]
-        raise FactError("this folder has another Dockerfile", where=file, hints=hints)
+    if os.path.lexists(file) and not _is_ours(untrusted.text_if_any(file)):
+        remove = shlex.join(("rm", str(file)))
+        hints = ["name another folder: --out DIR", f"or, if it is not needed any more: {remove}"]
+        why = "it is not as this command writes it, so it may have been edited"
+        raise FactError("this folder has another Dockerfile", where=file, why=why, hints=hints)
     # The worker needs nothing but the image's Python and its Triton.
     sources = call.source_files().items()
     steps = [Write(out / _CHECK / name, source_text, phase=_PHASE) for name, source_text in sources]
     return Plan("an image with a filled cache", (*steps, Write(file, text, phase=_PHASE)))
+
+
+def _is_ours(text: str) -> bool:
+    """Report whether a Dockerfile is as this command wrote it, by whatever flags."""
+    image = re.search(r"^ARG IMAGE=?(.*)$", text, re.MULTILINE)
+    home = re.search(r'^ENV TRITON_CACHE_DIR="(.*)"$', text, re.MULTILINE)
+    if not image or not home:
+        return False
+    # Without the first line, which has the command with all its flags.
+    written = _warm_dockerfile(image[1], Path(home[1]), "")
+    return text.rstrip().partition("\n")[2] == written.rstrip().partition("\n")[2]
 
 
 def _warm_dockerfile(image: str, home: Path, typed: str) -> str:

@@ -123,7 +123,7 @@ def fill(
     into: Path | None = flag("existing cache to add to; asks first", None, value="DIR"),
     at: Path | None = again(AT, "where it is written"),
     libcuda: CommaList = LIBCUDA,
-    triton_at: Path | None = TRITON_AT,
+    triton_at: str = TRITON_AT,
     no_extensions: bool = flag("leave out the C extensions, which need a C compiler", default=False),
     tuned: Path | None = flag("cache whose results of autotuners are added", None, value="DIR"),
     yes: bool = YES,

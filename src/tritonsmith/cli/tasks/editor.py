@@ -91,9 +91,9 @@ def container(
     image: str = flag("image that the cache is added to", "", unset="named by docker build"),
     python: Path | None = again(PYTHON, "that of --env"),
     target: CommaLists = TARGET,
-    at: Path = again(AT, default=containers.WARM),
+    at: str = again(AT, default=str(containers.WARM)),
     libcuda: CommaList = LIBCUDA,
-    triton_at: Path | None = TRITON_AT,
+    triton_at: str = TRITON_AT,
     out: Path | None = again(OUT, ".devcontainer, triton-image"),
     dry_run: bool = DRY_RUN,
 ) -> None:
@@ -101,10 +101,10 @@ def container(
     if warm:
         folder = (out or Path.cwd() / "triton-image").expanduser().absolute()
         by = PoolOptions(env=env or WHEEL_ENV.default, python=python)
-        wish = FillWish(containers.warm_cache(folder), at, libcuda, triton_at)
+        wish = FillWish(containers.warm_cache(folder), Path(at), libcuda, triton_at)
         _warm(warm, by, target, wish, image, dry_run=dry_run)
         return
-    if image or python or target or libcuda or triton_at or at != containers.WARM:
+    if image or python or target or libcuda or triton_at or at != str(containers.WARM):
         raise UsageError("these flags are about a filled cache", hints=["give its kernels: --warm FILE.toml"])
     space = workspace.default()
     folder = out or Path.cwd() / ".devcontainer"

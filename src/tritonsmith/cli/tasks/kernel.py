@@ -831,7 +831,11 @@ def capture(
         output.json(capture_run.as_json(captured.kernels, notes, to, captured.code))
     elif captured.kernels:
         launches = sum(kernel.count for kernel in captured.recording.kernels)
-        console.out().print(capture_run.launch_table(captured.kernels, f"{launches} launches for {target}"))
+        console.out().print(
+            capture_run.launch_table(
+                captured.kernels, f"{launches} {'launch' if launches == 1 else 'launches'} for {target}"
+            )
+        )
         console.out().print(f"{to}", markup=False)
     if captured.kernels:  # without any, the error below has the notes
         output.notes(notes)

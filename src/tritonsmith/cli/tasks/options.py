@@ -74,7 +74,7 @@ FROM_CACHE = flag("entry of Triton's cache to compile: its folder, or its name",
 KERNELS_FILE = word("kernels file (format: docs/kernels.md)", value="FILE.toml")
 AT = flag("folder of the cache where it will be used", None, value="DIR")
 LIBCUDA = flag("folders of libcuda.so.1 where the cache will be used", (), value="DIR")
-TRITON_AT = flag("folder of the package triton there", None, unset="that of the interpreter", value="DIR")
+TRITON_AT = flag("folder of the package triton there", "", unset="that of the interpreter", value="DIR")
 TODAY = flag("Triton in use today: a version, environment or interpreter", "", value="TRITON")
 LOADER = flag("Triton of the plugin: version, environment, interpreter", "wheel", value="TRITON")
 TOMORROW = flag("Triton to upgrade to: a version, environment or interpreter", "", value="TRITON")
@@ -85,7 +85,7 @@ CORPUS = flag("folder of the corpus", None, unset="in the workspace", value="DIR
 SCHEDULER = flag("Dask scheduler whose workers compile: tcp://HOST:8786", "", value="URL")
 
 # Dumps of passes.
-NUMBER = word("pass: its number in passes.list, or its name if it ran once", value="PASS")
+NUMBER = word("number of the pass in passes.list, or its name if it ran once", value="PASS")
 MAYBE_NUMBER = again(NUMBER, default="")
 FOLDER = word("folder that passes.dump wrote", value="DIR")
 DUMPED_KERNEL = flag("kernel of the dump, if it has several", "", value="KERNEL")

@@ -207,8 +207,8 @@ def scalar_access(compiled: CompiledPoint) -> Iterator[LintFinding]:
         if possible < 2 or (narrow := _first_if_scalar(compiled, operation, tensor)) is None:  # noqa: PLR2004
             continue
         what = (
-            f"a {_shape(tensor)} {_verb(operation)} moves {tensor.bits} bits at a time; {max(runs)} elements "
-            f"lie side by side, and each thread has {tensor.size // threads}"
+            f"a {_verb(operation)} of {_shape(tensor)} elements moves {tensor.bits} bits at a time; "
+            f"{max(runs)} of them are adjacent, and each thread has {tensor.size // threads}"
         )
         yield LintFinding(known_rules()["scalar-access"], what, (line, narrow))
 

@@ -87,7 +87,7 @@ def test_a_dockerfile_of_the_users_stays(tmp_path: Path) -> None:
     assert isinstance(first, Write)
     assert isinstance(second, Write)
     file.write_text(first.text)
-    container.warm_plan(tmp_path, "", Path("/c"), "another command")
+    container.warm_plan(tmp_path, "other:2", Path("/d"), "another command")
     file.write_text(first.text + "USER me\n")
     with pytest.raises(FactError, match="another Dockerfile"):
         container.warm_plan(tmp_path, "", Path("/c"), "a")
