@@ -167,6 +167,10 @@ def test_an_agent_looks_into_a_compile(place: Smith) -> None:
         # The rest of what was cut is a page away.
         first = await agent("read", uri=left_out["uri"])
         rows = first["text"]
+        assert await agent("read", uri=f"{left_out['uri']}?page=1") == {
+            **first,
+            "uri": f"{left_out['uri']}?page=1",
+        }
         for page in range(2, first["pages"] + 1):
             rows += (await agent("read", uri=left_out["uri"], page=page))["text"]
         assert [row["number"] for row in json.loads(rows)] == list(range(len(json.loads(rows))))
@@ -362,10 +366,29 @@ def test_what_is_no_tool_and_no_resource(place: Smith) -> None:
             "tritonsmith://text/1",
             "file:///etc/passwd",
             "tritonsmith://output/1/manifest.json?page=x",
+            "tritonsmith://output/1/manifest.json?page=",
         ):
             with pytest.raises(MCPError, match=r"no tool has written|not a page"):
                 await agent.client.read_resource(uri)
         assert (await agent("env"))["verdict"] == "ok"
+
+    serve(place, work)
+
+
+def test_what_is_no_page_and_no_longer_a_file_of_a_tool(place: Smith) -> None:
+    async def work(agent: Agent) -> None:
+        compiled = await agent("kernel_compile", **ADD, out="out")
+        (output,) = compiled["outputs"]
+        for page in (0, 99):
+            with pytest.raises(MCPError, match=f"pages?, and no page {page}"):
+                await agent.client.read_resource(f"{output['uri']}?page={page}")
+        ptx = next(point for point in compiled["answer"]["points"])["stages"]["ptx"]["path"]
+        (place.cwd / "out" / ptx).unlink()
+        (place.cwd / "out" / ptx).symlink_to(place.cwd / "vector_add.py")
+        with pytest.raises(MCPError, match="outside its folder"):
+            await text(agent, output["uri"].replace("manifest.json", ptx))
+        shown = await agent("kernel_show", wrong=True, kernel="out", stage="ptx")
+        assert "outside its folder" in shown["message"]
 
     serve(place, work)
 

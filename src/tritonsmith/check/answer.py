@@ -245,6 +245,12 @@ class CheckResult:
         return (*rows, *(row for row in self.passes if self.racing and row.status == "reference"))
 
     @property
+    def skipped(self) -> int:
+        """The number of texts in the middle that could not be run: these are not open."""
+        unknown = sum(row.status == "unknown" for row in self.passes)
+        return unknown - sum(row.status == "unknown" for row in self.open)
+
+    @property
     def reasons(self) -> list[str]:
         """The reasons why those texts are open, sorted and without duplicates."""
         return sorted({row.why or row.waits or self.racing for row in self.open})
@@ -562,9 +568,14 @@ def verdict(answer: CheckResult) -> str:
         one_of = "one of " if len(culprit.suspects) > 1 else ""
         return f"{answer.kernel}: {one_of}{names} {_CHANGES[culprit.change]}"
     # The reference is one of those that were checked, and no pass.
-    sentence = f"{answer.kernel}: none of {answer.checked - 1} passes changes the result"
+    passes = f"{answer.checked - 1} passes"
+    if answer.skipped:
+        passes += " that could be checked"
+    sentence = f"{answer.kernel}: none of {passes} changes the result"
     if answer.racing:
         return f"{answer.kernel}: undecided: {answer.racing}"
+    if answer.skipped:
+        sentence += f"; {answer.skipped} in the middle could not be checked"
     if not answer.open:
         return sentence
     first = answer.open[0].number < next(row.number for row in answer.passes if row.status == "reference")

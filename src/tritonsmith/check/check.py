@@ -321,7 +321,7 @@ def _of_modules(index: DumpIndex, kernel: DumpedKernel) -> list[Dump]:
     return [
         # The digests of the index may be older than the files, and the generic form of a text is found by its
         # digest.
-        replace(dump, sha256=hashlib.sha256(index.content(dump)).hexdigest())
+        replace(dump, sha256=hashlib.sha256(index.content(dump, edited=True)).hexdigest())
         for dump in index.of(kernel.name)
         if dump.language == "mlir"
         and dump.operation == "builtin.module"
@@ -361,7 +361,7 @@ def dump_before(index: DumpIndex, kernel: DumpedKernel, checked: CheckedPass) ->
 
 def before_llvm(index: DumpIndex, dumps: list[Dump]) -> list[Dump]:
     """Return the dumps without those of LLVM's dialect that no dump of Triton's follows."""
-    texts = [index.text(dump) for dump in dumps]
+    texts = [index.text(dump, edited=True) for dump in dumps]
     last = max((place for place, text in enumerate(texts) if "tt.func" in text), default=-1)
     return [
         dump
@@ -616,7 +616,7 @@ class PassCheck:
 
     def _text(self, dump: Dump) -> str:
         """Return a text in generic form, or else as it is in the dump."""
-        return self._texts.get(dump.sha256) or self._index.text(dump)
+        return self._texts.get(dump.sha256) or self._index.text(dump, edited=True)
 
     def _kernel_in(self, raw: str) -> TritonKernel | LoweredKernel | None:
         """Parse a kernel; None where LLVM's dialect begins and is not requested."""

@@ -172,9 +172,17 @@ class Manifest:
     sources: str = ""
 
     def path(self, point: Point, stage: str) -> Path | None:
-        """Return the file of a stage; None if the point has none."""
+        """Return the file of a stage; None if the point has none.
+
+        Raises:
+            FactError: it is outside of the folder.
+        """
         entry = point.stages.get(stage)
-        return self.folder / entry.path if entry else None
+        try:
+            return untrusted.path_in(self.folder, entry.path) if entry else None
+        except untrusted.UnreadableError as error:
+            what = "a file of this manifest is outside its folder"
+            raise FactError(what, where=self.folder / FILE, why=str(error)) from error
 
     def render(self) -> str:
         """Return the text of `manifest.json`."""

@@ -366,6 +366,20 @@ def place_in(name: str) -> str:
     return name
 
 
+def path_in(folder: Path, name: str) -> Path:
+    """Return the path of a file that a list in a folder names, checked to lie in that folder.
+
+    Raises:
+        UnreadableError: the name leads out of the folder, or a link does.
+    """
+    path = folder / place_in(name)
+    # The folder itself may be reached through links, which whoever named it chose. A link inside of it was
+    # put there by whoever filled the folder, and could lead to any file that the user can read.
+    if not real(path).is_relative_to(real(folder)):
+        raise UnreadableError(f"{name[:80]!r} is a link out of this folder")
+    return path
+
+
 def _is_text(name: str) -> bool:
     try:
         os.fsencode(name)

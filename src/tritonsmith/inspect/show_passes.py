@@ -548,7 +548,7 @@ class DumpView:
         return ViewText("diff", [printable(line.expandtabs(_TAB)) for line in lines], is_diff=True)
 
     def _compiled_text(self, row: ViewRow) -> str:
-        path = self.index.folder / untrusted.place_in(row.file)
+        path = self.index.file(row.file)
         try:
             return untrusted.read_text(path, untrusted.OURS)
         except OSError as error:

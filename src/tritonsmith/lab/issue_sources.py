@@ -415,7 +415,8 @@ def _input_of(index: DumpIndex, known: CheckReport) -> IssueIr | None:
 
 def _ir(index: DumpIndex, dump: Dump) -> IssueIr | None:
     """Return the text of a dump without its locations, and its pass; None if that has no name."""
-    plain = ir_text.without_locations("mlir", index.content(dump)).decode("utf-8", "replace")
+    content = index.content(dump, edited=True)
+    plain = ir_text.without_locations("mlir", content).decode("utf-8", "replace")
     try:
         return IssueIr(plain.strip(), oracles.spelled(dump.pipeline or dump.argument))
     except UsageError:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.unit.check.refactored import version
 from tests.unit.check.texts import ADD, LOOP, LOWERED, checked, indexed
-from tritonsmith.check.answer import answer_lines, as_json, verdict
+from tritonsmith.check.answer import answer_lines, as_json, failure, verdict
 from tritonsmith.check.check import before_llvm, count_until, inputs_of
 from tritonsmith.check.llvm.machine import LoweredKernel
 from tritonsmith.check.memory import Contents
@@ -235,7 +235,12 @@ def test_what_is_not_known_stops_nothing_but_the_verdict() -> None:
     answer = checked(ADD, strange, renamed(ADD))
     assert [one.status for one in answer.passes] == ["reference", "unknown", "equal"]
     assert (answer.culprit, answer.open) == (None, ())
+    assert verdict(answer).endswith(
+        ": none of 1 passes that could be checked changes the result; 1 in the middle could not be checked"
+    )
+    assert failure(answer, Path()) is None
     answer = checked(ADD, strange)
+    assert answer.skipped == 0
     assert [one.why for one in answer.open] == ["tt.strange"]
     assert verdict(answer).endswith("; 1 at the end could not be checked")
     wrong = ADD.replace('"arith.mulf"', '"arith.divf"')

@@ -163,7 +163,8 @@ def test_a_stage_that_never_ends_is_refused(tmp_path: Path, kind: str) -> None:
     content["points"][0]["stages"] = stages
     (tmp_path / manifest.FILE).write_text(json.dumps(content), encoding="utf-8")
     seen = manifest.read(tmp_path)
-    with pytest.raises(FactError, match="cannot read this stage"):
+    refusal = "cannot read this stage" if kind == "pipe" else "outside its folder"
+    with pytest.raises(FactError, match=refusal):
         show_stage.stage_text(seen, seen.points[0], "ttir")
     with pytest.raises(FactError, match="cannot read this binary"):
         gpu_binary.load(stage)
@@ -184,3 +185,23 @@ def test_programs_of_a_triton_run_only_if_it_compiled_something_here(
     assert manifest.trusted_package(replace(seen, origin=str(envs / "wheel" / "triton")), space)
     for origin in ("", ".", "triton", str(envs / ".." / "evil"), "/"):
         assert manifest.trusted_package(replace(seen, origin=origin), space) is None
+
+
+def test_a_stage_that_links_out_of_the_folder_is_refused(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    compiled = made(out, point(out, "cuda:90:32", {}, {"ptx": ".version 8.0\n", "ttir": "module {}\n"}))
+    (row,) = compiled.points
+    ptx, ttir = (compiled.path(row, stage) for stage in ("ptx", "ttir"))
+    assert ptx
+    assert ttir
+    (tmp_path / "secret").write_text("secret", encoding="utf-8")
+    ptx.unlink()
+    ptx.symlink_to(tmp_path / "secret")
+    with pytest.raises(FactError, match="outside its folder"):
+        show_stage.stage_text(compiled, row, "ptx")
+    # The whole folder may be reached by a link, and a link may lead to another file of it.
+    (tmp_path / "link").symlink_to(out)
+    ptx.unlink()
+    ptx.symlink_to(ttir)
+    linked = replace(compiled, folder=tmp_path / "link")
+    assert show_stage.stage_text(linked, row, "ptx") == "module {}\n"

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import parse_qs, quote, urlsplit
+from urllib.parse import parse_qs, quote
 
 import anyio
 import anyio.to_thread
@@ -131,7 +131,7 @@ class _Resources:
 
     def __init__(self, scratch: Path, limits: mcp.Limits) -> None:
         self._scratch, self._limits = scratch, limits
-        self._paths: dict[str, Path] = {}
+        self._files: dict[str, tuple[Path, str]] = {}  # the folder, and the path in it
         self._texts: deque[str] = deque()
         self._numbers: dict[Path, int] = {}
         self._count = 0
@@ -139,14 +139,15 @@ class _Resources:
     def keep(self, text: str) -> str:
         """Store a text; return its URI."""
         self._count += 1
-        uri, path = f"{_SCHEME}://text/{self._count}", self._scratch / f"text-{self._count}"
+        uri, name = f"{_SCHEME}://text/{self._count}", f"text-{self._count}"
         # Half of a surrogate pair, as JSON may have, is no UTF-8.
-        files.write(path, text.encode("utf-8", "replace"))
-        self._paths[uri] = path
+        files.write(self._scratch / name, text.encode("utf-8", "replace"))
+        self._files[uri] = self._scratch, name
         self._texts.append(uri)
         # A session may last for days. What a client has not read by then, it will not read.
         if len(self._texts) > self._limits.texts:
-            files.remove([self._paths.pop(self._texts.popleft())])
+            folder, name = self._files.pop(self._texts.popleft())
+            files.remove([folder / name])
         return uri
 
     def add(self, path: Path) -> list[Json]:
@@ -156,26 +157,21 @@ class _Resources:
             path: a folder of compiled kernels, of a dump or of an experiment; or a page.
         """
         if path.suffix == ".html":
-            named = {path.name: path}
+            folder, names = path.parent, [path.name]
         else:
             # Only what our own list of the folder names: it may be anybody's folder, with other files in it.
-            named = {name: path / name for name in _LISTED if untrusted.is_file(path / name)}
-            if manifest.FILE in named:
-                content = manifest.read(path)
-                stages = [(point, stage) for point in content.points for stage in point.stages]
-                rows = [content.path(*each) for each in stages]
-                named |= {str(file.relative_to(path)): file for file in rows if file}
-            if index.FILE in named:
-                dumps = index.read(path)
-                named |= {dump.path: dumps.path(dump) for dump in dumps.dumps}
+            folder, names = path, [name for name in _LISTED if untrusted.is_file(path / name)]
+            if manifest.FILE in names:
+                points = manifest.read(path).points
+                names += [stage.path for point in points for stage in point.stages.values()]
+            if index.FILE in names:
+                names += [dump.path for dump in index.read(path).dumps]
         # The same folder has the same number: a client may have kept the URI.
         number = self._numbers.setdefault(path, len(self._numbers) + 1)
-        uris = {f"{_SCHEME}://output/{number}/{quote(name)}": file for name, file in named.items()}
-        self._paths |= uris
+        uris = {f"{_SCHEME}://output/{number}/{quote(name)}": (folder, name) for name in names}
+        self._files |= uris
         return [
-            {"uri": uri, "path": str(file)}
-            for uri, file in uris.items()
-            if file.name in _LISTED or file.suffix == ".html"
+            {"uri": uri, "path": str(folder / name)} for uri, (folder, name) in uris.items() if _is_main(name)
         ]
 
     def listed(self) -> list[types.Resource]:
@@ -183,26 +179,33 @@ class _Resources:
         return [
             types.Resource(
                 uri=uri,
-                name=path.name,
-                description=str(path),
-                mime_type="text/html" if path.suffix == ".html" else "application/json",
+                name=Path(name).name,
+                description=str(folder / name),
+                mime_type="text/html" if name.endswith(".html") else "application/json",
             )
-            for uri, path in reversed(self._paths.items())
-            if path.name in _LISTED or path.suffix == ".html"
+            for uri, (folder, name) in reversed(self._files.items())
+            if _is_main(name)
         ]
 
-    def page(self, uri: str, number: int) -> tuple[str, int]:
-        """Return one page of a text or a file, and the number of pages.
+    def page(self, uri: str, number: int | None) -> tuple[str, int, int]:
+        """Return one page of a text or a file, its number, and the number of pages.
+
+        Args:
+            uri: the URI, with or without `?page=`.
+            number: the page, from 1; None for the one in the URI, or else the first.
 
         Raises:
-            SmithError: nothing has this URI, or it has no such page.
+            SmithError: nothing has this URI, it has no such page, or it names another one than `number`.
         """
-        every = mcp.pages(self._read(uri), self._limits.characters)
-        if number > len(every):
-            raise UsageError(
-                f"{uri} has {len(every)} pages, not {number}", hints=[f"the last is {len(every)}"]
-            )
-        return every[number - 1], len(every)
+        bare, query = _split(uri)
+        if None not in (number, query) and number != query:
+            raise UsageError(f"page={number} and ?page={query} contradict each other", hints=["give one"])
+        number = next((each for each in (number, query) if each is not None), 1)
+        every = mcp.pages(self._read(bare), self._limits.characters)
+        if not 1 <= number <= len(every):
+            pages = "1 page" if len(every) == 1 else f"{len(every)} pages"
+            raise UsageError(f"{bare} has {pages}, and no page {number}", hints=[f"{bare}?page={len(every)}"])
+        return every[number - 1], number, len(every)
 
     def whole(self, uri: str) -> str:
         """Return a whole text, or the page that `?page=` names.
@@ -210,12 +213,9 @@ class _Resources:
         Raises:
             SmithError: nothing has this URI, or it is too long.
         """
-        parts = urlsplit(uri)
-        bare = uri.partition("?")[0]
-        if pages := parse_qs(parts.query).get("page"):
-            if not pages[0].isascii() or not pages[0].isdigit() or len(pages[0]) > len(str(2**31)):
-                raise UsageError(f"not a page: {pages[0][:20]!r}", hints=[f"{bare}?page=2"])
-            return self.page(bare, max(1, int(pages[0])))[0]
+        bare, number = _split(uri)
+        if number is not None:
+            return self.page(bare, number)[0]
         text = self._read(bare)
         # A client puts what it reads into a context, or shows it: neither bears a dump of LLVM.
         if len(text) > self._limits.resource:
@@ -224,17 +224,40 @@ class _Resources:
 
     def _read(self, uri: str) -> str:
         # No URI is ever made into a path: one that was not given out leads nowhere.
-        path = self._paths.get(uri)
-        if path is None:
+        if uri not in self._files:
             hints = ["URIs are in `cut` and `outputs` of results"]
             raise UsageError("no tool has written a resource with this URI", where=uri[:_WIDTH], hints=hints)
+        folder, name = self._files[uri]
+        path = folder / name
         try:
-            content = untrusted.read_bytes(path)
-            return content.decode("utf-8")
+            # Checked at each read: the file may have become a link since the tool wrote it.
+            return untrusted.read_bytes(untrusted.path_in(folder, name)).decode("utf-8")
         except UnicodeDecodeError:
             raise UsageError("this file is binary", where=path) from None
+        except untrusted.UnreadableError as error:
+            raise SmithError("this resource is outside its folder", where=path, why=str(error)) from error
         except OSError as error:
             raise SmithError("cannot read this resource", where=path, why=error.strerror) from error
+
+
+def _is_main(name: str) -> bool:
+    """Return whether a file is one that results and the client's list name: a manifest, an index, a page."""
+    return Path(name).name in _LISTED or name.endswith(".html")
+
+
+def _split(uri: str) -> tuple[str, int | None]:
+    """Return a URI without its query, and the page that this names; None if it names none.
+
+    Raises:
+        UsageError: the page is not a number.
+    """
+    bare, _, query = uri.partition("?")
+    values = parse_qs(query, keep_blank_values=True).get("page")
+    if values is None:
+        return bare, None
+    if not values[0].isascii() or not values[0].isdigit() or len(values[0]) > len(str(2**31)):
+        raise UsageError(f"not a page: {values[0][:20]!r}", hints=[f"{bare}?page=2"])
+    return bare, int(values[0])
 
 
 class _Session:
@@ -502,8 +525,8 @@ class _Session:
         """
         _check(name, self._own_tools[name].schema, arguments)
         if name == "read":
-            page = _number(arguments.get("page"), 1)
-            text, count = self._resources.page(str(arguments["uri"]).partition("?")[0], page)
+            number = _number(arguments["page"]) if "page" in arguments else None
+            text, page, count = self._resources.page(str(arguments["uri"]), number)
             return {"uri": arguments["uri"], "page": page, "pages": count, "text": text}
         if "job" not in arguments:
             return self._fit({"jobs": [_row(job) for job in reversed(self._jobs.values())]})

@@ -158,29 +158,59 @@ class DumpIndex:
         """The digest of its file, as 64 hex digits."""
         return hashlib.sha256(untrusted.read_bytes(self.folder / FILE, untrusted.OURS)).hexdigest()
 
-    def path(self, dump: Dump) -> Path:
-        """Return the file of a dump."""
-        return self.folder / dump.path
-
-    def content(self, dump: Dump) -> bytes:
-        """Return the IR of a dump, as it was printed.
+    def file(self, name: str) -> Path:
+        """Return the path of a file that the index names.
 
         Raises:
-            FactError: its file cannot be read.
+            FactError: it is outside of the folder.
         """
         try:
-            return untrusted.read_bytes(self.path(dump), untrusted.OURS)
-        except OSError as error:
-            hints = ["recreate the folder with `invoke passes.dump`"]
-            why = error.strerror or str(error)
-            raise FactError(
-                "cannot read a file of this dump", where=self.path(dump), why=why, hints=hints
-            ) from error
+            return untrusted.path_in(self.folder, name)
+        except untrusted.UnreadableError as error:
+            what = "a file of this dump is outside its folder"
+            raise FactError(what, where=self.folder / name, why=str(error)) from error
 
-    def text(self, dump: Dump) -> str:
+    def path(self, dump: Dump) -> Path:
+        """Return the file of a dump.
+
+        Raises:
+            FactError: it is outside of the folder.
+        """
+        return self.file(dump.path)
+
+    def content(self, dump: Dump, *, edited: bool = False) -> bytes:
+        """Return the IR of a dump, as it was printed.
+
+        Args:
+            dump: the dump.
+            edited: return what the file has now, for a command that runs texts which were edited by hand.
+
+        Raises:
+            FactError: its file cannot be read, or, unless `edited`, has another content than was printed.
+        """
+        path, hints = self.path(dump), ["recreate the folder with `invoke passes.dump`"]
+        try:
+            content = untrusted.read_bytes(path, untrusted.OURS)
+        except OSError as error:
+            why = error.strerror or str(error)
+            raise FactError("cannot read a file of this dump", where=path, why=why, hints=hints) from error
+        if edited:
+            return content
+        # All else in the index is about the printed text: whether a pass changed it, its lines, its equals.
+        why = ""
+        if len(content) != dump.size:
+            why = f"it has {len(content):,} bytes, and {FILE} records {dump.size:,}"
+        elif hashlib.sha256(content).hexdigest() != dump.sha256:
+            why = f"its checksum is not the one in {FILE}"
+        if why:
+            hints.append("passes.check, passes.replay and reduce run a text that was edited by hand")
+            raise FactError("this file is not what passes.dump wrote", where=path, why=why, hints=hints)
+        return content
+
+    def text(self, dump: Dump, *, edited: bool = False) -> str:
         """Return `content` as text, with line feeds as line ends."""
         # A terminal's log has carriage returns, which would make every line of a diff differ.
-        return self.content(dump).decode("utf-8", "replace").replace("\r\n", "\n")
+        return self.content(dump, edited=edited).decode("utf-8", "replace").replace("\r\n", "\n")
 
     def render(self, *, placed: bool = False) -> str:
         """Return the text of `index.json`; `placed` adds the path of the folder."""
@@ -197,7 +227,7 @@ class DumpIndex:
     def pieces(self) -> Iterator[bytes]:
         """Yield the original stream, piece by piece."""
         # Offsets count the whole stream: what lies between two dumps is the next part of the output.
-        with untrusted.opened(self.folder / self.output) as output:
+        with untrusted.opened(self.file(self.output)) as output:
             at = 0
             for dump in self.dumps:
                 yield output.read(dump.offset - at)

@@ -308,7 +308,8 @@ def align(dumps: Sequence[Dump], traced_calls: Sequence[TracedCall]) -> Rehearsa
 def _options(index: DumpIndex, dumps: Sequence[Dump]) -> dict[str, int]:
     """Return the options of the compile that the IR itself names."""
     for dump in dumps:
-        attributes = _ATTRIBUTE.findall(index.content(dump)[:_HEAD].decode("utf-8", errors="replace"))
+        head = index.content(dump, edited=True)[:_HEAD]
+        attributes = _ATTRIBUTE.findall(head.decode("utf-8", errors="replace"))
         if attributes:
             return {name.replace("-", "_"): int(value) for name, value in attributes}
     return {}

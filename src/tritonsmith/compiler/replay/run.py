@@ -101,7 +101,7 @@ def look(
     for dump in index.of(kernel.name):
         if not index.path(dump).is_file():
             # It raises, with hints. Now, since a replay would find out after minutes.
-            index.content(dump)
+            index.content(dump, edited=True)
     rehearsal, notes = bindings.NOTHING, []
     if tool.python:
         try:

@@ -155,7 +155,7 @@ class PipelineEndTests:
 
     def text(self, end: PipelineEnd) -> str:
         """Return the input of its first pass."""
-        text = self.passes.index.text(end.links[0].dump)
+        text = self.passes.index.text(end.links[0].dump, edited=True)
         if not end.stripped:
             return without_folders(text)
         return ir_text.without_locations("mlir", text.encode()).decode().strip() + "\n"

@@ -388,7 +388,7 @@ class IrSource:
             what = f"{before.argument} cannot be run alone"
             raise FactError(what, where=chosen.python, why=way, hints=[several])
         runner = WrongPassRunner(way.pipeline, python=way.python, calls=way.calls)
-        return FailingIr(dump.content(before).decode(), runner, self.file / "reduced.mlir")
+        return FailingIr(dump.content(before, edited=True).decode(), runner, self.file / "reduced.mlir")
 
     def _runner(self, text: str, space: Workspace) -> PassRunner:
         """Return the passes or the command that fail on the text of a file."""

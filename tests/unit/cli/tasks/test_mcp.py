@@ -5,6 +5,10 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given
@@ -13,12 +17,13 @@ from jsonschema import Draft202012Validator
 
 from tests.support import REPOSITORY
 from tests.unit.cli.tasks.conftest import Smith, smith
+from tests.unit.compiler.resources.test_measure import manifest, point
 from tritonsmith.cli import commands, modes
-from tritonsmith.cli.tasks import mcp, namespace
+from tritonsmith.cli.tasks import mcp, mcp_server, namespace
 from tritonsmith.cli.tasks.mcp import AgentTool, Json, ResultCutter
 from tritonsmith.cli.tasks.option_fields import from_argv
 from tritonsmith.core import configs
-from tritonsmith.core.errors import UsageError
+from tritonsmith.core.errors import SmithError, UsageError
 
 __all__ = ["smith"]
 
@@ -296,3 +301,48 @@ def test_a_wrong_name_is_refused_before_anything_is_served(smith: Smith) -> None
     assert answer.code == 2
     assert "--allow cannot name 'everything'" in answer.err
     assert "mcp" in commands.COMMANDS
+
+
+@pytest.fixture
+def resources(tmp_path: Path) -> mcp_server._Resources:
+    """Those of a server whose pages have ten characters."""
+    (tmp_path / "scratch").mkdir()
+    return mcp_server._Resources(tmp_path / "scratch", replace(mcp.limits(), characters=10))
+
+
+def test_a_uri_may_name_the_page(resources: mcp_server._Resources) -> None:
+    uri = resources.keep("one\ntwo\nthree\nfour\n")
+    assert resources.page(uri, None) == ("one\ntwo\n", 1, 3)
+    assert resources.page(uri, 2) == resources.page(f"{uri}?page=2", None) == ("three\n", 2, 3)
+    assert resources.page(f"{uri}?page=2", 2) == resources.page(uri, 2)
+    assert resources.whole(f"{uri}?page=3") == "four\n"
+    for number in (0, 4):
+        for read in (resources.whole, partial(resources.page, number=None)):
+            with pytest.raises(UsageError, match=f"has 3 pages, and no page {number}"):
+                read(f"{uri}?page={number}")
+    with pytest.raises(UsageError, match="contradict"):
+        resources.page(f"{uri}?page=2", 3)
+    for wrong in ("", "x", "-1", "2.0", "9" * 30):
+        with pytest.raises(UsageError, match="not a page"):
+            resources.page(f"{uri}?page={wrong}", None)
+
+
+def test_a_resource_that_has_become_a_link_is_not_read(
+    resources: mcp_server._Resources, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    compiled = manifest(out, point(out, "cuda:90:32", {}, {"ptx": ".version 8.0\n"}))
+    (out / "manifest.json").write_text(compiled.render(), encoding="utf-8")
+    (tmp_path / "link").symlink_to(out)
+    (listed,) = resources.add(tmp_path / "link")
+    path = compiled.points[0].stages["ptx"].path
+    uri = str(listed["uri"] if isinstance(listed, dict) else "").replace("manifest.json", quote(path))
+    assert resources.whole(uri) == ".version 8.0\n"
+    (out / path).unlink()
+    (out / path).symlink_to(__file__)
+    for read in (resources.whole, partial(resources.page, number=None)):
+        with pytest.raises(SmithError, match="outside its folder"):
+            read(uri)
+    # The rest of such a folder can be read, and it may be written again.
+    assert resources.add(tmp_path / "link") == [listed]
+    assert resources.whole(str(listed["uri"] if isinstance(listed, dict) else "")).startswith("{")

@@ -432,5 +432,6 @@ def test_a_dump_that_never_ends_is_refused(made: DumpIndex, kind: str) -> None:
     place = made.path(made.dumps[-1])
     place.unlink()
     os.mkfifo(place) if kind == "pipe" else place.symlink_to("/dev/zero")
-    with pytest.raises(FactError, match="cannot read a file of this dump"):
+    refusal = "cannot read a file of this dump" if kind == "pipe" else "outside its folder"
+    with pytest.raises(FactError, match=refusal):
         made.content(made.dumps[-1])

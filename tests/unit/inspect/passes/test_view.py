@@ -325,6 +325,19 @@ def test_files_that_are_gone_are_named(dump: DumpIndex) -> None:
     run(viewer, scenario, (200, 24))
 
 
+def test_texts_that_were_damaged_are_named(dump: DumpIndex) -> None:
+    for entry in dump.dumps[1:]:
+        dump.path(entry).write_text("x\n", encoding="utf-8")
+    viewer = PassViewer(dump, "add")
+
+    async def scenario(pilot: Pilot[Any]) -> None:
+        await press(pilot, "j", "n")
+        assert viewer.shown is not None
+        assert viewer.shown.about == "this file is not what passes.dump wrote"
+
+    run(viewer, scenario, (200, 24))
+
+
 def test_nothing_of_a_dump_reaches_the_terminal_unescaped(tmp_path: Path) -> None:
     evil = "[red]x[/red] \x1b]0;title\x07"
     text = module(f'"{evil}"() : () -> ()') + banner("Last", "last") + module(LOAD)

@@ -34,9 +34,8 @@ def dumped(tmp_path: Path, *texts: str) -> DumpIndex:
     made = []
     for number, text in enumerate(texts):
         against = number + 1 if number + 1 < len(texts) else None
-        one = replace(
-            dump(number, f"pass{number}"), sha256=hashlib.sha256(text.encode()).hexdigest(), against=against
-        )
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        one = replace(dump(number, f"pass{number}"), size=len(text), sha256=digest, against=against)
         (tmp_path / "k").mkdir(exist_ok=True)
         (tmp_path / one.path).write_text(text)
         made.append(one)
