@@ -80,9 +80,45 @@ def test_a_compile_that_did_not_fail_is_no_issue(smith: Smith) -> None:
 def test_what_was_not_run_says_so(smith: Smith) -> None:
     smith("issue.new", "compiled", "--not-run", "--out", "not run")
     body = (smith.cwd / "not run" / "issue.md").read_text()
-    assert "This command was **not run** before posting: as asked." in body
+    assert "(It was not run: `--not-run`.)" in body
     # MLIR names the pass, which proves nothing.
-    assert "It is not decided which component is to blame." in body
+    assert "The faulty component is not known." in body
+
+
+def test_an_issue_that_was_edited_is_kept(smith: Smith) -> None:
+    smith("issue.new", "compiled", "--not-run", "--out", "edited")
+    path = smith.cwd / "edited" / "issue.md"
+    path.write_text(f"{path.read_text()}my own words\n")
+    before = {item: item.read_text() for item in path.parent.iterdir()}
+    refused = smith("issue.new", "alone", "--not-run", "--out", "edited", code=2)
+    assert "is not empty" in refused.error
+    assert {item: item.read_text() for item in path.parent.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("tl.dot(tl.arange(0, 16), tl.arange(0, 16))", "equal ranks >= 2"),
+        ("tl.store(x, nothing)", "nothing is not defined"),
+    ],
+)
+def test_an_error_in_the_kernel_is_no_bug_of_triton(smith: Smith, line: str, message: str) -> None:
+    name = "dot" if "dot" in line else "name"
+    (smith.cwd / f"{name}.py").write_text(
+        f"import triton\nimport triton.language as tl\n\n\n@triton.jit\ndef k(x):\n    {line}\n"
+    )
+    words = (f"{name}.py:k", "--signature", "*fp32", "--target", "cuda:90")
+    smith("kernel.compile", *words, "--out", name, code=1)
+    refused = smith("issue.new", name, "--out", f"{name}-issue", code=1)
+    assert "this looks like an error in the kernel: " in refused.error
+    assert message in refused.error
+    assert "--for triton" in refused.error
+    assert not (smith.cwd / f"{name}-issue").exists()
+    answer = json.loads(smith("issue.new", name, "--for", "triton", "--out", f"{name}-issue", "--json").out)
+    assert [row["status"] for row in answer["commands"]] == ["shown"]
+    body = (smith.cwd / f"{name}-issue" / "issue.md").read_text()
+    assert "Triton's front end rejects the program: " in body
+    assert "The reporter believes that it should be accepted." in body
 
 
 def test_a_changed_source_is_not_the_one_that_failed(smith: Smith) -> None:

@@ -16,6 +16,7 @@ from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.core import configs, untrusted
 from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.core.untrusted import UnreadableError
+from tritonsmith.lab import failure
 from tritonsmith.lab.failure import Failure
 from tritonsmith.lab.failure import Kind as FailureKind
 
@@ -27,6 +28,12 @@ HINTS = (
 )
 _RELEASE = re.compile(r"\d[\d.]*", re.ASCII)
 _SHORT = 12  # digits of a commit
+_LOG = 1 << 20  # characters of a log that are kept
+# As the front end's CompilationError begins: alone, or behind its name in a traceback.
+_REJECTED_AT = re.compile(r"^(?:[\w.]+: )?at \d+:\d+:", re.MULTILINE)
+_SOURCE_LINE = re.compile(r"^at (?P<place>\S.*:\d+)$", re.MULTILINE)
+# A compiler that dies, or does not end, is at fault whatever the kernel is.
+_DEATHS = ("assertion", "fatal error", "signal", "timeout")
 
 
 @dataclass(frozen=True)
@@ -117,6 +124,9 @@ class BugEvidence:
         details: more about it, line by line.
         failure: how the compile fails; None if it does not.
         failed_in: class or name of the pass in which it fails.
+        rejected: what the front end says is wrong in the kernel, and where; empty if it takes the kernel.
+        suspects: passes of which one changes the result, in their order.
+        change: how it does: `changes the result`, or makes a race.
         log: what the compiler printed.
         function: name of the kernel.
         target: `cuda:90`.
@@ -141,6 +151,9 @@ class BugEvidence:
     details: tuple[str, ...] = ()
     failure: Failure | None = None
     failed_in: str = ""
+    rejected: str = ""
+    suspects: tuple[str, ...] = ()
+    change: str = ""
     log: str = ""
     function: str = ""
     target: str = ""
@@ -183,11 +196,46 @@ def merged(parts: Sequence[BugEvidence]) -> BugEvidence:
             elif mine:
                 continue
             whole = replace(whole, **{attribute.name: other})
-    return replace(whole, blamed=tuple(sorted(whole.blamed, key=lambda row: not row.proven)))
+    blamed = tuple(sorted(whole.blamed, key=lambda row: not row.proven))
+    # It is one line of an answer, in which figures are searched for.
+    return replace(whole, blamed=blamed, observed=failure.searched(whole.observed))
+
+
+def bounded(log: str) -> str:
+    """Return a log that can be searched and attached: long lines are cut, and the middle of a long text."""
+    text = "\n".join(map(_bounded_line, log.strip().split("\n")))
+    # The message is at either end: a module that the compiler has printed before or after it is what is long.
+    half = _LOG // 2
+    left_out = len(text) - 2 * half
+    return text if left_out <= 0 else f"{text[:half]}\n... {left_out:,} characters ...\n{text[-half:]}"
+
+
+def _bounded_line(line: str) -> str:
+    most = failure.LINE - 40  # of which the note takes the rest: it must not be cut off by a search
+    return line if len(line) <= failure.LINE else f"{line[:most]} ... {len(line) - most:,} more characters"
+
+
+def rejection(error: str, how: Failure) -> str:
+    """Return why Triton's front end rejects a kernel, with FILE:LINE; empty if the failure is another one.
+
+    Args:
+        error: the message of a compile, or what a script of Triton alone has printed.
+        how: the failure in it.
+    """
+    text = failure.searched(error)
+    if how.kind in _DEATHS or not (begins := _REJECTED_AT.search(text)):
+        return ""
+    lines = [line.strip() for line in text[begins.start() :].splitlines() if line.strip()]
+    # Below the last caret is the reason: before it, each function has an excerpt that calls the next one.
+    last = max((number for number, line in enumerate(lines) if line == "^"), default=len(lines))
+    reason = next((line for line in lines[last + 1 :] if not line.startswith("at ")), str(how))
+    place = _SOURCE_LINE.search(text)
+    return f"{reason} ({place['place']})" if place else reason
 
 
 def by_message(log: str, place: str) -> Iterator[Blamed]:
     """Yield the component that a compiler's message speaks of, and the pass in which it failed."""
+    log = failure.searched(log)
     # The first one alone: what comes later in a log often only repeats that something has failed.
     for row in configs.load("issue-forms")["message"]:
         if match := re.search(row["pattern"], log, re.MULTILINE):
@@ -272,12 +320,16 @@ def of_check(content: dict[str, Any]) -> Iterator[BugEvidence]:
     details += [f"first new value: {culprit.operation}"] if culprit.operation else []
     # With several suspects, a text between them could not be run: any of them may be the one.
     words = " or ".join(f"the pass {name}" for name in culprit.suspects)
+    names, one_of = ", ".join(culprit.suspects), "one of " if len(culprit.suspects) > 1 else ""
+    change = known.verdict.removeprefix(f"{known.kernel}: {one_of}{names} ")
     reason = "the IR before it and after it, run on the same inputs on a CPU, leaves other values in memory"
     yield BugEvidence(
         kind="wrong",
         observed=known.verdict,
         details=tuple(details),
-        failed_in=culprit.checked.name,
+        suspects=culprit.suspects,
+        # A verdict in other words, of another version, is not taken apart.
+        change=change if change != known.verdict else "changes the result",
         function=known.kernel,
         target=known.target,
         blamed=(Blamed("triton", words, reason, proven=len(culprit.suspects) == 1),),

@@ -26,7 +26,10 @@ Kind = Literal[
 UNREACHABLE = "unreachable: "  # before the message of `llvm_unreachable`, which may be empty
 # Deeper frames of a stack trace depend on how the input nests, which is what a reduction changes.
 FRAMES = 3
-_ASSERTION = re.compile(r"(?P<file>[^\s:]+):\d+: (?P<in>.*?): Assertion [`'](?P<text>.*)['`] failed")
+LINE = 4096  # characters of a line that are searched
+_ASSERTION = re.compile(
+    r"(?<![^\s:])(?P<file>[^\s:]+):\d+: (?P<in>.*?): Assertion [`'](?P<text>.*)['`] failed"
+)
 # As macOS prints an assertion.
 _BSD_ASSERTION = re.compile(
     r"Assertion failed: \((?P<text>.*)\), function (?P<in>\S+), file (?P<file>[^\s,]+)"
@@ -87,6 +90,7 @@ def of(log: str, *, crashed: str = "", timeout: bool = False, code: int = 1) -> 
     # In this order: a process that aborts prints its message first, and dies by a signal then.
     if timeout:
         return Failure("timeout", "")
+    log = searched(log)
     if failed := _aborted(log):
         return failed
     if crashed:
@@ -137,8 +141,15 @@ def is_shown(expected: Failure, printed: str, code: int) -> bool:
     return same or bool(text and text in printed) or bool(died and text.startswith(died))
 
 
+def searched(log: str) -> str:
+    """Return a log in which lines longer than `LINE` are cut: the patterns are run on nothing else."""
+    # Several patterns take quadratic time in the length of a line, and a log may have IR of megabytes in one.
+    return log if len(log) <= LINE else "\n".join(line[:LINE] for line in log.split("\n"))
+
+
 def message(log: str) -> str:
     """Return the line of an assertion or a fatal error as the compiler printed it; empty if there is none."""
+    log = searched(log)
     for pattern in (_ASSERTION, _BSD_ASSERTION, _FATAL):
         if match := pattern.search(log):
             return next(line for line in log.splitlines() if match[0].splitlines()[-1] in line).strip()
@@ -147,7 +158,7 @@ def message(log: str) -> str:
 
 def pass_of(log: str) -> str:
     """Return the pass in which it failed, as MLIR names its class; empty where MLIR does not say."""
-    match = _PIPELINE.search(log)
+    match = _PIPELINE.search(searched(log))
     return re.sub(r"^`(\w+)`.*", r"\1", match["text"]) if match else ""
 
 

@@ -17,15 +17,15 @@ from typing import Any, Literal
 from tritonsmith.compiler import tritons
 from tritonsmith.compiler.replay import bindings
 from tritonsmith.core import configs, process, redact
-from tritonsmith.core.command_line import command
+from tritonsmith.core.command_line import command, typed
 from tritonsmith.core.envs.workspace import Workspace
-from tritonsmith.core.errors import SmithError, UsageError
+from tritonsmith.core.errors import FactError, SmithError, UsageError
 from tritonsmith.core.plan import MakeDir, Plan, Write, files
 from tritonsmith.core.text import code_span, fenced
 from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
 from tritonsmith.lab import failure, terms
-from tritonsmith.lab.evidence import BisectCulprit, BugEvidence, IssueIr
+from tritonsmith.lab.evidence import BisectCulprit, BugEvidence, IssueIr, bounded, rejection
 from tritonsmith.lab.isolate import issue_folder
 from tritonsmith.lab.reduce import oracles
 from tritonsmith.lab.triage.reduce import testers
@@ -48,6 +48,9 @@ _PRINTED = {
     "registers": (re.compile(r"Used (\d+) registers"), re.compile(r"\.vgpr_count:\s+(\d+)")),
     "spills": (re.compile(r"(\d+) bytes spill (?:stores|loads)"), re.compile(r"_spill_count:\s+(\d+)")),
 }
+_NOT_RUN = "--not-run"
+_THE_KERNEL = "the kernel"
+_FEW = 3  # passes that a title names
 _LANGUAGES = {".py": "python", ".mlir": "mlir", ".ll": "llvm"}
 
 # `ran`: nothing that a command prints shows a wrong result without a GPU.
@@ -129,6 +132,7 @@ def write(
         timeout: seconds of one run.
 
     Raises:
+        FactError: Triton's front end rejects the kernel, no other Triton takes it, and no owner was named.
         UsageError: there is no such owner.
     """
     owners = configs.load("issue-forms")["owners"]
@@ -136,6 +140,7 @@ def write(
         raise UsageError(f"--for cannot be {owner!r}", hints=[f"--for {name}" for name in owners])
     # One for the whole issue: what is hidden in the body must not stand in a file beside it.
     hide = redact.redactor({space.root: "$TRITONSMITH_HOME"})
+    _refuse_rejected(evidence, owner)
     where = python or interpreter_of(evidence, space)
     chosen = owner or owner_of(evidence)
     possible = [_kernel_script(evidence, hide.in_place), _ir_script(evidence, where, space)]
@@ -144,9 +149,41 @@ def write(
     possible += [_llc_script(evidence, hide.in_place)] if chosen == "llvm" else []
     scripts = [script for script in possible if script]
     scripts = [_tried(script, evidence, where, hide, run=run, timeout=timeout) for script in scripts]
+    evidence = _with_rejection(evidence, scripts)
+    _refuse_rejected(evidence, owner)
     # Of a dump, the version of Python is not recorded: the one that ran the scripts is.
     by = _version(where) if where and any(script.status != "not run" for script in scripts) else ""
     return _Draft(evidence, chosen, scripts, hide, by).issue()
+
+
+def _with_rejection(evidence: BugEvidence, scripts: Sequence[Script]) -> BugEvidence:
+    """Return the evidence with what the front end has said when the scripts were run."""
+    # A file of `reduce` has the message alone; with which part of Triton it came, only the traceback tells.
+    if evidence.rejected or evidence.failure is None:
+        return evidence
+    reasons = (rejection(script.printed, evidence.failure) for script in scripts if script.status == "shown")
+    return replace(evidence, rejected=next(filter(None, reasons), ""))
+
+
+def _refuse_rejected(evidence: BugEvidence, owner: str) -> None:
+    """Refuse an issue about an error in the kernel, unless the user has chosen whose it is.
+
+    Raises:
+        FactError: the front end rejects the kernel, and no other Triton is known to take it.
+    """
+    if not evidence.rejected or owner or _accepted_by(evidence):
+        return
+    raise FactError(
+        f"this looks like an error in the kernel: {evidence.rejected}",
+        why="Triton's front end rejects it, which is no evidence of a bug",
+        hints=["if Triton should accept it: --for triton writes the issue anyway"],
+    )
+
+
+def _accepted_by(evidence: BugEvidence) -> str:
+    """Return a Triton that takes the kernel, which makes a rejection by another one a regression."""
+    good = (version for version, verdict, _ in evidence.tested if verdict == "good")
+    return next(good, evidence.culprit.good if evidence.culprit else "")
 
 
 def _version(python: Path) -> str:
@@ -233,7 +270,7 @@ def _tried(
         release = f"Triton {evidence.triton}" if evidence.triton else "a Triton that shows it"
         missing = f"{release} is not installed here" if python is None else "no binding runs these passes"
         missing = "it needs an llc of the LLVM named below" if script.name == LLIR else missing
-        return replace(script, outcome="as asked" if not run else missing)
+        return replace(script, outcome=missing if run else _NOT_RUN)
     version, by = tritons.installed(python), ""
     if version != evidence.triton:
         by = f", by Triton {version or 'of an unknown version'}, not {evidence.triton or 'a known one'}"
@@ -248,7 +285,7 @@ def _tried(
         ended = f"it does not end in {timeout} s{by}"
         same = evidence.failure is not None and evidence.failure.kind == "timeout"
         return replace(script, status="shown" if same else "other", outcome=ended)
-    printed = f"{answer.out}\n{answer.err}".strip()
+    printed = bounded(f"{answer.out}\n{answer.err}")
     status, sentence = _judged(evidence, script, printed, answer.code)
     return replace(script, status=status, outcome=f"{sentence}{by}", printed=hide(failure.anonymous(printed)))
 
@@ -330,7 +367,8 @@ class _Draft:
         where = ", ".join(filter(None, (evidence.triton, evidence.target)))
         name = evidence.function
         if evidence.kind == "wrong":
-            text = f"{evidence.failed_in or 'a pass'} changes the result of a kernel"
+            change = evidence.change or "changes the result"
+            text = f"{self._who} {change}{' of a kernel' if change == 'changes the result' else ''}"
         elif evidence.kind == "crash":
             # A fatal error keeps the names in it; an assertion is shorter without its function.
             fatal = evidence.failure is not None and evidence.failure.kind == "fatal error"
@@ -338,10 +376,19 @@ class _Draft:
             text = ": ".join(filter(None, (evidence.failed_in, what)))
         else:
             text = ": ".join(filter(None, (name, evidence.observed)))
-        plain = " ".join(redact.printable(self.hide(failure.anonymous(text))).split())
+        plain = " ".join(self._plain(text).split())
         rest = f" ({where})" if where else ""
         most = self._limits["title"] - len(rest)
         return (plain if len(plain) <= most else f"{plain[: most - 1].rstrip()}…") + rest
+
+    @property
+    def _who(self) -> str:
+        """The pass that changes the result, or those of which one does."""
+        suspects = self.evidence.suspects
+        if len(suspects) <= _FEW:
+            return f"{'one of ' if len(suspects) > 1 else ''}{', '.join(suspects) or 'a pass'}"
+        # All of them would be cut off, and the last one alone is what is not known.
+        return f"one of {len(suspects)} passes from {suspects[0]} to {suspects[-1]}"
 
     def _files(self) -> dict[str, str]:
         """Return the files beside the body."""
@@ -365,7 +412,8 @@ class _Draft:
 
     def _plain(self, text: str) -> str:
         """Return a foreign text without secrets, names, folders and control characters."""
-        return redact.printable(self.hide(failure.anonymous(text))).strip()
+        # The patterns that hide something are no faster than those that find a failure.
+        return redact.printable(self.hide(failure.anonymous(failure.searched(text)))).strip()
 
     def _span(self, text: str) -> str:
         return code_span(" ".join(self._plain(text).split()))
@@ -408,8 +456,13 @@ class _Draft:
         if evidence.kind == "crash":
             place = f": it fails in {self._span(evidence.failed_in)}" if evidence.failed_in else ""
             text = f"The {kernel} does not compile{target}{by}{place}."
+            if evidence.rejected:
+                text += f" Triton's front end rejects the program: {self._span(evidence.rejected)}."
+                # Nothing but the word of whoever posts it makes this a bug.
+                believed = self.owner != "pytorch" and not _accepted_by(evidence)
+                text += " The reporter believes that it should be accepted." if believed else ""
         elif evidence.kind == "wrong":
-            what = self._span(evidence.failed_in or evidence.observed)
+            what = self._span(f"{self._who} {evidence.change}" if evidence.change else evidence.observed)
             text = f"A pass changes what the {kernel} computes{target}{by}: {what}."
         else:
             text = f"The code of the {kernel} is worse{target}: {self._span(evidence.observed)}."
@@ -439,6 +492,8 @@ class _Draft:
 
     def _ran(self, script: Script) -> str:
         """Tell whether the command was run before the issue was written, and what came of it."""
+        if script.outcome == _NOT_RUN:
+            return f"(It was not run: `{_NOT_RUN}`.)"
         if script.status == "not run":
             return f"This command was **not run** before posting: {script.outcome}."
         how = "It was run before posting"
@@ -485,23 +540,29 @@ class _Draft:
         most = self._limits["log"]
         if LOG not in inline:
             most //= 2
-        cut = log if len(log) <= most else f"{log[:most]}\n... ({LOG} has all of it)"
+        cut = log if len(log) <= most else f"{log[:most]}\n... ({LOG} has more of it)"
         yield _details("the compiler's output", fenced(cut))
 
     def _blame(self) -> Iterator[str]:
+        # A front end that rejects a program has said all about that in the summary.
+        if self.evidence.rejected and not self.evidence.blamed:
+            return
         proven = [row for row in self.evidence.blamed if row.proven]
         rows = [
             f"- {self._span(row.words)}: {self._sentence(row.evidence)}"
             for row in proven or self.evidence.blamed
         ]
         if not rows:
-            yield "It is not decided which component is to blame."
+            yield "The faulty component is not known."
+        elif self.evidence.kind == "wrong" and not proven:
+            yield "\n".join(
+                ("**To blame** is one of several passes, as IR between them was not run:", "", *rows)
+            )
         elif proven:
             yield "\n".join(("**To blame:**", "", *rows))
         else:
-            yield "\n".join(
-                ("It is not decided which component is to blame. A message tells who gave up:", "", *rows)
-            )
+            what = "The faulty component is not known. The message only shows which one gave up:"
+            yield "\n".join((what, "", *rows))
 
     def _sentence(self, text: str) -> str:
         """Return a sentence, of which what a compiler has said is code."""
@@ -590,17 +651,22 @@ class _Draft:
         # What fails behind Triton's passes has no pass that could be run alone.
         behind = any(row.owner != "triton" for row in evidence.blamed)
         ways |= {"crash": "a message alone does not show it"} if behind else {}
+        several = len(evidence.suspects) > 1
+        ways |= {"wrong": "passes.check could not run the IR between several passes"} if several else {}
         missing = {
-            Unknown("the kernel", "--with a folder of kernel.compile, or KERNEL.reduced.py"): not kernel,
+            Unknown(_THE_KERNEL, "--with a folder of kernel.compile, or KERNEL.reduced.py"): not kernel,
             Unknown("a smaller kernel", command("reduce", *words, triton=triton, when=when)): kernel
             and not kernel.alone,
             Unknown(
                 "the version or commit that brought it",
                 command("bisect --kernel", *words, good="A", bad=triton or "B", when=when),
             ): not evidence.culprit,
-            Unknown("the component that is to blame", ways[evidence.kind]): not proven,
-            Unknown("the pass alone, for triton-opt", ways["crash"]): evidence.kind == "crash"
-            and not (evidence.ir or behind),
+            Unknown("the component that is to blame", ways[evidence.kind]): not proven
+            and not evidence.rejected,
+            Unknown("the pass alone, for triton-opt", ways[evidence.kind]): not (
+                evidence.ir or evidence.rejected
+            )
+            and (several or (evidence.kind == "crash" and not behind)),
             Unknown("the commit of LLVM"): not evidence.llvm,
             Unknown("the version of Triton"): not evidence.triton,
             Unknown("the version of Python"): not evidence.python and not self.by,
@@ -639,19 +705,28 @@ def _details(head: str, text: str) -> str:
 
 
 def plan(issue: Issue, out: Path) -> Plan:
-    """Plan the files of an issue, in a folder that is new, empty, or was written by this command.
+    """Plan the files of an issue.
 
     Raises:
-        UsageError: the folder has other files.
+        UsageError: see `require_new`.
     """
+    require_new(out)
     known = {BODY, TITLE, *issue.files}
-    present = {path.name for path in out.iterdir()} if out.is_dir() else set()
-    if out.exists() and (not out.is_dir() or (present and BODY not in present)):
-        what = "--out exists and was not written by issue.new"
-        raise UsageError(what, where=out, hints=["choose a new folder"])
     texts = {BODY: issue.body, TITLE: f"{issue.title}\n", **issue.files}
     steps = [Write(out / name, texts[name], phase="issue") for name in (*sorted(known - {BODY}), BODY)]
     return Plan("issue", (MakeDir(out, phase="issue"), *steps))
+
+
+def require_new(out: Path) -> None:
+    """Require a folder that does not exist yet, or is empty.
+
+    Raises:
+        UsageError: it has files, or is one.
+    """
+    # An issue is there to be edited before it is posted, so one of an earlier run is the user's work.
+    if out.exists() and not (out.is_dir() and next(out.iterdir(), None) is None):
+        hints = ["--out DIR: a new or an empty folder", f"or remove {out}"]
+        raise UsageError("the folder of the issue exists, and is not empty", where=out, hints=hints)
 
 
 def table(issue: Issue) -> Grid:
@@ -664,10 +739,13 @@ def lines(issue: Issue, out: Path) -> Iterator[str]:
     """Yield where the issue is, what is left out, and what to attach by hand."""
     yield f"{out / BODY}: {len(issue.body):,} characters, for {issue.repository}"
     for row in issue.unknown:
-        yield f"  left out: {row.what}" + (f": {row.hint}" if row.hint else "")
+        yield f"  left out: {row.what}" + (f": {typed(row.hint)}" if row.hint else "")
     for name in issue.attachments:
         yield f"  not in the body: {out / name}: drop it into the form, or `gh gist create` it"
-    yield "Read it before you post it: it has the source of the kernel. Nothing was posted."
+    kernel = (
+        "" if any(row.what == _THE_KERNEL for row in issue.unknown) else ": it has the source of the kernel"
+    )
+    yield f"Read it before you post it{kernel}. Nothing was posted."
 
 
 def as_json(issue: Issue, out: Path) -> dict[str, Any]:

@@ -89,6 +89,8 @@ class EvidenceReader:
             FactError: it cannot be read.
             UsageError: it is no result.
         """
+        if not untrusted.exists(path):
+            raise UsageError("no such file or folder", where=path, hints=HINTS)
         if untrusted.is_dir(path):
             readers = [reader for name, reader in self._readers.items() if (path / name).is_file()]
             if readers:
@@ -142,9 +144,10 @@ class EvidenceReader:
         )
         if failed is None:
             return known
-        return replace(
-            known, **_failed(questions.failure_of(failed), f"{failed.log.strip()}\n{failed.error}")
-        )
+        how = questions.failure_of(failed)
+        # By the error alone: the log may have a position of anything else.
+        rejected = evidence.rejection(failed.error, how) if failed.status == "failed" else ""
+        return replace(known, rejected=rejected, **_failed(how, f"{failed.log.strip()}\n{failed.error}"))
 
     def _versions(self, compiled: Manifest, point: Point) -> dict[str, Any]:
         """Return the LLVM and the ptxas of the Triton that compiled, if that Triton is still where it was."""
@@ -195,9 +198,9 @@ class EvidenceReader:
             kernel=self._named_by(index.command) if python and len(index.kernels) == 1 else None,
         )
         if kernel.failed:
-            known = replace(
-                known, **_failed(failing_pass.recorded_failure(kernel), kernel.error, kernel.failed)
-            )
+            how = failing_pass.recorded_failure(kernel)
+            rejected = evidence.rejection(kernel.error, how)
+            known = replace(known, rejected=rejected, **_failed(how, kernel.error, kernel.failed))
         yield known
 
     def _named_by(self, command: str) -> IssueKernel | None:
@@ -277,7 +280,8 @@ class EvidenceReader:
         text = source.read(path)
         head, expected, command = (form.search(text) for form in (_HEAD, _EXPECTED, _COMMAND))
         if not (head and expected and command):
-            raise UsageError("`reduce` did not write this file, or for a command", where=path, hints=HINTS)
+            what = "`reduce` did not write this file, or wrote it to reproduce a command"
+            raise UsageError(what, where=path, hints=HINTS)
         # The message may have several lines, each of which is a comment there.
         words = expected["text"].replace("\n# ", "\n").partition("\n#")[0].strip()
         # The comment has the name alone, as the file may lie anywhere by now.
@@ -316,13 +320,14 @@ def _llvm_input(compiled: Manifest, point: Point) -> dict[str, Any]:
 
 def _failed(how: Failure, log: str, place: str = "") -> dict[str, Any]:
     """Return what is known of a compile that failed."""
+    log = evidence.bounded(log)
     place = place or failure.pass_of(log)
     return {
         "kind": "crash",
         "observed": str(how),
         "failure": how,
         "failed_in": place,
-        "log": log.strip(),
+        "log": log,
         "blamed": tuple(evidence.by_message(log, place)),
     }
 
@@ -380,7 +385,7 @@ def _isolated(folder: Path) -> Iterator[BugEvidence]:
         observed=str(how),
         failure=how,
         failed_in=names,
-        log=untrusted.text_if_any(folder / "error.txt"),
+        log=evidence.bounded(untrusted.text_if_any(folder / "error.txt")),
         function=known.kernel,
         target=known.target,
         triton=known.triton,
@@ -404,7 +409,8 @@ def _checked(folder: Path) -> Iterator[BugEvidence]:
 
 def _input_of(index: DumpIndex, known: CheckReport) -> IssueIr | None:
     """Return the IR that the culprit of a check was given; None if the dump does not have it as one text."""
-    if known.culprit is None:
+    # Of several suspects, the input of the last one was not run, so it need not be right.
+    if known.culprit is None or len(known.culprit.suspects) != 1:
         return None
     kernel = dumps.choose_kernel(index, known.kernel)
     # Passes on functions print a part of the module each, which no `triton-opt` takes as its input.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.targets import Target
 from tritonsmith.core import configs
 from tritonsmith.core.envs.workspace import Workspace
-from tritonsmith.core.errors import UsageError
+from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.lab import issue
 from tritonsmith.lab.evidence import BisectCulprit, Blamed, BugEvidence, IssueIr, IssueKernel
 from tritonsmith.lab.failure import Failure
@@ -71,7 +72,7 @@ def test_the_body_has_what_a_reader_needs(tmp_path: Path) -> None:
         "cuda:90",
     ):
         assert text in result.body
-    assert "**not run** before posting: as asked" in result.body
+    assert "(It was not run: `--not-run`.)" in result.body
     assert result.title == "some-pass: LLVM ERROR: it fell over (3.9.0, cuda:90)"
     # The script is made by the tool: it compiles without it.
     assert "tritonsmith" not in result.files["k.py"]
@@ -88,14 +89,14 @@ def test_what_is_not_known_is_left_out(tmp_path: Path) -> None:
     left_out = {row.what: row.hint for row in result.unknown}
     assert {"the kernel", "the version of Triton", "the commit of LLVM"} <= left_out.keys()
     assert left_out["the version or commit that brought it"].startswith("invoke bisect")
-    assert "not decided which component" in result.body
+    assert "The faulty component is not known." in result.body
 
 
 def test_a_message_alone_decides_nothing(tmp_path: Path) -> None:
     said = Blamed("llvm", "the instruction selection of LLVM", "the message is its own: x", proven=False)
     result = written(replace(CRASH, blamed=(said,), ir=None), tmp_path)
     assert result.repository == "triton-lang/triton"
-    assert "not decided which component is to blame. A message tells who gave up" in result.body
+    assert "component is not known. The message only shows which one gave up:" in result.body
     proven = replace(said, proven=True)
     assert written(replace(CRASH, blamed=(proven,)), tmp_path).repository == "llvm/llvm-project"
     with pytest.raises(UsageError, match="--for cannot be 'gcc'"):
@@ -171,6 +172,64 @@ def test_a_body_that_is_too_long_has_its_files_attached(tmp_path: Path) -> None:
     assert len(result.title) <= limits["title"]
 
 
+REJECTED = replace(
+    CRASH,
+    observed="exception: NameError: y is not defined",
+    failure=Failure("exception", "NameError: y is not defined"),
+    failed_in="",
+    rejected="NameError('y is not defined') (/home/anna/k.py:6)",
+    log="at 3:4:\n    y\n    ^\nNameError('y is not defined')\n",
+    ir=None,
+    blamed=(),
+)
+
+
+def test_an_error_in_the_kernel_is_an_issue_only_for_whoever_says_so(tmp_path: Path) -> None:
+    with pytest.raises(FactError, match="looks like an error in the kernel: NameError") as caught:
+        written(REJECTED, tmp_path)
+    assert "--for triton" in str(caught.value)
+    body = written(REJECTED, tmp_path, "triton").body
+    assert "Triton's front end rejects the program: `NameError('y is not defined') (k.py:6)`." in body
+    assert "The reporter believes that it should be accepted." in body
+    # What an older Triton accepts was broken since.
+    regressed = replace(REJECTED, tested=(("3.8.0", "good", ""), ("3.9.0", "bad", "")))
+    body = written(regressed, tmp_path).body
+    assert "front end rejects the program" in body
+    assert "believes" not in body
+
+
+def test_a_title_does_not_blame_one_of_several_passes(tmp_path: Path) -> None:
+    wrong = replace(CRASH, kind="wrong", failure=None, failed_in="", log="", change="changes the result")
+    for suspects, who in (
+        (("a",), "a"),
+        (("a", "b"), "one of a, b"),
+        (tuple("abcdx"), "one of 5 passes from a to x"),
+    ):
+        result = written(replace(wrong, suspects=suspects, blamed=()), tmp_path)
+        assert result.title == f"{who} changes the result of a kernel (3.9.0, cuda:90)"
+        assert f"`{who} changes the result`." in result.body
+    several = replace(CRASH.blamed[0], proven=False)
+    body = written(replace(wrong, suspects=("a", "b"), ir=None, blamed=(several,)), tmp_path).body
+    assert "**To blame** is one of several passes" in body
+    assert "message" not in body
+    race = replace(wrong, suspects=("a",), change="makes a race: the result depends on x")
+    assert written(race, tmp_path).title.startswith("a makes a race: the result depends on x (")
+
+
+@pytest.mark.parametrize("program", ["invoke", "tritonsmith"])
+def test_hints_name_the_program_that_runs(
+    program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", [program])
+    printed = list(issue.lines(written(CRASH, tmp_path), tmp_path))
+    assert any(f"{program} bisect" in line for line in printed)
+    assert "source of the kernel" in printed[-1]
+    assert (
+        "source of the kernel"
+        not in list(issue.lines(written(replace(CRASH, kernel=None), tmp_path), tmp_path))[-1]
+    )
+
+
 def test_a_regression_names_both_sides(tmp_path: Path) -> None:
     worse = replace(
         CRASH,
@@ -214,11 +273,15 @@ def test_the_culprit_is_linked(tmp_path: Path) -> None:
     assert "not all could be tested" in written(replace(CRASH, culprit=several), tmp_path).body
 
 
-def test_a_folder_of_somebody_elses_is_not_written_to(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["thesis.tex", "issue.md"])
+def test_a_folder_with_files_is_not_written_to(name: str, tmp_path: Path) -> None:
+    """Also not that of an earlier run: the user may have edited the issue since then."""
     result = written(CRASH, tmp_path)
     (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "thesis.tex").touch()
-    with pytest.raises(UsageError, match=r"was not written by issue\.new"):
+    issue.plan(result, tmp_path / "mine")
+    (tmp_path / "mine" / name).touch()
+    with pytest.raises(UsageError, match="exists, and is not empty") as caught:
         issue.plan(result, tmp_path / "mine")
+    assert "--out DIR" in str(caught.value)
     names = {step.path.name for step in issue.plan(result, tmp_path / "new").steps if hasattr(step, "path")}
     assert {"issue.md", "title.txt", "k.py", "input.mlir", "error.txt"} <= names

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, UsageError
-from tritonsmith.lab import evidence, issue_sources
+from tritonsmith.lab import evidence, failure, issue, issue_sources
 from tritonsmith.lab.evidence import Blamed, BugEvidence, IssueKernel
 from tritonsmith.lab.failure import Failure
 
@@ -105,10 +106,21 @@ def collected(tmp_path: Path, *contents: dict[str, Any]) -> BugEvidence:
 
 def test_a_check(tmp_path: Path) -> None:
     found = collected(tmp_path, CHECKED)
-    assert (found.kind, found.failed_in, found.function) == ("wrong", "some-pass", "k")
+    assert (found.kind, found.suspects, found.function) == ("wrong", ("some-pass",), "k")
+    assert found.change == "changes the result"
     assert "OUT[16]: 6.5 before the pass, NaN after it" in found.details
     assert "arguments: n=3" in found.details
     assert [row.proven for row in found.blamed] == [True]
+
+
+def test_a_check_that_could_not_run_the_texts_in_between_blames_no_single_pass(tmp_path: Path) -> None:
+    culprit = {**CHECKED["culprit"], "suspects": ["inline", "cse", "some-pass"]}  # type: ignore[dict-item]
+    verdict = "k: one of inline, cse, some-pass makes a race: the result depends on when copies land"
+    found = collected(tmp_path, {**CHECKED, "verdict": verdict, "culprit": culprit})
+    assert found.suspects == ("inline", "cse", "some-pass")
+    assert found.change == "makes a race: the result depends on when copies land"
+    assert found.failed_in == ""
+    assert [row.proven for row in found.blamed] == [False]
 
 
 def test_a_bisect_and_a_blame_are_merged(tmp_path: Path) -> None:
@@ -153,6 +165,8 @@ def test_other_files_are_refused(tmp_path: Path, content: Any) -> None:
         collected(tmp_path, content)
     with pytest.raises(UsageError, match="no result of a command"):
         issue_sources.collect([tmp_path], lambda _: None, Workspace(tmp_path / "space"))
+    with pytest.raises(UsageError, match="no such file or folder"):
+        issue_sources.collect([tmp_path / "nothing.py"], lambda _: None, Workspace(tmp_path / "space"))
 
 
 @pytest.mark.parametrize(
@@ -243,6 +257,18 @@ def test_ir_with_a_run_line(tmp_path: Path) -> None:
 
 def test_a_source_is_taken_only_as_it_was_compiled(tmp_path: Path) -> None:
     """A stranger's manifest may name any file of this machine."""
+    folder, file = compiled(tmp_path)
+    space = Workspace(tmp_path / "space")
+    found = issue_sources.collect([folder], lambda _: None, space)
+    assert found.failure == Failure("fatal error", "it fell over")
+    assert found.kernel is not None
+    assert found.llvm == ""  # that Triton is gone
+    file.write_text("secret = 1\n")
+    assert issue_sources.collect([folder], lambda _: None, space).kernel is None
+
+
+def compiled(tmp_path: Path, **changes: str) -> tuple[Path, Path]:
+    """Return a folder of `kernel.compile` with one point that failed, and its source."""
     file = tmp_path / "k.py"
     file.write_text("import triton\n\n@triton.jit\ndef k(x):\n    pass\n")
     point = {
@@ -257,6 +283,7 @@ def test_a_source_is_taken_only_as_it_was_compiled(tmp_path: Path) -> None:
         "stages": {},
         "log": "LLVM ERROR: it fell over\n",
         "error": "the compiler died: SIGABRT",
+        **changes,
     }
     content = {
         "schema": 1,
@@ -272,10 +299,72 @@ def test_a_source_is_taken_only_as_it_was_compiled(tmp_path: Path) -> None:
     folder = tmp_path / "out"
     folder.mkdir()
     (folder / "manifest.json").write_text(json.dumps(content))
+    return folder, file
+
+
+UNEQUAL = (
+    "at 5:8:\ndef k(x):\n    y = tl.dot(a, b)\n        ^\n"
+    "input and other must have equal ranks >= 2\nat /home/anna/k.py:5"
+)
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "rejected"),
+    [
+        ("failed", UNEQUAL, "input and other must have equal ranks >= 2 (/home/anna/k.py:5)"),
+        # The function that another one calls comes last, with the reason.
+        (
+            "failed",
+            "at 2:4:\ndef k(x):\n    f(x)\n    ^\nat 3:4:\ndef f(x):\n    y\n    ^\nNameError('y')",
+            "NameError('y')",
+        ),
+        ("failed", "RuntimeError: PassManager::run failed", ""),
+        ("failed", "at 3:4:\nx\n^\nLLVM ERROR: it fell over", ""),
+        ("crashed", UNEQUAL, ""),
+    ],
+)
+def test_what_the_front_end_rejects(status: str, error: str, rejected: str, tmp_path: Path) -> None:
+    log = "LLVM ERROR: it fell over\n" if status == "crashed" else ""
+    folder, _ = compiled(tmp_path, status=status, log=log, error=error)
+    found = issue_sources.collect([folder], lambda _: None, Workspace(tmp_path / "space"))
+    assert found.rejected == rejected
+
+
+class Recorder:
+    """A pattern that remembers the longest line that it was run on."""
+
+    longest = 0
+
+    def __init__(self, pattern: re.Pattern[str]) -> None:
+        self._pattern = pattern
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._pattern, name)
+
+        def run(*words: Any) -> Any:
+            for line in (line for word in words if isinstance(word, str) for line in word.split("\n")):
+                Recorder.longest = max(Recorder.longest, len(line))
+            return method(*words)
+
+        return run
+
+
+def test_no_pattern_is_run_on_a_long_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search takes quadratic time in the length of a line, so lines are cut before."""
+    monkeypatch.setattr(Recorder, "longest", 0)
+    for module in (failure, evidence, issue):
+        for name, value in list(vars(module).items()):
+            if isinstance(value, re.Pattern):
+                monkeypatch.setattr(module, name, Recorder(value))
+    folder, _ = compiled(
+        tmp_path, error="x" * 300_000, log=f"{'a:1: ' * 100_000}\nLLVM ERROR: it fell over\n"
+    )
     space = Workspace(tmp_path / "space")
     found = issue_sources.collect([folder], lambda _: None, space)
     assert found.failure == Failure("fatal error", "it fell over")
-    assert found.kernel is not None
-    assert found.llvm == ""  # that Triton is gone
-    file.write_text("secret = 1\n")
-    assert issue_sources.collect([folder], lambda _: None, space).kernel is None
+    result = issue.write(found, "", None, space, run=False, timeout=1)
+    assert result.title == "LLVM ERROR: it fell over (3.9.0, cuda:90)"
+    assert "more characters" in result.files["error.txt"]
+    assert 0 < Recorder.longest <= failure.LINE
+    # Many lines are searched, but not all of them are kept.
+    assert len(evidence.bounded("short\n" * 1_000_000)) < 1_100_000

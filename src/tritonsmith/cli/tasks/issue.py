@@ -127,9 +127,10 @@ def new(
 
     space = workspace.default()
     sources = [results, *map(Path, with_)]
-    evidence = issue_sources.collect(sources, _recorded_compile, space)
     place = results.absolute()
     to = out or place.with_name(f"{place.stem if place.suffix else place.name}-issue")
+    evidence = issue_sources.collect(sources, _recorded_compile, space)
+    issues.require_new(to)  # before anything takes time
     issue = issues.write(evidence, for_, python, space, run=not (not_run or dry_run), timeout=timeout or 120)
     plan = issues.plan(issue, to)
     if dry_run:
@@ -140,7 +141,7 @@ def new(
     if json:
         output.json(issues.as_json(issue, to))
         return
-    console.out().print(issues.table(issue))
+    console.out().print(issues.table(issue) if issue.scripts else issue.title, markup=False)
     output.lines(issues.lines(issue, to))
     console.write(issue.command(to))
 
