@@ -80,6 +80,25 @@ class PairOptions:
     silent: bool = False
 
 
+class NoIrError(UndecidedError):
+    """A version did not compile to the stage that is compared.
+
+    Attributes:
+        gist: the compiler's own message, in one line.
+        is_certain: the compiler ran to an end.
+    """
+
+    def __init__(self, what: str, point: Point, *, where: object, why: str) -> None:
+        super().__init__(what, where=where, why=why)
+        self.gist = point.gist or why
+        self.is_certain = point.status not in ("timeout", "lost")
+
+    @property
+    def line(self) -> str:
+        """The failure and the compiler's own message, which the first lines of `why` do not have."""
+        return f"{self.what}: {self.gist}"
+
+
 @dataclass(frozen=True)
 class ComparedVersions:
     """Two versions, compared.
@@ -205,6 +224,10 @@ def compare(first: Version, second: Version, options: PairOptions) -> ComparedVe
         same = first.where.python == second.where.python
         options = replace(options, stage=_FIRST if same else "ttgir")
     (a,), (b,) = (_compiled(version, options) for version in (first, second))
+    return _compared(a, b, options)
+
+
+def _compared(a: KernelVersion, b: KernelVersion, options: PairOptions) -> ComparedVersions:
     if a.label == b.label:
         a, b = replace(a, label=f"A ({a.label})"), replace(b, label=f"B ({b.label})")
     b = _renamed(b, options.renames)
@@ -230,19 +253,52 @@ def compare_configs(version: Version, options: PairOptions) -> list[ComparedVers
 
 
 def since_commit(
-    touched: TouchedKernel, request: CompileRequest, commit: str, where: Interpreter, options: PairOptions
+    touched: TouchedKernel,
+    requests: tuple[CompileRequest, CompileRequest],
+    commit: str,
+    where: Interpreter,
+    options: PairOptions,
 ) -> ComparedVersions:
-    """Compare a kernel with what it was at a commit; undecided if that cannot be compiled or compared."""
-    entry = touched.entry
+    """Compare a kernel with what it was at a commit.
+
+    Args:
+        touched: the kernel; the commit has it.
+        requests: the compile by its entry, and by the one that the kernels file had at the commit.
+        commit: the commit.
+        where: the Triton.
+        options: the options of the comparison.
+
+    Returns:
+        The comparison: `broken` if only the version of the commit compiles; `unknown` if that does not
+        compile, or if they cannot be compared.
+    """
+    entry, (request, old_request) = touched.entry, requests
+    options = replace(options, stage=options.stage or _FIRST)
     new = Version(entry.name, request, where, captured=entry.grids)
     label = f"{entry.name}@{commit[:8]}"
+    status, why = "unknown", ""
     try:
-        old, _ = at_commit(f"{request.file}@{commit}", where.space)
-        return compare(replace(new, label=label, request=replace(request, file=Path(old))), new, options)
+        file = Path(at_commit(f"{touched.old}@{commit}", where.space)[0])
+        old = replace(new, label=label, request=replace(request, file=file))
+        try:
+            (after,) = _compiled(new, options)
+        except SmithError as error:
+            why = error.line
+            if isinstance(error, InterruptedRunError) or (
+                isinstance(error, NoIrError) and not error.is_certain
+            ):
+                raise
+            # By its own entry: the old version is not to blame for a wrong type in the new one.
+            _compiled(replace(old, request=replace(old_request, file=file)), options)
+            status = "broken"
+        else:
+            (before,) = _compiled(old, options)
+            return _compared(before, after, options)
+    except InterruptedRunError:
+        raise
     except SmithError as error:
-        if isinstance(error, InterruptedRunError):
-            raise
-        return ComparedVersions(label, entry.name, PairResult("unknown", error.line))
+        why = why or error.line
+    return ComparedVersions(label, entry.name, PairResult(status, why))
 
 
 def _request(a: KernelVersion, b: KernelVersion, options: PairOptions) -> PairRequest:
@@ -265,8 +321,9 @@ def _compiled(version: Version, options: PairOptions) -> list[KernelVersion]:
         )
         for point in compiled.points:
             if point.status != "ok" or not compiled.path(point, options.stage):
-                raise UndecidedError(
+                raise NoIrError(
                     f"{_config(compiled, point) or version.label} does not compile up to {options.stage}",
+                    point,
                     where=request.file,
                     why=point.error or f"it has no stage {options.stage}",
                 )
@@ -342,6 +399,8 @@ def verdict(compared: ComparedVersions) -> str:
         return f"{pair} are the same within the tolerance"
     if answer.status == "unknown":
         return f"{pair}: undecided"
+    if answer.status == "broken":
+        return f"{compared.second} does not compile, and {compared.first} does"
     assert answer.witness  # noqa: S101 - that is what makes them differ
     words = {
         "value": f"{pair} are different",
@@ -437,8 +496,15 @@ def as_json(rows: Sequence[ComparedVersions]) -> dict[str, Any]:
 
 
 def outcome(rows: Sequence[ComparedVersions]) -> str:
-    """Return the outcome of all together: `different` before `undecided` before `same`."""
+    """Return the outcome of all together: `broken`, `different`, `undecided` or `same`, the first that is so.
+
+    No rows are no success: `nothing was compared`.
+    """
     statuses = {row.answer.status for row in rows}
+    if not statuses:
+        return "nothing was compared"
+    if "broken" in statuses:
+        return "broken"
     if "differs" in statuses:
         return "different"
     return "undecided" if "unknown" in statuses else "same"
@@ -447,7 +513,7 @@ def outcome(rows: Sequence[ComparedVersions]) -> str:
 def failure(rows: Sequence[ComparedVersions]) -> SmithError | None:
     """Return the error that a comparison ends with; None if all are the same."""
     page = "docs/kernel-check.md says what is compared"
-    if different := [row for row in rows if row.answer.status == "differs"]:
+    if different := [row for row in rows if row.answer.status in ("differs", "broken")]:
         what = verdict(different[0]) if len(rows) == 1 else f"{len(different)} of {len(rows)} configs differ"
         return SmithError(what, hints=[page])
     if unknown := [row for row in rows if row.answer.status == "unknown"]:

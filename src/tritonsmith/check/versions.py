@@ -171,8 +171,8 @@ class PairResult:
     """The answer of a comparison.
 
     Attributes:
-        status: `equal`, `close`, `differs` or `unknown`.
-        why: the reason of `unknown`; or why equal bits here need not be equal bits on a GPU.
+        status: `equal`, `close`, `differs` or `unknown`; or `broken`, if only the first compiles.
+        why: the reason of `unknown` or `broken`; or why equal bits here need not be equal bits on a GPU.
         witness: the first inputs under which they differ; None if there are none.
         largest: the largest difference within the tolerance; None if all bits are equal.
         inputs: the number of inputs under which both ran and were compared.

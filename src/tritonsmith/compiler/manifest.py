@@ -130,9 +130,9 @@ class Point:
     def gist(self) -> str:
         """The error in one line: the text after the source excerpt and caret, or MLIR's or LLVM's message."""
         # Triton's CompilationError prints an excerpt of the source with a caret below it, and then the
-        # reason.
+        # reason. The error of a called function follows that of its caller, so the last caret counts.
         lines = [line.strip() for line in self.error.splitlines() if line.strip()]
-        after = lines[lines.index("^") + 1 :] if "^" in lines else []
+        after = lines[len(lines) - lines[::-1].index("^") :] if "^" in lines else []
         explanation = [line for line in after if not line.startswith("at ")]
         messages = [line for line in lines if _EXPLAINS.search(line)]
         return (explanation or messages or lines or [""])[0]

@@ -122,6 +122,17 @@ def read_bytes(file: Path) -> bytes:
     return untrusted.read_bytes(file, configs.load("kernels")["source"]["limit"])
 
 
+def broken_line(text: str) -> int:
+    """Return the line on which this Python cannot parse a text, from 1; 0 if it can."""
+    try:
+        untrusted.python_tree(text)
+    except SyntaxError as error:
+        return error.lineno or 1
+    except ValueError:
+        return 1
+    return 0
+
+
 def kernels(text: str) -> tuple[str, ...]:
     """Return the names of the functions with a Triton decorator; none if the text cannot be parsed."""
     return tuple(dict.fromkeys(function.name for function in _functions(text) if _is_kernel(function)))

@@ -230,8 +230,17 @@ def read_toml(path: Path, limit: int = TOML_LIMIT) -> dict[str, Any]:
         OSError: as `read_bytes` does.
         UnreadableError: invalid, nested too deeply, or with a number that is too large.
     """
+    return toml_of(read_bytes(path, limit))
+
+
+def toml_of(content: bytes) -> dict[str, Any]:
+    """Parse the content of a TOML file.
+
+    Raises:
+        UnreadableError: as `read_toml` does.
+    """
     try:
-        table: dict[str, Any] = _shallow(tomllib.loads(read_bytes(path, limit).decode("utf-8")))
+        table: dict[str, Any] = _shallow(tomllib.loads(content.decode("utf-8")))
     except RecursionError:
         raise UnreadableError("nested too deeply") from None
     except UnreadableError:

@@ -223,6 +223,8 @@ def _problem(answer: CommandOutput | None) -> str:
     return (fatal or [answer.err or f"git exited with {answer.code}"])[0]
 
 
+# A diff starts no program that a repository's settings name, and looks into no submodule.
+_SAFE = ("--no-ext-diff", "--no-textconv", "--ignore-submodules=all")
 _BASES = ("upstream/main", "origin/HEAD", "origin/main", "origin/master", "main", "master")
 
 
@@ -264,16 +266,37 @@ def branch_changes(root: Path, base: str = "") -> BranchChanges:
             where=root,
             hints=["name the branch that this one will be merged into: --base upstream/main"],
         )
+    return changes_since(root, commit, name)
+
+
+def changes_since(root: Path, commit: str, base: str = "") -> BranchChanges:
+    """Compare the work tree with a commit.
+
+    Args:
+        root: the checkout.
+        commit: the commit.
+        base: the name that the result has for it.
+
+    Raises:
+        FactError: git does not respond.
+    """
     # `--relative` makes names relative to this folder, which may lie below the top of a larger repository.
-    safe = ("--no-ext-diff", "--no-textconv", "--ignore-submodules=all")
-    options = (*safe, "--name-only", "--relative", "--no-renames", "-z")
+    options = (*_SAFE, "--name-only", "--relative", "--no-renames", "-z")
     changed = _stripped_output(root, "diff", *options, "--diff-filter=d", commit, "--", files=True)
     gone = _stripped_output(root, "diff", *options, "--diff-filter=D", commit, "--", files=True)
     new = _stripped_output(root, "ls-files", "--others", "--exclude-standard", "-z")
     if changed is None or new is None or gone is None:
         raise FactError("git cannot tell what changed", where=root)
     present, deleted = _paths(root, changed, new), _paths(root, gone)
-    return BranchChanges(name, present, tuple(path for path in deleted if path not in present))
+    return BranchChanges(base, present, tuple(path for path in deleted if path not in present))
+
+
+def renames(root: Path, commit: str) -> dict[Path, str]:
+    """Return files that git takes for renamed ones of a commit, and their old names relative to `root`."""
+    options = (*_SAFE, "--name-status", "--relative", "-M", "--diff-filter=R", "-z")
+    # A score, the old name and the new one, each followed by a NUL; nothing if git does not respond.
+    words = (_stripped_output(root, "diff", *options, commit, "--", files=True) or "").split("\0")
+    return {root / new: old for old, new in zip(words[1::3], words[2::3], strict=False)}
 
 
 def _paths(root: Path, *lists: str) -> tuple[Path, ...]:

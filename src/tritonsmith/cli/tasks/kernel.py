@@ -426,20 +426,25 @@ def check_changed(
     rows, lines = [], []
     for kernel in touched.listed if where else ():
         assert where  # noqa: S101 - for the type checker
-        if kernel.is_new:
+        if not kernel.old:
             lines.append(f"{kernel.place}: new, so there is nothing to compare it with")
             continue
-        (request,) = kernels_file.requests((kernel.entry,), kernel.listed, flags, default)
-        row = versions.since_commit(
-            kernel, replace(request, targets=request.targets[:1]), touched.commit, where, options
+        new, old = (
+            replace(request, targets=request.targets[:1])
+            for entry in (kernel.entry, kernel.old_entry)
+            for request in kernels_file.requests((entry,), kernel.listed, flags, default)
         )
+        row = versions.since_commit(kernel, (new, old), touched.commit, where, options)
         rows.append(row)
         lines += [f"{kernel.place}: {line.strip()}" for line in versions.answer_lines(row)]
     left = list(touched.notes())
+    # "same: 3 kernels changed" would claim it of those, too, that are new or in no kernels file.
+    whole = not rows or (len(rows) == len(touched.listed) and not touched.unlisted)
+    compared = "" if whole else f", {len({row.second for row in rows})} compared"
     if json:
         output.json({**versions.as_json(rows), "commit": touched.commit, "left_out": left})
     else:
-        output.lines((*lines, *left, f"{versions.outcome(rows)}: {touched.title}"))
+        output.lines((*lines, *left, f"{versions.outcome(rows)}: {touched.title}{compared}"))
     undecided = [row for row in rows if row.answer.status == "unknown"]
     if failure := versions.failure([row for row in rows if strict or row not in undecided]):
         raise failure

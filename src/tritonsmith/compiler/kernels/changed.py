@@ -9,15 +9,15 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import NamedTuple
 
 from tritonsmith.compiler import source
-from tritonsmith.compiler.kernels import kernels_file
+from tritonsmith.compiler.kernels import kernel_list, kernels_file
 from tritonsmith.compiler.kernels.kernel_list import ListedKernel
 from tritonsmith.compiler.source_tree import TreeReader
 from tritonsmith.core import untrusted
@@ -53,14 +53,17 @@ class TouchedKernel:
     Attributes:
         entry: the entry.
         listed: the kernels file.
-        place: the kernel.
-        is_new: the commit has no such kernel.
+        place: the kernel; or, if a file that it needs cannot be parsed, the line where that fails.
+        old: its file at the commit, whose name was another one if it was renamed; None if the commit has
+            no such kernel.
+        old_entry: the entry that the kernels file had for it at the commit; the same if it had none.
     """
 
     entry: ListedKernel
     listed: Path
     place: KernelPlace
-    is_new: bool
+    old: Path | None
+    old_entry: ListedKernel
 
 
 @dataclass(frozen=True)
@@ -124,18 +127,26 @@ def find(words: Sequence[str], since: str, lists: Sequence[str]) -> TouchedKerne
     """
     root, since = root_of(Path.cwd()), since or os.environ.get(_RANGE) or _HEAD
     named = [Path(word).expanduser().absolute() for word in words]
-    files = named or list(git.branch_changes(root, since).files)
     with git_history.opened(root) as repository:
         commit = git_history.resolve(repository, since)
         if not commit:
-            raise UsageError(f"no commit, tag or branch {since!r}", where=root, hints=["--since origin/main"])
+            more = ["git fetch --unshallow"] if git_history.is_shallow(repository) else []
+            hints = ["name the branch that this one will be merged into: --since origin/main", *more]
+            raise UsageError(f"no commit, tag or branch {since!r}", where=root, hints=hints)
         base = git.look(root, "merge-base", _HEAD, commit)
         # A shallow clone has no common ancestor, and CI often makes one: then the commit itself counts.
         commit = base.out.strip() if base and base.code == 0 else commit
+        changes = git.changes_since(root, commit)
         change = _Change(root, commit, partial(git_history.text_at, repository, commit))
+        files = named or list(changes.files)
         changed = tuple(file for file in files if file.suffix == ".py" and change.differs(file))
-        # Most commits change no Python that a kernel needs: then no list is read.
-        return change.touched(changed, lists) if changed else TouchedKernels(change.commit, (), (), ())
+        paths = tuple(Path(name).expanduser().absolute() for name in lists) or kernels_files(root)
+        # Most commits change no Python that a kernel needs: then no list is read. What was deleted may be in
+        # one, and a list that the commit breaks would otherwise pass.
+        gone = any(file.suffix == ".py" for file in changes.deleted)
+        if not changed and not gone and not {*changes.files, *changes.deleted}.intersection(paths):
+            return TouchedKernels(change.commit, (), (), ())
+        return change.touched(changed, paths)
 
 
 def kernels_files(root: Path) -> tuple[Path, ...]:
@@ -165,9 +176,13 @@ class _Change:
         self._read = read
         self._texts: dict[Path, tuple[str, str]] = {}
 
-    def touched(self, changed: Sequence[Path], lists: Sequence[str]) -> TouchedKernels:
-        """Return the kernels of which one of these files has a part that differs."""
-        paths = [Path(name).expanduser().absolute() for name in lists] or kernels_files(self.root)
+    @cached_property
+    def _renames(self) -> Mapping[Path, str]:
+        # Only now: git compares the contents of files for it, and most changes rename none.
+        return git.renames(self.root, self.commit)
+
+    def touched(self, changed: Sequence[Path], paths: Sequence[Path]) -> TouchedKernels:
+        """Return the kernels of which one of these files has a part that differs, by kernels files."""
         reader = TreeReader()
         listed: list[TouchedKernel] = []
         unread: list[str] = []
@@ -175,19 +190,30 @@ class _Change:
         for path in paths:
             entries, notes = kernels_file.read(path)
             unread += notes
+            before = self._entries(path)
             for entry in entries:
                 file = (path.parent / entry.file).absolute()
                 try:
-                    text = source.read(file)
-                    kernel = source.choose(text, entry.kernel, file)
+                    kernel = self._kernel(entry, file, is_changed=file in changed)
                     known.add((file, kernel))
-                    if self._touches(file, kernel, changed, reader):
-                        place = KernelPlace(file, source.line_of(text, kernel), kernel)
-                        old = self.texts(file)[0]
-                        is_new = kernel not in source.kernels(old)
-                        listed.append(TouchedKernel(entry, path, place, is_new))
+                    if parts := self._touched_parts(file, kernel, changed, reader):
+                        place = self._place(file, kernel, parts)
+                        was = kernel in source.kernels(self.texts(file)[0])
+                        old = self.root / self._old_name(file) if was else None
+                        # With its name, as a file that cannot be parsed does not show which one it is.
+                        new_entry, old_entry = (
+                            replace(row, kernel=kernel) for row in (entry, before.get(entry.name, entry))
+                        )
+                        listed.append(TouchedKernel(new_entry, path, place, old, old_entry))
                 except SmithError as error:
                     unread.append(f"{entry.name} of {path.name}: {error.what}")
+        places = {kernel.place.file for kernel in listed}
+        unread += [
+            f"{os.path.relpath(file)}: this Python cannot parse line {line}"
+            for file in changed
+            for text in (self.texts(file)[1],)
+            if file not in places and _TRITON.search(text) and (line := source.broken_line(text))
+        ]
         unlisted = [
             KernelPlace(file, source.line_of(text, kernel), kernel)
             for file in changed
@@ -202,11 +228,45 @@ class _Change:
         """Return the text of a file at the commit, empty if it has none, and the text as it is."""
         if file not in self._texts:
             # The repository's own spelling: a link in a path given by the user would lead elsewhere.
-            inside = file.is_relative_to(self.root)
-            name = file.relative_to(self.root).as_posix() if inside else ""
-            old = self._read(name) if inside else None
-            self._texts[file] = (old or "", source.read(file))
+            name = self._old_name(file)
+            self._texts[file] = ((self._read(name) if name else None) or "", source.read(file))
         return self._texts[file]
+
+    def _old_name(self, file: Path) -> str:
+        """Return the name of a file at the commit, relative to the repository; empty if it is outside."""
+        name = file.relative_to(self.root).as_posix() if file.is_relative_to(self.root) else ""
+        return name if not name or self._read(name) is not None else self._renames.get(file, name)
+
+    def _kernel(self, entry: ListedKernel, file: Path, *, is_changed: bool) -> str:
+        """Return the kernel of an entry.
+
+        Raises:
+            SmithError: its file or the kernel does not exist, or there are several.
+        """
+        if not is_changed:
+            return source.choose(source.read(file), entry.kernel, file)
+        old, text = self.texts(file)
+        # A file that cannot be parsed has the kernels that it had: to break it changes all of them.
+        kernel = source.choose(old if old and source.broken_line(text) else text, entry.kernel, file)
+        source.find(text, kernel, file)
+        return kernel
+
+    def _place(self, file: Path, kernel: str, parts: Iterable[Path]) -> KernelPlace:
+        """Return the place of a kernel; or the line that cannot be parsed in a changed file that it needs."""
+        for part in parts:
+            if line := source.broken_line(self.texts(part)[1]):
+                return KernelPlace(part, line, kernel)
+        return KernelPlace(file, source.line_of(source.read(file), kernel), kernel)
+
+    def _entries(self, path: Path) -> Mapping[str, ListedKernel]:
+        """Return what a kernels file had at the commit, by name; nothing if it cannot be read."""
+        name = self._old_name(path) if path.suffix == kernel_list.SUFFIX else ""
+        text = self._read(name) if name else None
+        try:
+            entries = kernel_list.of_table(untrusted.toml_of((text or "").encode()), path)
+        except (SmithError, ValueError):
+            return {}
+        return {entry.name: entry for entry in entries}
 
     def differs(self, file: Path) -> bool:
         """Report whether a file has other statements than at the commit."""
@@ -218,15 +278,20 @@ class _Change:
         old, new = (_plain(_tree(text), kernel) for text in self.texts(file))
         return old != new
 
-    def _touches(self, file: Path, kernel: str, changed: Iterable[Path], reader: TreeReader) -> bool:
-        others = [path for path in changed if path != file]
-        if file in changed and self._differs_for(file, kernel):
-            return True
+    def _touched_parts(
+        self, file: Path, kernel: str, changed: Iterable[Path], reader: TreeReader
+    ) -> list[Path]:
+        """Return the changed files that a kernel needs, its own one only if it differs for the kernel."""
+        others = {str(path): path for path in changed if path != file}
+        own = [file] if file in changed and self._differs_for(file, kernel) else []
+        if own and (source.broken_line(self.texts(file)[1]) or not others):
+            return own
         if not others:
-            return False
+            return []
         # Only now: to follow the imports of a file takes many times as long as to compare it.
         sources = reader.of(file, kernel)
-        return any(str(sources.root / name) in map(str, others) for name, _ in sources.sums)
+        names = (str(sources.root / name) for name, _ in sources.sums)
+        return [*own, *(others[name] for name in names if name in others)]
 
 
 def _tree(text: str) -> ast.Module | None:

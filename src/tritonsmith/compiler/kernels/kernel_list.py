@@ -206,6 +206,19 @@ def read(path: Path) -> tuple[ListedKernel, ...]:
         raise ConfigError("cannot read this file", where=path, why=error.strerror, hints=hints) from error
     except ValueError as error:
         raise ConfigError("this file is not valid TOML", where=path, why=str(error)) from error
+    return of_table(table, path)
+
+
+def of_table(table: Mapping[str, Any], path: Path) -> tuple[ListedKernel, ...]:
+    """Return the kernels of a file's content.
+
+    Args:
+        table: the content.
+        path: the file, for messages.
+
+    Raises:
+        ConfigError: an entry is wrong.
+    """
     _check(table, _TOP, str(path))
     common = table.get("arguments", {})
     entries = [_entry(row, number, common, path) for number, row in enumerate(table.get("kernel", []), 1)]

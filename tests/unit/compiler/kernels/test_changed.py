@@ -89,7 +89,7 @@ def test_a_place_is_spelled_as_a_compiler_does(repository: Path) -> None:
     edit(repository / "k.py", lambda text: text.replace("* SCALE", "* 3"))
     (kernel,) = changed.find([], "", []).listed
     assert str(kernel.place) == "k.py:15: scaled"
-    assert not kernel.is_new
+    assert kernel.old == repository / "k.py"
 
 
 def test_a_branch_is_compared_where_it_left_the_other(repository: Path) -> None:
@@ -117,7 +117,64 @@ def test_a_new_kernel_is_new(repository: Path) -> None:
     edit(repository / "k.py", lambda text: text.replace("def other(", "def another("))
     edit(repository / "kernels.toml", lambda text: f"{text}\n{text.replace('scaled', 'another')}")
     (kernel,) = changed.find([], "", []).listed
-    assert (kernel.place.kernel, kernel.is_new) == ("another", True)
+    assert (kernel.place.kernel, kernel.old) == ("another", None)
+
+
+def test_a_renamed_file_is_followed(repository: Path) -> None:
+    git(repository, "mv", "k.py", "moved.py")
+    edit(repository / "kernels.toml", lambda text: text.replace("k.py", "moved.py"))
+    assert not changed.find([], "", []).listed
+    edit(repository / "moved.py", lambda text: text.replace("* SCALE", "* 3"))
+    (kernel,) = changed.find([], "", []).listed
+    assert (str(kernel.place), kernel.old) == ("moved.py:15: scaled", repository / "k.py")
+
+
+def test_a_kernel_that_cannot_be_parsed_is_touched_where_that_fails(repository: Path) -> None:
+    # Without a name in the list, only the old text shows which kernel it is.
+    edit(repository / "k.py", lambda text: text.partition("@triton.jit\ndef other")[0])
+    edit(repository / "kernels.toml", lambda text: text.replace('kernel = "scaled"\n', ""))
+    git(repository, "commit", "--quiet", "--all", "--message", "one kernel")
+    edit(repository / "k.py", lambda text: text.replace("return x * SCALE", "return x * ("))
+    (kernel,) = changed.find([], "", []).listed
+    assert (str(kernel.place), kernel.entry.kernel) == ("k.py:11: scaled", "scaled")
+    git(repository, "checkout", "--quiet", "k.py")
+    edit(repository / "helper.py", lambda text: f"{text}\nx = (\n")
+    (kernel,) = changed.find([], "", []).listed
+    assert str(kernel.place) == "helper.py:3: scaled"
+
+
+def test_a_broken_file_that_no_list_has_is_named(repository: Path) -> None:
+    (repository / "new.py").write_text("import triton\n\nx = (\n")
+    assert list(changed.find([], "", []).notes()) == [
+        "not looked at: new.py: this Python cannot parse line 3"
+    ]
+
+
+def test_what_the_change_deleted_is_named(repository: Path) -> None:
+    edit(repository / "k.py", lambda text: text.replace("def scaled(", "def renamed("))
+    touched = changed.find(["k.py"], "", [])
+    assert not touched.listed
+    assert "not looked at: scaled of kernels.toml: this file has no kernel 'scaled'" in touched.notes()
+    (repository / "k.py").unlink()
+    assert list(changed.find([], "", []).notes()) == ["not looked at: scaled of kernels.toml: no such file"]
+
+
+def test_a_list_that_the_change_breaks_is_an_error(repository: Path) -> None:
+    edit(repository / "kernels.toml", lambda text: f"{text}[[[\n")
+    with pytest.raises(ConfigError, match="not valid TOML"):
+        changed.find([], "", [])
+    git(repository, "commit", "--quiet", "--all", "--message", "broken")
+    assert not changed.find([], "", []).listed  # nor is it part of a change now
+
+
+def test_the_entry_of_the_commit_is_kept(repository: Path) -> None:
+    edit(repository / "k.py", lambda text: text.replace("* SCALE", "* 3"))
+    edit(repository / "kernels.toml", lambda text: text.replace("i32", "fp33"))
+    (kernel,) = changed.find([], "", []).listed
+    assert (kernel.entry.signature, kernel.old_entry.signature) == (
+        "*fp32,fp33,BLOCK=128",
+        "*fp32,i32,BLOCK=128",
+    )
 
 
 def test_what_is_not_looked_at_is_named(repository: Path) -> None:
@@ -147,10 +204,18 @@ def test_the_repository_names_its_lists(repository: Path) -> None:
 
 
 def test_there_must_be_a_repository_and_the_commit(
-    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+    repository: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(UsageError, match="no commit, tag or branch 'mian'"):
+    with pytest.raises(UsageError, match="no commit, tag or branch 'mian'") as caught:
         changed.find(["k.py"], "mian", [])
+    assert caught.value.hints == ("name the branch that this one will be merged into: --since origin/main",)
+    shallow = tmp_path_factory.mktemp("shallow") / "clone"
+    git(repository, "commit", "--quiet", "--allow-empty", "--message", "second")
+    git(repository, "clone", "--quiet", "--depth", "1", f"file://{repository}", str(shallow))
+    monkeypatch.chdir(shallow)
+    with pytest.raises(UsageError, match="no commit") as caught:
+        changed.find([], "mian", [])
+    assert caught.value.hints[1:] == ("git fetch --unshallow",)
     monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
     with pytest.raises(UsageError, match="no git repository"):
         changed.find([], "", [])
