@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from tests.integration.harness import Smith
+from tests.integration.harness import Smith, git
 from tests.unit.check.refactored import KERNELS, PLANTED, SIGNATURES, family
 
 SUBTRACT = ("--signature", SIGNATURES["subtract"])
@@ -81,6 +81,60 @@ def test_another_config_and_another_commit(smith: Smith) -> None:
         "subtract@HEAD and subtract are different" in smith("kernel.check", *versions, *SUBTRACT, code=1).out
     )
     file.write_text(KERNELS, encoding="utf-8")
+
+
+HELPER = """import triton
+
+
+@triton.jit
+def twice(x):
+    return x * 2
+"""
+CALLER = """import triton
+import triton.language as tl
+from helper import twice
+
+
+@triton.jit
+def scaled(x_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(x_ptr + at, twice(tl.load(x_ptr + at, mask=at < n)), mask=at < n)
+"""
+LIST = '[[kernel]]\nfile = "k.py"\nsignature = "*fp32:16,i32:16,BLOCK=256"\ntargets = ["h100"]\n'
+
+
+@pytest.mark.slow
+def test_a_change_that_no_longer_compiles_fails_and_has_its_line(
+    with_wheel: Smith, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("changed")
+    for name, text in (("helper.py", HELPER), ("k.py", CALLER), ("kernels.toml", LIST)):
+        (folder / name).write_text(text)
+    git(folder, "init", "--quiet")
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "--message", "one")
+    smith = with_wheel.beside(folder)
+    for name, old, new, line in (
+        ("k.py", "at = tl", "at = (tl", "k.py:8: scaled: k does not compile, and k@"),
+        ("helper.py", "x * 2", "x * (", "helper.py:6: scaled: cannot run this file: SyntaxError"),
+        ("helper.py", "x * 2", "x * gone", "to ttir: NameError('gone is not defined')"),
+        ("kernels.toml", "i32:16", "fp33", "the signature gives n the type 'fp33'"),
+    ):
+        edited = folder / name
+        edited.write_text(edited.read_text().replace(old, new))
+        if name == "kernels.toml":
+            (folder / "k.py").write_text(CALLER.replace("twice(", "1 + twice("))
+        done = smith("kernel.check", "--changed", code=1)
+        assert line in done.out
+        assert "\nbroken: " in done.out
+        git(folder, "checkout", "--quiet", ".")
+    git(folder, "mv", "k.py", "moved.py")
+    (folder / "moved.py").write_text(CALLER.replace("at < n)), mask", "at < n) * 1.0), mask"))
+    (folder / "kernels.toml").write_text(LIST.replace("k.py", "moved.py"))
+    assert "\nsame: 1 kernel changed since" in smith("kernel.check", "--changed").out
+    git(folder, "rm", "--quiet", "--cached", "--force", "moved.py")
+    # Git knows nothing of it, so it is new.
+    assert "\nnothing was compared: 1 kernel changed since" in smith("kernel.check", "--changed").out
 
 
 @pytest.mark.slow

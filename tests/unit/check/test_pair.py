@@ -18,6 +18,7 @@ from tritonsmith.check.against import (
     assignments,
     at_commit,
     failure,
+    outcome,
     renames_of,
 )
 from tritonsmith.check.answer import compare_memory
@@ -259,6 +260,18 @@ def test_an_undecided_answer_has_its_own_exit_code() -> None:
     assert error
     assert (error.what, error.exit_code) == ("1 of 2 are undecided", EXIT_UNDECIDED)
     assert failure([ComparedVersions("a", "c", PairResult("equal"))]) is None
+
+
+def test_a_version_that_no_longer_compiles_fails() -> None:
+    row = ComparedVersions("k@1", "k", PairResult("broken", "NameError('x')"))
+    assert list(answer_lines(row)) == ["k does not compile, and k@1 does", "  NameError('x')"]
+    error = failure([row])
+    assert error
+    assert (outcome([row, ComparedVersions("a", "b", PairResult("equal"))]), error.exit_code) == ("broken", 1)
+
+
+def test_no_comparison_is_not_the_same() -> None:
+    assert outcome([]) == as_json([])["outcome"] == "nothing was compared"
 
 
 def test_a_kernel_of_a_commit_has_the_files_of_its_package(tmp_path: Path) -> None:

@@ -25,6 +25,10 @@ def bad(x, n, BLOCK: tl.constexpr):
                         ^
 NameError('undefined_thing is not defined')
 at /k/bad.py:5"""
+NESTED = f"""at 4:24:
+    tl.store(x + o, bad(o))
+                    ^
+{TYPED}"""
 OLDER = """at 4:8:
     w = tl.dot(v, tl.trans(v))
         ^
@@ -109,6 +113,7 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
     ("error", "gist"),
     [
         (TYPED, "NameError('undefined_thing is not defined')"),
+        (NESTED, "NameError('undefined_thing is not defined')"),
         (OLDER, "AssertionError: Input shapes should have M >= 16"),
         (PASSES, PASSES.splitlines()[1]),
         ("ValueError: num_ctas > 1 not supported", "ValueError: num_ctas > 1 not supported"),

@@ -30,6 +30,7 @@ _HEAD = "HEAD"
 # What pre-commit compares, where it runs for a range of commits and not for what is about to be committed.
 _RANGE = "PRE_COMMIT_FROM_REF"
 _TRITON = re.compile(r"^\s*(?:import|from)\s+triton\b", re.MULTILINE)
+_WORD = re.compile(r"\w+")
 _SETTINGS = "pyproject.toml"
 _USUAL = "kernels.toml"
 
@@ -89,8 +90,12 @@ class TouchedKernels:
         return f"{counted(many, 'kernel')} changed since {self.commit[:12]}"
 
     def fitting(self, version: str) -> TouchedKernels:
-        """Return those whose entry is for a Triton with this version."""
-        return replace(self, listed=tuple(kernel for kernel in self.listed if kernel.entry.fits(version)))
+        """Return those whose entry is for a Triton with this version; the others are not looked at."""
+        fitting = tuple(kernel for kernel in self.listed if kernel.entry.fits(version))
+        places = {kernel.place for kernel in fitting}
+        others = dict.fromkeys(kernel.place for kernel in self.listed if kernel.place not in places)
+        left = (f"{place}: its entries are for other Tritons than {version}" for place in others)
+        return replace(self, listed=fitting, unread=(*self.unread, *left))
 
     def notes(self) -> Iterator[str]:
         """Yield what is not looked at, and why."""
@@ -143,10 +148,10 @@ def find(words: Sequence[str], since: str, lists: Sequence[str]) -> TouchedKerne
         paths = tuple(Path(name).expanduser().absolute() for name in lists) or kernels_files(root)
         # Most commits change no Python that a kernel needs: then no list is read. What was deleted may be in
         # one, and a list that the commit breaks would otherwise pass.
-        gone = any(file.suffix == ".py" for file in changes.deleted)
+        gone = tuple(file for file in changes.deleted if file.suffix == ".py")
         if not changed and not gone and not {*changes.files, *changes.deleted}.intersection(paths):
             return TouchedKernels(change.commit, (), (), ())
-        return change.touched(changed, paths)
+        return change.touched(changed, paths, gone)
 
 
 def kernels_files(root: Path) -> tuple[Path, ...]:
@@ -181,8 +186,17 @@ class _Change:
         # Only now: git compares the contents of files for it, and most changes rename none.
         return git.renames(self.root, self.commit)
 
-    def touched(self, changed: Sequence[Path], paths: Sequence[Path]) -> TouchedKernels:
-        """Return the kernels of which one of these files has a part that differs, by kernels files."""
+    def touched(
+        self, changed: Sequence[Path], paths: Sequence[Path], deleted: Sequence[Path]
+    ) -> TouchedKernels:
+        """Return the kernels that changed or deleted files have a part of.
+
+        Args:
+            changed: files with other statements than at the commit.
+            paths: the kernels files.
+            deleted: files that the commit has, and that do not exist.
+        """
+        modules = frozenset(file.parent.name if file.stem == "__init__" else file.stem for file in deleted)
         reader = TreeReader()
         listed: list[TouchedKernel] = []
         unread: list[str] = []
@@ -196,7 +210,7 @@ class _Change:
                 try:
                     kernel = self._kernel(entry, file, is_changed=file in changed)
                     known.add((file, kernel))
-                    if parts := self._touched_parts(file, kernel, changed, reader):
+                    if parts := self._touched_parts(file, kernel, changed, modules, reader):
                         place = self._place(file, kernel, parts)
                         was = kernel in source.kernels(self.texts(file)[0])
                         old = self.root / self._old_name(file) if was else None
@@ -279,19 +293,26 @@ class _Change:
         return old != new
 
     def _touched_parts(
-        self, file: Path, kernel: str, changed: Iterable[Path], reader: TreeReader
+        self, file: Path, kernel: str, changed: Iterable[Path], deleted: frozenset[str], reader: TreeReader
     ) -> list[Path]:
-        """Return the changed files that a kernel needs, its own one only if it differs for the kernel."""
+        """Return the changed files that a kernel needs, its own one only if it differs for the kernel.
+
+        A file that may import a module that was deleted counts as changed.
+        """
         others = {str(path): path for path in changed if path != file}
         own = [file] if file in changed and self._differs_for(file, kernel) else []
         if own and (source.broken_line(self.texts(file)[1]) or not others):
             return own
-        if not others:
+        if not others and not deleted:
             return []
         # Only now: to follow the imports of a file takes many times as long as to compare it.
         sources = reader.of(file, kernel)
-        names = (str(sources.root / name) for name, _ in sources.sums)
-        return [*own, *(others[name] for name in names if name in others)]
+        places = [sources.root / name for name, _ in sources.sums]
+        # By any mention: a kernel too many is compiled in vain, and one too few breaks unseen.
+        lost = [
+            path for path in places if deleted and not deleted.isdisjoint(_WORD.findall(source.read(path)))
+        ]
+        return [*own, *(others[str(path)] for path in places if str(path) in others), *lost]
 
 
 def _tree(text: str) -> ast.Module | None:

@@ -159,6 +159,24 @@ def test_what_the_change_deleted_is_named(repository: Path) -> None:
     assert list(changed.find([], "", []).notes()) == ["not looked at: scaled of kernels.toml: no such file"]
 
 
+def test_a_helper_that_the_change_deleted_touches_its_kernels(repository: Path) -> None:
+    (repository / "host.py").unlink()
+    assert not changed.find([], "", []).listed
+    (repository / "helper.py").unlink()
+    (kernel,) = changed.find([], "", []).listed
+    assert (kernel.place.kernel, kernel.old) == ("scaled", repository / "k.py")
+
+
+def test_entries_for_another_triton_are_named(repository: Path) -> None:
+    edit(repository / "k.py", lambda text: text.replace("* SCALE", "* 3"))
+    edit(repository / "kernels.toml", lambda text: f'{text}versions = ">=3.6"\n')
+    touched = changed.find([], "", [])
+    assert touched.fitting("3.7.0") == touched
+    assert list(touched.fitting("3.5.0").notes()) == [
+        "not looked at: k.py:15: scaled: its entries are for other Tritons than 3.5.0"
+    ]
+
+
 def test_a_list_that_the_change_breaks_is_an_error(repository: Path) -> None:
     edit(repository / "kernels.toml", lambda text: f"{text}[[[\n")
     with pytest.raises(ConfigError, match="not valid TOML"):
