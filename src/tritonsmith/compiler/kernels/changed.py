@@ -131,7 +131,7 @@ def find(words: Sequence[str], since: str, lists: Sequence[str]) -> TouchedKerne
         SmithError: there is no such commit, or a kernels file is wrong.
     """
     root, since = root_of(Path.cwd()), since or os.environ.get(_RANGE) or _HEAD
-    named = [Path(word).expanduser().absolute() for word in words]
+    named = [_plain_path(Path(word)) for word in words]
     with git_history.opened(root) as repository:
         commit = git_history.resolve(repository, since)
         if not commit:
@@ -145,7 +145,7 @@ def find(words: Sequence[str], since: str, lists: Sequence[str]) -> TouchedKerne
         change = _Change(root, commit, partial(git_history.text_at, repository, commit))
         files = named or list(changes.files)
         changed = tuple(file for file in files if file.suffix == ".py" and change.differs(file))
-        paths = tuple(Path(name).expanduser().absolute() for name in lists) or kernels_files(root)
+        paths = tuple(_plain_path(Path(name)) for name in lists) or kernels_files(root)
         # Most commits change no Python that a kernel needs: then no list is read. What was deleted may be in
         # one, and a list that the commit breaks would otherwise pass.
         gone = tuple(file for file in changes.deleted if file.suffix == ".py")
@@ -170,7 +170,7 @@ def kernels_files(root: Path) -> tuple[Path, ...]:
         raise ConfigError(
             "[tool.tritonsmith] kernels is not a list of files", where=root / _SETTINGS, hints=hints
         )
-    return tuple(root / name for name in settings)
+    return tuple(_plain_path(root / name) for name in settings)
 
 
 class _Change:
@@ -206,7 +206,7 @@ class _Change:
             unread += notes
             before = self._entries(path)
             for entry in entries:
-                file = (path.parent / entry.file).absolute()
+                file = _plain_path(path.parent / entry.file)
                 try:
                     kernel = self._kernel(entry, file, is_changed=file in changed)
                     known.add((file, kernel))
@@ -216,7 +216,7 @@ class _Change:
                         old = self.root / self._old_name(file) if was else None
                         # With its name, as a file that cannot be parsed does not show which one it is.
                         new_entry, old_entry = (
-                            replace(row, kernel=kernel) for row in (entry, before.get(entry.name, entry))
+                            replace(row, kernel=kernel) for row in (entry, before.get(_key(entry), entry))
                         )
                         listed.append(TouchedKernel(new_entry, path, place, old, old_entry))
                 except SmithError as error:
@@ -272,15 +272,15 @@ class _Change:
                 return KernelPlace(part, line, kernel)
         return KernelPlace(file, source.line_of(source.read(file), kernel), kernel)
 
-    def _entries(self, path: Path) -> Mapping[str, ListedKernel]:
-        """Return what a kernels file had at the commit, by name; nothing if it cannot be read."""
+    def _entries(self, path: Path) -> Mapping[tuple[str, str], ListedKernel]:
+        """Return what a kernels file had at the commit, by name and Tritons; nothing if it cannot be read."""
         name = self._old_name(path) if path.suffix == kernel_list.SUFFIX else ""
         text = self._read(name) if name else None
         try:
             entries = kernel_list.of_table(untrusted.toml_of((text or "").encode()), path)
         except (SmithError, ValueError):
             return {}
-        return {entry.name: entry for entry in entries}
+        return {_key(entry): entry for entry in entries}
 
     def differs(self, file: Path) -> bool:
         """Report whether a file has other statements than at the commit."""
@@ -313,6 +313,15 @@ class _Change:
             path for path in places if deleted and not deleted.isdisjoint(_WORD.findall(source.read(path)))
         ]
         return [*own, *(others[str(path)] for path in places if str(path) in others), *lost]
+
+
+def _key(entry: ListedKernel) -> tuple[str, str]:
+    return entry.name, str(entry.versions)
+
+
+def _plain_path(path: Path) -> Path:
+    """Return an absolute path without `..`, as git's answers are: a list in `tests/` may name `../k.py`."""
+    return Path(os.path.normpath(path.expanduser().absolute()))
 
 
 def _tree(text: str) -> ast.Module | None:

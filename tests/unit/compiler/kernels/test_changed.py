@@ -177,6 +177,16 @@ def test_entries_for_another_triton_are_named(repository: Path) -> None:
     ]
 
 
+def test_a_list_may_lie_in_another_folder(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (repository / "tests").mkdir()
+    (repository / "tests" / "mine.toml").write_text(LIST.replace("k.py", "../k.py"))
+    edit(repository / "k.py", lambda text: text.replace("* SCALE", "* 3"))
+    monkeypatch.chdir(repository / "tests")
+    touched = changed.find(["../k.py"], "", ["../tests/mine.toml"])
+    assert [str(kernel.place) for kernel in touched.listed] == ["../k.py:15: scaled"]
+    assert not touched.unlisted
+
+
 def test_a_list_that_the_change_breaks_is_an_error(repository: Path) -> None:
     edit(repository / "kernels.toml", lambda text: f"{text}[[[\n")
     with pytest.raises(ConfigError, match="not valid TOML"):
