@@ -386,7 +386,7 @@ def path_in(folder: Path, name: str) -> Path:
     # The folder itself may be reached through links, which whoever named it chose. A link inside of it was
     # put there by whoever filled the folder, and could lead to any file that the user can read.
     places = itertools.accumulate(name.split("/"), os.path.join, initial=str(folder))
-    # Only with a link is the real path needed, which takes several times as long: dumps have thousands of files.
+    # Only a link needs the real path, which takes several times as long: dumps have thousands of files.
     linked = any(os.path.islink(place) for place in itertools.islice(places, 1, None))  # noqa: PTH114
     if linked and not real(path).is_relative_to(real(folder)):
         raise UnreadableError(f"{name[:80]!r} is a link out of this folder")
