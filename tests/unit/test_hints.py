@@ -42,6 +42,8 @@ _KEPT = {  # what a file or a lock says, for whoever reads it
     "clone tritonsmith and run the command there: ./bootstrap pins ...",
     "clone the repository and use ./bootstrap test",
     "kernel.compile --out ",
+    "kernel.compile --resources",
+    "pipx run --spec ",
     "pins --live --ref ",
     "passes.dump --out ",
 }

@@ -64,7 +64,9 @@ def collect(sources: Sequence[Path], parse: Parse, space: Workspace) -> BugEvide
     # All are read before any is judged: a damaged one must not pass because another one suffices.
     whole = evidence.merged([part for path in sources for part in reader.read(path)])
     if not whole.kind:
-        hints = ["a command that finds something: `triage`, `passes.check`, `bisect`, `compare --json` ..."]
+        hints = [
+            "a command that finds something: `triage`, `passes.check`, `bisect`, `compare` with `--json`"
+        ]
         what = "nothing here has failed, computes a wrong result, or got worse"
         raise FactError(what, where=", ".join(map(str, sources)), hints=hints)
     return whole

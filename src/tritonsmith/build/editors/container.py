@@ -105,14 +105,14 @@ def warm_cache(out: Path) -> Path:
     return out / _CACHE
 
 
-def warm_plan(out: Path, image: str, home: Path, typed: str) -> Plan:
+def warm_plan(out: Path, image: str, home: Path, kernels: Path) -> Plan:
     """Return the plan that writes a Dockerfile, and the files by which its build checks the cache.
 
     Args:
         out: the folder for the files; the cache is or will be in `warm_cache(out)`.
         image: the image that the cache is added to; empty to name it when the image is built.
         home: the folder of the cache in the image.
-        typed: the command line, which the Dockerfile names.
+        kernels: the kernels file that the cache is filled by, which the Dockerfile names.
 
     Raises:
         UsageError: the name of the image or the folder cannot be in a Dockerfile.
@@ -123,6 +123,7 @@ def warm_plan(out: Path, image: str, home: Path, typed: str) -> Plan:
     if not _HOME_OF_CACHE.fullmatch(str(home)):
         raise UsageError(f"--at cannot be {str(home)!r}", hints=[f"an absolute path: --at {WARM}"])
     file = out / "Dockerfile"
+    typed = command("editor --container", warm=kernels, image=image, out=out)
     text = _warm_dockerfile(image, home, typed)
     if os.path.lexists(file) and not _is_ours(untrusted.text_if_any(file)):
         remove = shlex.join(("rm", str(file)))

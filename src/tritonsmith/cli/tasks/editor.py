@@ -34,7 +34,6 @@ from tritonsmith.cli.tasks.options import (
 from tritonsmith.cli.tasks.task import task
 from tritonsmith.compiler import fill
 from tritonsmith.compiler.fill import FillWish
-from tritonsmith.core import command_line
 from tritonsmith.core.envs import receipts, settings, workspace
 from tritonsmith.core.errors import UsageError, did_you_mean
 from tritonsmith.core.ui import console, tables
@@ -126,9 +125,8 @@ def _warm(
     from tritonsmith.cli.tasks import cache
 
     folder = wish.out.parent
-    typed = command_line.command("editor --container", warm=kernels, image=image, out=folder)
     # Before a compile, since the folder may have a Dockerfile of the user's.
-    plan = containers.warm_plan(folder, image, wish.home, typed)
+    plan = containers.warm_plan(folder, image, wish.home, kernels)
     prepared = cache.prepared_fill(str(kernels), by, target, wish, dry_run=dry_run)
     if dry_run:
         output.plan(prepared.plan)

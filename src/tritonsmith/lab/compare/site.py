@@ -495,7 +495,7 @@ def check(folder: Path) -> None:
     for path in (folder / PAGE, folder / BADGE):
         # A folder such as docs/ may have an index.html that somebody wrote by hand.
         if path.exists() and _MARK not in untrusted.text_if_any(path):
-            what = "this folder has a file that `farm --site` did not write"
+            what = "this folder has a file that `invoke farm --site` did not write"
             raise UsageError(what, where=path, hints=[_ELSEWHERE])
 
 

@@ -56,7 +56,7 @@ def test_its_image_is_pinned() -> None:
 
 
 def test_a_cache_is_checked_before_an_image_has_it(tmp_path: Path) -> None:
-    plan = container.warm_plan(tmp_path, "serve:1", Path("/opt/cache"), "invoke editor --container")
+    plan = container.warm_plan(tmp_path, "serve:1", Path("/opt/cache"), Path("captured.toml"))
     texts = {step.path: step.text for step in plan.steps if isinstance(step, Write)}
     lines = texts[tmp_path / "Dockerfile"].splitlines()
     assert "ARG IMAGE=serve:1" in lines
@@ -72,25 +72,25 @@ def test_a_cache_is_checked_before_an_image_has_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize("image", ["a b", "a\nRUN rm -rf /", "-x", "$HOME"])
 def test_an_image_that_would_be_more_than_a_name_is_refused(image: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--image cannot be"):
-        container.warm_plan(tmp_path, image, Path("/opt/cache"), "")
+        container.warm_plan(tmp_path, image, Path("/opt/cache"), Path("k.toml"))
 
 
 @pytest.mark.parametrize("home", ["cache", "/", "/opt/$HOME", "/a\nUSER root"])
 def test_a_folder_that_a_dockerfile_cannot_name_is_refused(home: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--at cannot be"):
-        container.warm_plan(tmp_path, "", Path(home), "")
+        container.warm_plan(tmp_path, "", Path(home), Path("k.toml"))
 
 
 def test_a_dockerfile_of_the_users_stays(tmp_path: Path) -> None:
     file = tmp_path / "Dockerfile"
-    first, second = (container.warm_plan(tmp_path, "", Path("/c"), typed).steps[-1] for typed in "ab")
+    first, second = (container.warm_plan(tmp_path, "", Path("/c"), Path(name)).steps[-1] for name in "ab")
     assert isinstance(first, Write)
     assert isinstance(second, Write)
     file.write_text(first.text)
-    container.warm_plan(tmp_path, "other:2", Path("/d"), "another command")
+    container.warm_plan(tmp_path, "other:2", Path("/d"), Path("b"))
     file.write_text(first.text + "USER me\n")
     with pytest.raises(FactError, match="another Dockerfile"):
-        container.warm_plan(tmp_path, "", Path("/c"), "a")
+        container.warm_plan(tmp_path, "", Path("/c"), Path("a"))
 
 
 @pytest.mark.parametrize("what", ["an LLVM of one's own", "another system", "another compiler"])

@@ -147,7 +147,7 @@ def test_a_folder_of_somebody_else_stays(tmp_path: Path) -> None:
     site.check(tmp_path / "site")
     for name in (site.PAGE, site.BADGE):
         (tmp_path / name).write_text("<h1>Mine</h1>")
-        with pytest.raises(UsageError, match=r"a file that `farm --site` did not write"):
+        with pytest.raises(UsageError, match=r"a file that `invoke farm --site` did not write"):
             site.check(tmp_path)
         (tmp_path / name).unlink()
     with pytest.raises(UsageError, match="is a file"):
