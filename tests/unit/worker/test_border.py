@@ -184,8 +184,8 @@ def started(*words: str, **more: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60, **more)
 
 
-# `bindings` reads no request, `reduce` lines of its input once it has a libtriton.
-BY_ARGUMENT = [shape for shape in ASKED if shape.COMMAND not in ("bindings", "reduce")]
+# `bindings` reads no request; `reduce` and `scripts` read lines of their input.
+BY_ARGUMENT = [shape for shape in ASKED if shape.COMMAND not in ("bindings", "reduce", "scripts")]
 
 
 @pytest.mark.slow
