@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tritonsmith.build.suites.command import NothingRunError
+from tritonsmith.check.against import NoIrError
 from tritonsmith.core import errors
 from tritonsmith.core.errors import SmithError, did_you_mean
 from tritonsmith.lab.bisect.stages import NotReproducedError
@@ -39,6 +40,7 @@ def test_exit_codes(kind: type[SmithError]) -> None:
         errors.UsageError: 2,
         NotReproducedError: 4,
         errors.UndecidedError: 5,
+        NoIrError: 5,
         NothingRunError: 6,
         errors.InterruptedRunError: 130,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import signal
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ UNREACHABLE = "unreachable: "  # before the message of `llvm_unreachable`, which
 # Deeper frames of a stack trace depend on how the input nests, which is what a reduction changes.
 FRAMES = 3
 LINE = 4096  # characters of a line that are searched
+_ASSERTIONS = 50  # lines that are searched for one
 _ASSERTION = re.compile(
     r"(?<![^\s:])(?P<file>[^\s:]+):\d+: (?P<in>.*?): Assertion [`'](?P<text>.*)['`] failed"
 )
@@ -116,7 +118,7 @@ def _refused(log: str) -> Failure | None:
 def _aborted(log: str) -> Failure | None:
     """Return the message of a compiler that gave up by itself."""
     for pattern in (_ASSERTION, _BSD_ASSERTION):
-        if match := pattern.search(log):
+        if match := pattern.search(_asserted(log)):
             where = f"{_name(match['in'])}, {_base(match['file'])}"
             return Failure("assertion", f"{_plain(match['text'])} in {where}")
     if match := _UNREACHABLE.search(log):
@@ -147,11 +149,18 @@ def searched(log: str) -> str:
     return log if len(log) <= LINE else "\n".join(line[:LINE] for line in log.split("\n"))
 
 
+def _asserted(log: str) -> str:
+    """Return the first lines of a log that speak of an assertion which failed."""
+    # A line that repeats the beginning of such a message, and never ends it, takes the pattern cubic time.
+    lines = (line for line in log.split("\n") if 0 <= line.find("Assertion ") <= line.rfind("failed"))
+    return "\n".join(itertools.islice(lines, _ASSERTIONS))
+
+
 def message(log: str) -> str:
     """Return the line of an assertion or a fatal error as the compiler printed it; empty if there is none."""
     log = searched(log)
-    for pattern in (_ASSERTION, _BSD_ASSERTION, _FATAL):
-        if match := pattern.search(log):
+    for pattern, part in ((_ASSERTION, _asserted(log)), (_BSD_ASSERTION, _asserted(log)), (_FATAL, log)):
+        if match := pattern.search(part):
             return next(line for line in log.splitlines() if match[0].splitlines()[-1] in line).strip()
     return ""
 
