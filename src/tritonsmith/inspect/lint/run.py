@@ -297,7 +297,7 @@ def failure(result: LintResult, codes: Sequence[str]) -> SmithError | None:
     if findings := [finding for finding in result.findings if finding.rule.code in codes]:
         why = "\n".join(one_line(finding) for finding in findings)
         hints = ["--json has all lines of evidence"]
-        return SmithError(f"--fail-on: {len(findings)} findings", why=why, hints=hints)
+        return SmithError(f"--fail-on: {counted(len(findings), 'finding')}", why=why, hints=hints)
     if unchecked := [rule for rule in result.unchecked if rule.code in codes]:
         why = "\n".join(f"{rule.kernel} {rule.point}: {rule.code}: {rule.why}" for rule in unchecked)
         hints = ["a check of nothing does not pass: name the codes that can be checked"]
