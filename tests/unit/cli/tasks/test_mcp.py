@@ -238,8 +238,8 @@ def test_what_is_cut_is_near_the_size_and_says_what_is_missing(value: Json, room
     if len(mcp.dumps({"answer": value})) <= room:
         assert cut == {"answer": value}
         assert not cutter.cuts
-    else:
-        assert cut != {"answer": value}
+    # An object of many small values has nothing to cut; the last line limits how far it may go beyond.
+    elif cut != {"answer": value}:
         assert len(texts) == len(cutter.cuts) > 0
     # Each text keeps its beginning, however many there are.
     assert len(mcp.dumps(cut)) <= room + 600 * (1 + len(cutter.cuts))
