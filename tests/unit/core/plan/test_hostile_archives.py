@@ -280,8 +280,8 @@ def test_a_fresh_tree_is_fresh(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["gzip", "bz2", "lzma"])
 def test_a_piece_of_input_may_have_no_output(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    # A header between two blocks or an index has none, wherever the file's pieces and the reader's end: LLVM's
-    # tarball of 19.1.7, of 142 blocks, was called truncated.
+    # A header between two blocks or an index has none, wherever the pieces of the file and of the reader end:
+    # LLVM's tarball of 19.1.7, of 142 blocks, was called truncated.
     content = random.Random(1).randbytes(3000)  # noqa: S311
     packed = __import__(name).compress(content)
     for piece, amount in itertools.product(range(1, 64), (1, 50, len(content))):
