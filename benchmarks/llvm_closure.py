@@ -114,7 +114,7 @@ def kind_of(command: str) -> str:
     """What a step does, by its command."""
     if command.startswith(": && "):
         return "archive" if ARCHIVER.search(command) else "link"
-    if " -c " in command or "-emit-pch" in command:
+    if " -c " in command or "-emit-pch" in command:  # of them, the objects of a header's types
         return "compile"
     return "generate" if GENERATOR.search(command) else "other"
 
@@ -165,20 +165,22 @@ def generate(side: Side, quick: Path) -> None:
     ninja(side.build, "llvm-tblgen", "mlir-tblgen", "mlir-linalg-ods-yaml-gen", "mlir-pdll", *slow)
 
 
-def configure_recipe(source: Path, build: Path) -> None:
-    """The recipe's configure, to the letter."""
+def configure_recipe(closure: Path, build: Path) -> None:
+    """The recipe's configure, to the letter, with the closure's sources and compilers."""
     if not (build / "build.ninja").is_file():
+        source = Path(cached(closure, "CMAKE_HOME_DIRECTORY")).parent
         argv = (BIN / "cmake", "-GNinja", "-S", source / "llvm", "-B", build)
-        compilers = ("-DCMAKE_C_COMPILER=clang-19", "-DCMAKE_CXX_COMPILER=clang++-19")
+        names = ("CMAKE_C_COMPILER", "CMAKE_CXX_COMPILER")
+        compilers = [f"-D{name}={cached(closure, name)}" for name in names]
         program = f"-DCMAKE_MAKE_PROGRAM={NINJA}"
         subprocess.run((*argv, *RECIPE, *compilers, program), check=True, stdout=subprocess.DEVNULL)
 
 
-def source_of(build: Path) -> Path:
-    """The source tree of a build folder."""
+def cached(build: Path, name: str) -> str:
+    """A variable of CMake's cache."""
     cache = (build / "CMakeCache.txt").read_text(encoding="utf-8", errors="replace")
-    line = next(line for line in cache.splitlines() if line.startswith("CMAKE_HOME_DIRECTORY:"))
-    return Path(line.partition("=")[2]).parent
+    line = next(line for line in cache.splitlines() if line.startswith(f"{name}:"))
+    return line.partition("=")[2]
 
 
 def _one(_step: Step) -> float:
@@ -236,7 +238,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     built, recipe_dir = options.closure.resolve(), (options.folder / "recipe").resolve()
-    configure_recipe(source_of(built), recipe_dir)
+    configure_recipe(built, recipe_dir)
     used = BuildUsed(NINJA, built, 1, options.probe.resolve(), (), ("FileCheck",), phase="closure")
     recipe = read(Side("recipe", recipe_dir), recipe_dir, ["all"])
     closure = read(Side("closure", built), built, list(used.targets()))

@@ -29,6 +29,7 @@ NEEDS = {
     "inner_loop.py": "two builds of Triton's own sources, which it edits by name",
     "llvm_closure.py": "an LLVM that was built from source",
     "llvm_levers.py": "an LLVM whose objects have precompiled headers",
+    "llvm_schedule.py": "an LLVM that was built from source, and its log",
     "rehearse.py": "Tritons of two releases",
     "pass_report.py": "Chromium; tests/integration/test_passes_report.py opens reports in it",
 }
@@ -115,3 +116,15 @@ def test_the_cost_of_a_library_in_debug(site: Site) -> None:
         assert "mini-twice" in run("debug_library.py", *words, smith=site.smith)
     finally:
         site.forget()
+
+
+def test_a_simulated_build_waits_for_its_header(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(FOLDER)
+    schedule = importlib.import_module("llvm_schedule")
+    users = {str(number) for number in range(8)}
+    seconds = {"header": 3.0, "file": 0.0, "link": 1.0} | dict.fromkeys(users, 1.0)
+    waits = {"header": set(), "file": {"header"}, "link": users} | {user: {"file"} for user in users}
+    built = schedule.Graph(seconds, waits, {"header"})
+    bare = schedule.without_headers(built, 0.5)
+    assert [schedule.makespan(built, cores) for cores in (1, 2, 8)] == [12, 8, 5]
+    assert [schedule.makespan(bare, cores) for cores in (1, 2, 8)] == [17, 9, 3]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -12,6 +13,8 @@ import pytest
 from tests.integration.harness import CMAKE, LLVM_PROGRAMS, capture
 from tests.support import require
 from tritonsmith.build import precompiled_headers
+
+LLVM_DWARFDUMP = Path(LLVM_PROGRAMS[0]).with_name("llvm-dwarfdump")
 
 LISTING = """\
 cmake_minimum_required(VERSION 3.20)
@@ -26,6 +29,9 @@ add_subdirectory(lib/IR)
 SUPPORT = """\
 add_library(LLVMSupport plain.cpp c.c RustDemangle.cpp)
 add_library(LLVMWithRtti rtti.cpp)
+add_executable(shapes shapes.cpp)
+target_link_libraries(shapes LLVMSupport)
+set_target_properties(shapes PROPERTIES COMPILE_FLAGS "-fno-rtti")
 set_source_files_properties(plain.cpp RustDemangle.cpp PROPERTIES COMPILE_FLAGS "-fno-rtti")
 target_compile_options(LLVMWithRtti PRIVATE -frtti)
 """
@@ -38,7 +44,7 @@ SOURCES = {
     "CMakeLists.txt": LISTING,
     "cmake/modules/AddLLVM.cmake": "# precompiles nothing itself\n",
     "made.in": "inline int made() { return 3; }\n",
-    "include/base.h": "#pragma once\ninline int base() { return 1; }\n",
+    "include/base.h": "#pragma once\nstruct Shape { int sides; };\ninline int base() { return 1; }\n",
     "include/ir.h": '#pragma once\n#include "made.inc"\n',
     "lib/Support/CMakeLists.txt": SUPPORT,
     "lib/Support/plain.cpp": "int plain() { return base(); }\n",  # only the precompiled header declares it
@@ -47,6 +53,7 @@ SOURCES = {
     "lib/Support/rtti.cpp": "#include <typeinfo>\nint rtti() { return typeid(int) == typeid(1); }\n",
     "lib/IR/CMakeLists.txt": IR,
     "lib/IR/ir.cpp": "int ir() { return made(); }\n",
+    "lib/Support/shapes.cpp": '#include "base.h"\nint main() {\n  Shape one{4};\n  return one.sides;\n}\n',
 }
 
 
@@ -65,14 +72,18 @@ def variables() -> dict[str, str]:
     """As for the real one, but of two levels with headers of the small one."""
     real = precompiled_headers.llvm_variables()
     levels = {"TRITONSMITH_PCH": "base;ir"}
-    headers = {"TRITONSMITH_PCH_base_HEADERS": '"base.h"', "TRITONSMITH_PCH_ir_HEADERS": '"ir.h"'}
+    headers = {
+        "TRITONSMITH_PCH_base_HEADERS": '"base.h";"of_another_llvm.h"',
+        "TRITONSMITH_PCH_ir_HEADERS": '"ir.h"',
+    }
     return real | levels | headers
 
 
-def configure(llvm: Path) -> Path:
+def configure(llvm: Path, **more: str) -> Path:
     build = llvm.parent / "build"
     told = {
         **variables(),
+        **more,
         "CMAKE_C_COMPILER": LLVM_PROGRAMS[0].replace("++", ""),
         "CMAKE_CXX_COMPILER": LLVM_PROGRAMS[0],
     }
@@ -92,16 +103,44 @@ def users(build: Path) -> set[str]:
 
 def test_sources_whose_flags_agree_use_the_header_of_their_folder(llvm: Path) -> None:
     build = configure(llvm)
-    assert users(build) == {"plain.cpp", "ir.cpp"}
+    assert users(build) == {"plain.cpp", "ir.cpp", "shapes.cpp"}
     capture(CMAKE.with_name("ninja"), "-C", build)
     assert (build / "CMakeFiles" / "tritonsmith_pch_ir.dir" / "cmake_pch.hxx.pch").is_file()
+
+
+def test_the_types_of_a_header_are_described_once_and_the_debugger_finds_them(llvm: Path) -> None:
+    require("gdb")
+    # That the compiler makes vtables is assumed: there are none here, and the next test asks it.
+    types = {"TRITONSMITH_PCH_TYPES": "ON", "TRITONSMITH_PCH_TYPES_LINK": "ON"}
+    build = configure(llvm, CMAKE_BUILD_TYPE="Debug", **types)
+    capture(CMAKE.with_name("ninja"), "-C", build)
+    [user] = build.rglob("shapes.cpp.o")
+    assert "DW_AT_declaration" in capture(LLVM_DWARFDUMP, "--name=Shape", user)
+    of_header = build / "lib" / "tritonsmith_pch_base.o"
+    assert "DW_AT_byte_size" in capture(LLVM_DWARFDUMP, "--name=Shape", of_header)
+    [program] = (path for path in build.rglob("shapes") if path.is_file())
+    stopped = capture("gdb", "-batch", "-ex", "break 4", "-ex", "run", "-ex", "print one", program)
+    assert "{sides = 4}" in stopped
+
+
+def test_a_compiler_that_loses_vtables_describes_types_in_each_user(llvm: Path) -> None:
+    build = configure(llvm, CMAKE_BUILD_TYPE="Debug", TRITONSMITH_PCH_TYPES="ON")
+    cached = (build / "CMakeCache.txt").read_text(encoding="utf-8")
+    version = re.search(r"clang version (\d+)", capture(LLVM_PROGRAMS[0], "--version"))
+    assert version
+    works = not 19 <= int(version[1]) <= 22  # llvm#198587
+    assert f"TRITONSMITH_PCH_TYPES_LINK:INTERNAL={'ON' if works else 'OFF'}" in cached
+    capture(CMAKE.with_name("ninja"), "-C", build)
+    assert (build / "lib" / "tritonsmith_pch_base.o").exists() == works
 
 
 def test_a_changed_header_is_precompiled_again(llvm: Path) -> None:
     build = configure(llvm)
     ninja = CMAKE.with_name("ninja")
     capture(ninja, "-C", build)
-    (llvm / "include" / "base.h").write_text("#pragma once\nint base(int = 4);\n", encoding="utf-8")
+    (llvm / "include" / "base.h").write_text(
+        "#pragma once\nstruct Shape { int sides; };\nint base(int = 4);\n", encoding="utf-8"
+    )
     assert "plain.cpp" in capture(ninja, "-C", build)
     assert capture(ninja, "-C", build).strip().endswith("no work to do.")
 

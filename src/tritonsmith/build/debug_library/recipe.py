@@ -247,7 +247,7 @@ def choose_header(library: Library, project: Path, includes: Iterable[Path]) -> 
         if source.suffix != ".c" and not source.as_posix().endswith(without)
     )
     level = _level(table["level"], library.folder, project / "llvm")
-    if level is None or len(sources) < table["pays-from"]:
+    if level is None or len(sources) < level.get("pays-from", table["pays-from"]):
         return None
     # One header that this LLVM does not have would break every compile of the library.
     folders, lines = tuple(includes), []

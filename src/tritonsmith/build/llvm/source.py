@@ -256,7 +256,12 @@ def configure(
     """
     folders = _shared(tree, build, means)
     native = build / NATIVE_FILE
-    variables = cache_variables(request, means, folders) | {"CROSS_TOOLCHAIN_FLAGS_NATIVE": f"-C;{native}"}
+    variables = {
+        **cache_variables(request, means, folders),
+        "CROSS_TOOLCHAIN_FLAGS_NATIVE": f"-C;{native}",
+        # It runs once, on one file. LLVM would build it optimised, and with it MLIR's IR a second time.
+        "MLIR_LINALG_ODS_YAML_GEN": str(build / "bin" / "mlir-linalg-ods-yaml-gen"),
+    }
     run = cmake.configure(
         tree.path / "llvm", build, variables, means.tools, phase=PHASE_CONFIGURE, root=root, again=again
     )
@@ -291,9 +296,7 @@ def cache_variables(
         **cmake.compiler_variables(
             compilers,
             system=machine.system,
-            launcher=compiler_cache.launcher(
-                means.cache, compilers, folders, precompiled_headers=means.precompiled
-            ),
+            launcher=_launcher(means, folders),
             flags=" ".join((*_flags(settings), *compiler_cache.flags(folders))),
             linker_flags=False,
         ),
@@ -323,7 +326,9 @@ def cache_variables(
         create = "<CMAKE_AR> DqcT <TARGET> <LINK_FLAGS> <OBJECTS>"
         variables |= {"CMAKE_C_ARCHIVE_CREATE": create, "CMAKE_CXX_ARCHIVE_CREATE": create}
     if means.precompiled:
-        variables |= precompiled_headers.llvm_variables()
+        # Each shared object would have its own copy of the types, and on macOS nobody has tried.
+        once = settings.debug_info in ("split", "full") and symbols and not settings.shared
+        variables |= precompiled_headers.llvm_variables(types_once=once and machine.system == "Linux")
     if compilers.linker and machine.system != "Darwin":
         variables["LLVM_USE_LINKER"] = cmake.linker_name(compilers)
     return variables
@@ -331,16 +336,25 @@ def cache_variables(
 
 def native_variables(means: BuildTools, folders: Folders | None = None) -> dict[str, str]:
     """Return CMake's variables for the table generators' own build, which LLVM configures as it is built."""
-    compilers, precompiled = means.compilers, means.precompiled
-    launcher = compiler_cache.launcher(means.cache, compilers, folders, precompiled_headers=precompiled)
     return {
         **cmake.compiler_variables(
-            compilers, system=means.machine.system, launcher=launcher, linker_flags=False
+            means.compilers,
+            system=means.machine.system,
+            launcher=_launcher(means, folders),
+            linker_flags=False,
         ),
         # They run for seconds in all: optimising them fully would cost more time than it saves.
         **{f"CMAKE_{language}_FLAGS_RELEASE": "-O1 -DNDEBUG" for language in ("C", "CXX")},
-        **(precompiled_headers.llvm_variables() if precompiled else {}),
+        **(precompiled_headers.llvm_variables() if means.precompiled else {}),
     }
+
+
+def _launcher(means: BuildTools, folders: Folders | None) -> tuple[str, ...]:
+    cached = compiler_cache.launcher(
+        means.cache, means.compilers, folders, precompiled_headers=means.precompiled
+    )
+    # Another LLVM than the one that the headers were tried with may have a source that fails with them.
+    return (*precompiled_headers.RETRY, *cached) if means.precompiled else cached
 
 
 def _flags(settings: LlvmSettings) -> tuple[str, ...]:

@@ -174,7 +174,12 @@ def test_some_files_get_an_archive_of_their_own_that_links_first(tree: LlvmTree,
 
 # Which header is precompiled for a library, and for which of its files.
 
-_HEADERS = ("mlir/IR/Builders.h", "llvm/IR/Module.h", "llvm/CodeGen/SelectionDAG.h", "llvm/ADT/ArrayRef.h")
+_HEADERS = (
+    "mlir/Pass/Pass.h",
+    "llvm/IR/PatternMatch.h",
+    "llvm/CodeGen/TargetLowering.h",
+    "llvm/ADT/ArrayRef.h",
+)
 
 
 def library(folder: Path, *names: str) -> Library:
@@ -201,9 +206,9 @@ def include(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("folder", "header"),
     [
-        ("mlir/lib/Transforms", "mlir/IR/Builders.h"),
-        ("llvm/lib/Transforms/Utils", "llvm/IR/Module.h"),
-        ("llvm/lib/Target/NVPTX", "llvm/CodeGen/SelectionDAG.h"),
+        ("mlir/lib/Transforms", "mlir/Pass/Pass.h"),
+        ("llvm/lib/Transforms/Utils", "llvm/IR/PatternMatch.h"),
+        ("llvm/lib/CodeGen", "llvm/CodeGen/TargetLowering.h"),
         ("llvm/lib/Support", "llvm/ADT/ArrayRef.h"),
         ("mlir/lib/TableGen", "llvm/ADT/ArrayRef.h"),
     ],
@@ -217,7 +222,16 @@ def test_the_folder_decides_the_level(tmp_path: Path, include: Path, folder: str
 def test_headers_that_this_llvm_does_not_have_are_left_out(tmp_path: Path, include: Path) -> None:
     found = recipe.choose_header(library(tmp_path / "mlir/lib/IR"), tmp_path, (tmp_path / "none", include))
     assert found is not None
-    assert found.text == '#include "mlir/IR/Builders.h"\n'
+    assert found.text == '#include "mlir/Pass/Pass.h"\n'
+
+
+def test_a_header_of_all_dialects_pays_from_more_files_on(tmp_path: Path) -> None:
+    (tmp_path / "mlir/Pass").mkdir(parents=True)
+    (tmp_path / "mlir/Pass/Pass.h").touch()
+    names = tuple(f"{number}.cpp" for number in range(_enough()))
+    core, dialect = (library(tmp_path / name, *names) for name in ("mlir/lib/IR", "mlir/lib/Dialect/Arith"))
+    assert recipe.choose_header(core, tmp_path, (tmp_path,))
+    assert recipe.choose_header(dialect, tmp_path, (tmp_path,)) is None
 
 
 def test_few_files_do_not_pay(tmp_path: Path, include: Path) -> None:

@@ -58,6 +58,7 @@ set(LLVM_ENABLE_ZSTD [[OFF]] CACHE STRING "" FORCE)
 set(MLIR_ENABLE_BINDINGS_PYTHON [[OFF]] CACHE STRING "" FORCE)
 set(BUILD_SHARED_LIBS [[OFF]] CACHE STRING "" FORCE)
 set(CROSS_TOOLCHAIN_FLAGS_NATIVE [[-C;/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-a849f1c9/tritonsmith-native.cmake]] CACHE STRING "" FORCE)
+set(MLIR_LINALG_ODS_YAML_GEN [[/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-a849f1c9/bin/mlir-linalg-ods-yaml-gen]] CACHE STRING "" FORCE)
 EOF
 (cd '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-a849f1c9' && /Users/dev/tritonsmith/.venv/bin/cmake -C '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-a849f1c9/tritonsmith-cache.cmake' -G Ninja -S '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-c5dede880d17/llvm' -B '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-a849f1c9')
 

@@ -58,6 +58,7 @@ set(LLVM_ENABLE_ZSTD [[OFF]] CACHE STRING "" FORCE)
 set(MLIR_ENABLE_BINDINGS_PYTHON [[OFF]] CACHE STRING "" FORCE)
 set(BUILD_SHARED_LIBS [[OFF]] CACHE STRING "" FORCE)
 set(CROSS_TOOLCHAIN_FLAGS_NATIVE [[-C;/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-89d7d7e1/tritonsmith-native.cmake]] CACHE STRING "" FORCE)
+set(MLIR_LINALG_ODS_YAML_GEN [[/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-89d7d7e1/bin/mlir-linalg-ods-yaml-gen]] CACHE STRING "" FORCE)
 EOF
 (cd '/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-89d7d7e1' && /Users/dev/tritonsmith/.venv/bin/cmake -C '/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-89d7d7e1/tritonsmith-cache.cmake' -G Ninja -S '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-941a04e69ee8/llvm' -B '/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-89d7d7e1')
 
