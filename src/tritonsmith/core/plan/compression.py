@@ -214,22 +214,22 @@ class _Members:
 
     def read(self, amount: int) -> bytes:
         while True:
-            data, asked = b"", False
+            packed, asked = b"", False
             if self._member.eof:
                 # `gzip`, `bzip2` and `xz` files may be concatenated, and pigz and pbzip2 write
                 # them so. Python's decompressors stop after the first, and a reader that did so
                 # would see a truncated archive.
-                data = self._member.unused_data or self._raw.read(_CHUNK)
-                if not data:
+                packed = self._member.unused_data or self._raw.read(_CHUNK)
+                if not packed:
                     return b""
                 self._member = self._make()
             elif self._member.needs_input:
-                data, asked = self._raw.read(_CHUNK), True
-            if piece := self._member.decompress(data, amount):
+                packed, asked = self._raw.read(_CHUNK), True
+            if piece := self._member.decompress(packed, amount):
                 return piece
             # No more input, no output, and no end: the file is truncated. A member that had input left may
             # have used it up without output, in a header between two blocks; then the file is asked first.
-            if asked and not (data or self._member.eof):
+            if asked and not (packed or self._member.eof):
                 raise EOFError("the data ends too early")
 
 
