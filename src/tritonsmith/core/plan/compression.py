@@ -214,7 +214,7 @@ class _Members:
 
     def read(self, amount: int) -> bytes:
         while True:
-            packed, asked = b"", False
+            packed, wants_more = b"", False
             if self._member.eof:
                 # `gzip`, `bzip2` and `xz` files may be concatenated, and pigz and pbzip2 write
                 # them so. Python's decompressors stop after the first, and a reader that did so
@@ -224,12 +224,12 @@ class _Members:
                     return b""
                 self._member = self._make()
             elif self._member.needs_input:
-                packed, asked = self._raw.read(_CHUNK), True
+                packed, wants_more = self._raw.read(_CHUNK), True
             if piece := self._member.decompress(packed, amount):
                 return piece
             # No more input, no output, and no end: the file is truncated. A member that had input left may
-            # have used it up without output, in a header between two blocks; then the file is asked first.
-            if asked and not (packed or self._member.eof):
+            # have used it up without output, in a header between two blocks; then the file is read on first.
+            if wants_more and not (packed or self._member.eof):
                 raise EOFError("the data ends too early")
 
 
