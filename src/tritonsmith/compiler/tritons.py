@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -36,6 +37,7 @@ from tritonsmith.core.errors import FactError, LockedError, SmithError, StepErro
 from tritonsmith.core.plan import Plan, Remove, digest, locks, stopping
 from tritonsmith.core.plan.steps.base import CHUNK, CommandFailedError
 from tritonsmith.core.process import query
+from tritonsmith.core.ui.progress import PhaseProgress
 from tritonsmith.facts import (
     checkout,
     git_history,
@@ -464,7 +466,7 @@ def plan(version: str) -> Plan:
     # The same base interpreter as `--env wheel`, so that a user's setting of it holds for releases, too.
     env = env_of(version)
     base = venv.base_interpreter(settings.load("wheel").python.interpreter)
-    whole = venv.plan(env, base, (f"triton=={version}",))
+    whole = venv.plan(env, base, large=f"triton=={version}")
     todo = tuple(step for step in whole.steps if not (step.stamp and step.stamp.holds()))
     if todo or installed_tritons.version_in(venv.site_packages(env, base)) == version:
         return replace(whole, steps=todo)
@@ -511,6 +513,39 @@ def make(version: str, *, patience: float = PATIENCE) -> EnvDir:
     return env
 
 
+def make_all(versions: Iterable[str]) -> None:
+    """Create the environments of several releases, as many at once as there are cores.
+
+    One that is missing alone is left to `make`, which shows its steps.
+
+    Raises:
+        SmithError: as `make`, for the first that fails; the others are stopped.
+        KeyboardInterrupt: ^C, after all were stopped.
+    """
+    missing = [version for version in dict.fromkeys(versions) if version and plan(version).steps]
+    if len(missing) < 2:  # noqa: PLR2004 - several
+        return
+    stopped, began = threading.Event(), time.monotonic()
+
+    def make_one(version: str) -> None:
+        with stopping.interruptible(stopped.is_set):
+            make(version)
+
+    count = min(len(missing), machine.read().cores)
+    with stopping.stoppable(), PhaseProgress() as progress, ThreadPoolExecutor(count) as threads:
+        progress.begin(venv.PHASE)
+        pending = {threads.submit(make_one, version): version for version in missing}
+        try:
+            for done, future in enumerate(as_completed(pending), 1):
+                future.result()
+                progress.update(done, len(missing), pending[future])
+        except BaseException:
+            stopped.set()
+            threads.shutdown(wait=False, cancel_futures=True)
+            raise
+        progress.end(time.monotonic() - began)
+
+
 def wheel_plan(chosen: Settings, env: EnvDir) -> Plan:
     """Return steps that make an environment whose settings name a wheel, and install what they name.
 
@@ -519,7 +554,7 @@ def wheel_plan(chosen: Settings, env: EnvDir) -> Plan:
     """
     base = venv.base_interpreter(chosen.python.interpreter)
     torch = (venv.torch_requirement(chosen.python.torch),) if chosen.python.torch != "none" else ()
-    return venv.plan(env, base, *torch, (_requirement(chosen),))
+    return venv.plan(env, base, *torch, large=_requirement(chosen))
 
 
 def missing_wheel(name: str) -> Plan:
@@ -656,7 +691,8 @@ def _session(name: str) -> Iterator[Session]:
         env = space.env(name)
         env.make()
         held.enter_context(locks.hold(env.lock, purpose=f"{TASK} --env {name}"))
-        yield Session(TASK, space, env, space.log(TASK))
+        # Nor can several threads have a log of one name, or draw bars on one screen.
+        yield Session(TASK, space, env, space.log(f"{TASK}-{name}"), quiet=True)
 
 
 def _explain(version: str, failure: CommandFailedError) -> SmithError:

@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 # Runs in the interpreter that is looked at, so it uses the standard library of any Python 3.8 or later.
 # `-I` leaves the user's own site folder out of the path; `_whole_path` adds it where Python would.
 _PROBE = """
-import json, os, site, sys, sysconfig
+import glob, json, os, site, sys, sysconfig
 include = sysconfig.get_path("platinclude") or ""
 stdlib = sysconfig.get_path("stdlib") or ""
+wheels = sysconfig.get_config_var("WHEEL_PKG_DIR") or os.path.join(stdlib, "ensurepip", "_bundled")
 print(json.dumps({
     "version": sys.version.split()[0],
     "include": include,
@@ -35,6 +36,7 @@ print(json.dumps({
     "managed": os.path.isfile(os.path.join(stdlib, "EXTERNALLY-MANAGED")),
     "path": sys.path,
     "user": site.getusersitepackages(),
+    "wheels": wheels if glob.glob(os.path.join(wheels, "pip-*.whl")) else "",
 }))
 """
 _ASKED = ("-I", "-c", _PROBE)
@@ -60,6 +62,7 @@ class PythonEnv:
         path: `sys.path` of a program that is started in no particular folder, `.pth` files included.
         distributions: everything that is installed, in the order of the path.
         soabi: `cpython-311-x86_64-linux-gnu`, as in the names of its extension modules; may be empty.
+        wheels: the folder of the wheels that ensurepip installs; None if it lacks that of pip.
     """
 
     executable: Path
@@ -76,6 +79,7 @@ class PythonEnv:
     path: tuple[Path, ...] = ()
     distributions: tuple[Distribution, ...] = ()
     soabi: str = ""
+    wheels: Path | None = None
 
     @property
     def minor(self) -> str:
@@ -168,6 +172,7 @@ def _bare(executable: Path, facts: dict[str, Any]) -> PythonEnv:
         base=not facts["virtual"] and not (prefix / "conda-meta").is_dir(),
         managed=facts["managed"] and not facts["virtual"],
         soabi=facts["soabi"],
+        wheels=Path(facts["wheels"]) if facts["wheels"] else None,
     )
 
 

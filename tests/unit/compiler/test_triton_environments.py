@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -68,6 +69,26 @@ def test_it_is_made_once(index: Path) -> None:
     assert not tritons.plan("3.4.0").steps
     tritons.make("3.4.0")
     assert len(index.read_text().splitlines()) == 1
+
+
+def test_several_are_made_at_once_and_one_alone_is_not(index: Path) -> None:
+    tritons.make_all(["", "3.4.0"])
+    assert not index.exists()
+    tritons.make_all(["3.4.0", "3.0.0", "3.4.0"])
+    assert not tritons.plan("3.4.0").steps
+    assert not tritons.plan("3.0.0").steps
+    assert len(index.read_text().splitlines()) == 2
+    logs = {receipt["log"] for version in ("3.4.0", "3.0.0") if (receipt := receipt_of(version))}
+    assert len(logs) == 2
+
+
+def test_the_first_of_several_that_fails_is_the_error() -> None:
+    with pytest.raises(UsageError, match=r"has no Triton 9\.4\.0"):
+        tritons.make_all(["3.4.0", "9.4.0"])
+
+
+def receipt_of(version: str) -> dict[str, Any] | None:
+    return receipts.read(tritons.env_of(version).receipt("up"))
 
 
 def test_another_triton_in_it_is_replaced(index: Path) -> None:

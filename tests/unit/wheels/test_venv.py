@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sys
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,10 +9,12 @@ import pytest
 
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError
-from tritonsmith.core.plan import MakeDir, Plan, Run
+from tritonsmith.core.plan import InstallWheel, MakeDir, Plan, Run
 from tritonsmith.core.plan.runner import Runner
 from tritonsmith.core.ui.progress import PhaseProgress
+from tritonsmith.facts import tools
 from tritonsmith.facts.python_env import PythonEnv
+from tritonsmith.facts.tools import Tool
 from tritonsmith.wheels import venv
 
 BASE = PythonEnv(Path("/usr/bin/python3.12"), "3.12.3", Path("/i"), True, Path("/p"), "linux-x86_64")
@@ -49,7 +52,7 @@ def test_another_interpreter_takes_the_old_one_out(tmp_path: Path) -> None:
     left_over = env.venv / "bin" / "python"
     left_over.parent.mkdir(parents=True)
     left_over.symlink_to("/no/such/python")
-    base = venv.base_interpreter("")
+    base = replace(venv.base_interpreter(""), wheels=None)
     runner = Runner(tmp_path / "log", PhaseProgress(live=False, silent=True))
     folder, create, _ = venv.plan(env, base, ()).steps
     assert isinstance(create, Run)
@@ -58,6 +61,93 @@ def test_another_interpreter_takes_the_old_one_out(tmp_path: Path) -> None:
     )  # pip takes seconds and changes nothing here
     runner.run(Plan("venv", (folder, quick)))
     assert left_over.resolve() == base.executable.resolve()
+
+
+@pytest.fixture
+def uv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A uv that puts the package of the wheel where uv would, and notes how it was called."""
+    program = tmp_path / "uv"
+    program.write_text(
+        f"""#!/bin/sh
+for word; do last=$word; done
+echo "$last UV_LINK_MODE=${{UV_LINK_MODE-unset}}" >> {tmp_path}/calls
+case $last in
+triton*)
+  mkdir {tmp_path}/home/envs/a/wheel/uv
+  cd {tmp_path}/home/envs/a/venv/lib/python*/site-packages && mkdir triton
+  echo "x = 1" > triton/__init__.py
+esac
+"""
+    )
+    program.chmod(0o755)
+    monkeypatch.setattr(tools, "own", lambda name: Tool(name, program, "0.5.0"))
+    monkeypatch.setenv("UV_LINK_MODE", "symlink")
+    return program
+
+
+def pip_with(tmp_path: Path, needs: str) -> tuple[str, ...]:
+    """A pip whose index has one wheel, and which notes its subcommands."""
+    wheel = tmp_path / "triton-3.9.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("triton-3.9.0.dist-info/METADATA", f"Name: triton\n{needs}\n")
+    program = tmp_path / "pip"
+    program.write_text(
+        f"""#!/bin/sh
+echo "pip $1" >> {tmp_path}/calls
+[ "$1" = install ] || {{ mkdir {tmp_path}/home/envs/a/wheel && cp {wheel} {tmp_path}/home/envs/a/wheel; }}
+"""
+    )
+    program.chmod(0o755)
+    return (str(program),)
+
+
+NEEDS_NOTHING = 'Requires-Dist: importlib-metadata; python_version < "3.10"\nRequires-Dist: lit; extra == "x"'
+
+
+@pytest.mark.parametrize(
+    ("needs", "calls"),
+    [(NEEDS_NOTHING, []), (f"{NEEDS_NOTHING}\nRequires-Dist: setuptools>=40", ["pip install"])],
+)
+def test_uv_unpacks_what_pip_finds(tmp_path: Path, uv: Path, needs: str, calls: list[str]) -> None:
+    space = Workspace(tmp_path / "home")
+    space.claim()
+    env = space.env("a")
+    base = replace(venv.base_interpreter(""), wheels=tmp_path)
+    plan = venv.plan(env, base, large="triton==3.9.0")
+    *begun, last = plan.steps
+    assert isinstance(last, InstallWheel)
+    assert last.uv == uv
+    assert last.installs
+    # Of a run that was killed.
+    left_over = env.path / "wheel" / "half.whl"
+    left_over.parent.mkdir(parents=True)
+    left_over.touch()
+    runner = Runner(tmp_path / "log", PhaseProgress(live=False, silent=True))
+    runner.run(replace(plan, steps=(*begun, replace(last, pip=pip_with(tmp_path, needs)))))
+    said = (tmp_path / "calls").read_text().splitlines()
+    seeds = "setuptools" if base.minor == "3.11" else "pip"
+    assert said == [
+        f"{seeds} UV_LINK_MODE=unset",
+        "pip download",
+        "triton==3.9.0 UV_LINK_MODE=unset",
+        *calls,
+    ]
+    assert list(venv.site_packages(env, base).glob("triton/__pycache__/*.pyc"))
+    assert not (env.path / "wheel").exists()
+
+
+def test_who_puts_it_there_is_no_part_of_what_a_venv_has(tmp_path: Path, uv: Path) -> None:
+    assert uv.is_file()
+    env = Workspace(tmp_path).env("a")
+    by_uv = venv.plan(env, replace(BASE, wheels=tmp_path), ("lit",), large="triton==3.9.0")
+    plain = venv.plan(env, BASE, ("lit",), large="triton==3.9.0")
+    assert {step.stamp for step in by_uv.steps} == {step.stamp for step in plain.steps}
+    # Of tools before uv was asked for: a user's environments are not made again.
+    assert [step.stamp and step.stamp.key for step in venv.plan(env, BASE, ("lit",), ("triton",)).steps] == [
+        step.stamp and step.stamp.key for step in venv.plan(env, BASE, ("lit",), large="triton").steps
+    ]
+    assert [type(step) for step in by_uv.steps] == [MakeDir, Run, Run, Run, InstallWheel]
+    assert by_uv.steps[-1].shell()[0] == f"rm -rf -- {env.path}/wheel"
 
 
 def test_where_packages_go(tmp_path: Path) -> None:

@@ -129,6 +129,7 @@ class Session:
         env: the environment's folder.
         log: this run's log file.
         seconds: wall time per phase, of all plans run so far.
+        quiet: show no progress.
     """
 
     task: str
@@ -136,10 +137,11 @@ class Session:
     env: EnvDir
     log: Path
     seconds: dict[str, float] = field(default_factory=dict)
+    quiet: bool = False
 
     def run(self, plan: Plan) -> PlanResult:
         """Run a plan, and record how long its phases took."""
-        outcome = self.space.run(plan, self.task, log=self.log)
+        outcome = self.space.run(plan, self.task, quiet=self.quiet, log=self.log)
         for phase, took in outcome.seconds.items():
             self.seconds[phase] = self.seconds.get(phase, 0.0) + took
         return outcome

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tritonsmith.core.plan.steps.base import Plan, Run, Stamp, Step, digest, stamped, step_key
-    from tritonsmith.core.plan.steps.fetch import Download, Extract, GitFetch, UnpackPackage
+    from tritonsmith.core.plan.steps.fetch import Download, Extract, GitFetch, InstallWheel, UnpackPackage
     from tritonsmith.core.plan.steps.files import (
         Copy,
         Link,
@@ -28,6 +28,7 @@ __all__ = [
     "Download",
     "Extract",
     "GitFetch",
+    "InstallWheel",
     "Link",
     "MakeDir",
     "Move",

@@ -356,7 +356,9 @@ def _filled(
     places: dict[str, Interpreter] = {}
     # Before the bars: an environment that is made shows its own.
     # The workers of a cluster have environments of their own, so none is made here for them.
-    for job in () if options.scheduler else left:
+    here = () if options.scheduler else left
+    tritons.make_all(job.triton.version for job in here)
+    for job in here:
         if job.triton.label not in places:
             # With fewer units than cores, each compiles several points at once.
             each = max(1, number // len(requests))
