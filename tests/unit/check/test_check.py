@@ -64,6 +64,23 @@ def test_a_pass_that_does_no_harm_spares_the_texts_before_it() -> None:
     assert blamed.checked.name == "pass-1"
 
 
+def test_a_pass_that_does_harm_spares_the_texts_before_its_own() -> None:
+    """Where the text that it was given is right; else all are run in order."""
+    wrong, words = ADD.replace('"arith.mulf"', '"arith.divf"'), [renamed(ADD), ADD.replace("%sum", "%other")]
+    spared = checked(ADD, *words, wrong, until="pass-2")
+    assert [row.status for row in spared.passes] == ["reference", "equal", "differs"]
+    assert [row.name for row in spared.passes] == ["", "pass-1", "pass-2"]
+    assert spared.culprit == checked(ADD, *words, wrong).culprit
+    same = checked(ADD, words[0], ADD, wrong, until="pass-2")
+    assert [row.status for row in same.passes] == ["reference", "same text", "differs"]
+    assert same.culprit
+    assert same.culprit.suspects == ("pass-2",)
+    unknown = ADD.replace('"arith.mulf"', '"arith.unknown"')
+    in_order = checked(ADD, words[0], unknown, wrong, until="pass-2")
+    assert [row.status for row in in_order.passes] == ["reference", "equal", "unknown", "differs"]
+    assert in_order == checked(ADD, words[0], unknown, wrong)
+
+
 def test_a_far_program_has_no_nan_in_memory() -> None:
     """A dot over NaN is NaN, whatever the tile."""
     assert len(configs.load("passes-check")["inputs"]["programs"]) == 3  # as many as there are sizes
@@ -113,7 +130,7 @@ def test_texts_that_differ_in_layouts_and_plans_are_run_once(monkeypatch: pytest
     assert [one.status for one in answer.passes] == ["reference", "equal", "equal", "equal", "differs"]
     assert answer.culprit
     assert answer.culprit.suspects == ("pass-3",)
-    assert len(compared) == 3  # the reference with itself, the first of the equal ones, and the wrong one
+    assert len(compared) == 2  # the first of the equal ones, and the wrong one
 
 
 def test_what_an_operation_may_read_is_part_of_how_a_text_behaves() -> None:
