@@ -22,6 +22,7 @@ SIGNATURE = ("--signature", "*fp16:16,*fp16:16,*fp16:16,i32,i32,i32,64,64,32", "
 # What nothing here is small enough for, and why. Their imports and flags are looked at all the same.
 NEEDS = {
     "bisect_plan.py": "a clone with the branch points of Triton's releases",
+    "bisect_releases.py": "wheels of several releases",
     "bisect_run.py": "commits of Triton, and builds of them",
     "capture.py": "torch",
     "explain.py": "Triton's sources, and another checkout of this tool",

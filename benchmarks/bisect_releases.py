@@ -1,0 +1,76 @@
+"""CPU seconds and wall time of `invoke bisect` over releases, from nothing and with the environments there.
+
+`python benchmarks/bisect_releases.py FOLDER GOOD BAD FILE:KERNEL --signature S --when TERM [--target T]
+[--against CHECKOUT] [--rounds N]`. FOLDER has a wheel of each release, and whatever these require; no index
+is asked. CHECKOUT is another checkout of the tool. Both take turns; each begins with an empty workspace,
+and then searches once more in it, without the outcomes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tritonsmith.core.plan import files
+
+REPOSITORY = Path(__file__).parents[1]
+SMITH = str(Path(sys.executable).with_name("tritonsmith"))
+OUTCOMES = ("bisects", "compiled", "dumped")  # folders of the workspace
+
+
+def measured(tool: Path, home: Path, wheels: Path, words: list[str]) -> tuple[float, float, float, str]:
+    """User, system and wall seconds of one bisect, and its answer."""
+    env = {**os.environ, "PYTHONPATH": str(tool / "src"), "TRITONSMITH_HOME": str(home)}
+    env |= {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels)}
+    with tempfile.TemporaryFile() as out:
+        began = time.monotonic()
+        started = subprocess.Popen((SMITH, "bisect", *words), env=env, stdout=out, stderr=subprocess.DEVNULL)
+        _, status, usage = os.wait4(started.pid, 0)
+        wall = time.monotonic() - began
+        started.returncode = os.waitstatus_to_exitcode(status)
+        if started.returncode:
+            raise SystemExit(f"bisect {' '.join(words)} ended with {started.returncode}")
+        out.seek(0)
+        answer = out.readline().decode()
+    return usage.ru_utime, usage.ru_stime, wall, answer
+
+
+def main() -> None:
+    """Print a line for each bisect."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("wheels", type=Path)
+    parser.add_argument("good")
+    parser.add_argument("bad")
+    parser.add_argument("kernel")
+    parser.add_argument("--signature", required=True)
+    parser.add_argument("--when", required=True)
+    parser.add_argument("--target", default="sm_90")
+    parser.add_argument("--against", type=Path)
+    parser.add_argument("--rounds", type=int, default=2)
+    given = parser.parse_args()
+    words = ["--good", given.good, "--bad", given.bad, "--kernel", given.kernel, "--target", given.target]
+    words += ["--signature", given.signature, "--when", given.when]
+    tools = {"now": REPOSITORY, **({"before": given.against.absolute()} if given.against else {})}
+    print(f"{'tool':<8}{'begins with':<14}{'user s':>8}{'system s':>10}{'wall s':>8}  answer")
+    for _ in range(given.rounds):
+        for name, tool in tools.items():
+            with tempfile.TemporaryDirectory() as folder:
+                home = Path(folder, "home")
+                home.mkdir()
+                files.mark(home)
+                for begins_with in ("nothing", "environments"):
+                    user, system, wall, answer = measured(tool, home, given.wheels.absolute(), words)
+                    print(
+                        f"{name:<8}{begins_with:<14}{user:>8.1f}{system:>10.1f}{wall:>8.1f}  {answer.strip()}"
+                    )
+                    for outcomes in OUTCOMES:
+                        files.remove_owned(home / outcomes, home)
+
+
+if __name__ == "__main__":
+    main()
