@@ -106,7 +106,7 @@ def _by_uv(steps: tuple[Step, ...], env: EnvDir, base: PythonEnv, large: str) ->
     if not large or base.free_threaded:
         return (*begun, *installs)
     last = InstallWheel(
-        (sys.executable, "-m", "pip", "--python", str(env.python)),
+        (sys.executable, "-m", "pip"),
         uv.path,
         env.python,
         site_packages(env, base),

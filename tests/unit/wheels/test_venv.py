@@ -85,16 +85,17 @@ esac
     return program
 
 
-def pip_with(tmp_path: Path, needs: str) -> tuple[str, ...]:
-    """A pip whose index has one wheel, and which notes its subcommands."""
+def pip_with(tmp_path: Path, needs: str, settings: str = "") -> tuple[str, ...]:
+    """A pip whose index has one wheel, and which notes its subcommands, but for questions."""
     wheel = tmp_path / "triton-3.9.0-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr("triton-3.9.0.dist-info/METADATA", f"Name: triton\n{needs}\n")
     program = tmp_path / "pip"
     program.write_text(
         f"""#!/bin/sh
-echo "pip $1" >> {tmp_path}/calls
-[ "$1" = install ] || {{ mkdir {tmp_path}/home/envs/a/wheel && cp {wheel} {tmp_path}/home/envs/a/wheel; }}
+if [ "$1" = config ]; then echo "global.timeout='9'"; echo "{settings}"; exit; fi
+echo "pip $3" >> {tmp_path}/calls
+[ "$3" = install ] || {{ mkdir {tmp_path}/home/envs/a/wheel && cp {wheel} {tmp_path}/home/envs/a/wheel; }}
 """
     )
     program.chmod(0o755)
@@ -134,6 +135,23 @@ def test_uv_unpacks_what_pip_finds(tmp_path: Path, uv: Path, needs: str, calls: 
     ]
     assert list(venv.site_packages(env, base).glob("triton/__pycache__/*.pyc"))
     assert not (env.path / "wheel").exists()
+
+
+def test_settings_of_pip_install_hold(tmp_path: Path, uv: Path) -> None:
+    space = Workspace(tmp_path / "home")
+    space.claim()
+    env = space.env("a")
+    last = venv.plan(env, replace(venv.base_interpreter(""), wheels=tmp_path), large="triton==3.9.0").steps[
+        -1
+    ]
+    assert isinstance(last, InstallWheel)
+    assert last.uv == uv
+    pip = pip_with(tmp_path, NEEDS_NOTHING, "install.index-url='https://mirror'")
+    env.path.mkdir(parents=True)
+    Runner(tmp_path / "log", PhaseProgress(live=False, silent=True)).run(
+        Plan("wheel", (replace(last, pip=pip, stamp=None),))
+    )
+    assert (tmp_path / "calls").read_text().splitlines() == ["pip install"]
 
 
 def test_who_puts_it_there_is_no_part_of_what_a_venv_has(tmp_path: Path, uv: Path) -> None:

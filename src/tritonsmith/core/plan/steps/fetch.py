@@ -5,6 +5,7 @@ A file or folder gets its final name only when it is complete and verified.
 
 from __future__ import annotations
 
+import functools
 import re
 import shlex
 import zipfile
@@ -17,7 +18,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from tritonsmith.core import command_line, redact
+from tritonsmith.core import command_line, process, redact
 from tritonsmith.core.errors import DownloadError, SmithError, StepError, did_you_mean
 from tritonsmith.core.plan import archive, download, files, locks
 from tritonsmith.core.plan.steps.base import Step, StepTools, make_parent, quote
@@ -28,6 +29,7 @@ _SMALL_TEXT = 1 << 16  # bytes
 UV_INSTALL = ("pip", "install", "--quiet", "--no-config", "--offline", "--no-index", "--no-deps")
 # Packages that every environment begins with, and few use: the first use compiles them.
 _UNCOMPILED = "/(pip|setuptools|pkg_resources|_distutils_hack)/"
+_ANSWER = 60.0  # seconds that pip may take to list its settings, on a busy machine
 _ANOTHER_UNPACKS = 900.0  # seconds to wait for another run's pip: some 100 MB over a slow line
 
 
@@ -332,7 +334,7 @@ class InstallWheel(Step):
     The environment gets files of its own, no links into a cache: those of Triton are edited in place.
 
     Attributes:
-        pip: the command line of pip for the environment, up to its subcommand.
+        pip: the command line of a pip that is not the environment's own.
         uv: the program.
         python: the environment's interpreter.
         site: its site-packages.
@@ -353,17 +355,18 @@ class InstallWheel(Step):
     def commands(self) -> tuple[tuple[str, ...], ...]:
         """The commands that install the package alone, and the one that adds what it requires."""
         quiet = ("--quiet", "--disable-pip-version-check")
+        pip = (*self.pip, "--python", str(self.python))
         linked = ("--link-mode", "hardlink", "--cache-dir", str(self.folder / "uv"))
         target = ("--python", str(self.python), "--find-links", str(self.folder), self.requirement)
         return (
             # By pip: which index, which checksums and constraints are settings that uv does not read.
-            (*self.pip, "download", *quiet, "--no-deps", "--dest", str(self.folder), self.requirement),
+            (*pip, "download", *quiet, "--no-deps", "--dest", str(self.folder), self.requirement),
             # uv links what it has unpacked: once its cache is gone, each file has this one name. If an
             # earlier run was killed, half a package may be there, which must not pass for an installed one.
             (str(self.uv), *UV_INSTALL, "--reinstall", *linked, *target),
             # Not by uv, which would compile everything in the environment, pip as well.
             (str(self.python), "-m", "compileall", "-q", "-x", _UNCOMPILED, str(self.site)),
-            (*self.pip, "install", *quiet, self.requirement),
+            (*pip, "install", *quiet, self.requirement),
         )
 
     def shell(self) -> list[str]:
@@ -381,6 +384,9 @@ class InstallWheel(Step):
         # A link mode or a target of the user's would put the files elsewhere.
         no_settings = dict.fromkeys(name for name in tools.environ if name.startswith("UV_"))
         files.remove_owned(self.folder, self.root)
+        if _has_install_settings(self.pip) or (self.python.parents[1] / "pip.conf").exists():
+            tools.run(self, complete, here, {})
+            return
         try:
             tools.run(self, download, here, {})
             wheel = next(self.folder.glob("*.whl"), None)
@@ -396,6 +402,16 @@ class InstallWheel(Step):
     @property
     def title(self) -> str:
         return f"install {self.requirement}"
+
+
+@functools.cache
+def _has_install_settings(pip: tuple[str, ...]) -> bool:
+    """Report whether pip has settings for `pip install` alone, which `pip download` does not read."""
+    # An index in such a section is often a company's own, and another one must not be asked instead.
+    answer = process.query((*pip, "config", "list"), timeout=_ANSWER)
+    return (
+        answer is None or answer.code != 0 or re.search(r"^install\.", answer.out, re.MULTILINE) is not None
+    )
 
 
 def _requires_others(wheel: Path, minor: str) -> bool:
