@@ -251,7 +251,7 @@ def test_help_is_read_again_after_any_change_of_the_tool(
     monkeypatch.setattr(pages, "_PACKAGE", package)
     (package / ".#some.py").symlink_to("somebody@host.1234")  # as Emacs locks a file
     task = pages.Task(("Of the index.",), (), tables=False)
-    content = {"state": pages._state(), "tasks": {"doctor": task}}
+    content = {"state": pages.state_of_tool(), "tasks": {"doctor": task}}
     kept.write_text(json.dumps(content), encoding="utf-8")
     assert pages.task_of("doctor") == task
     file = package / "core" / "some.py"
@@ -260,7 +260,7 @@ def test_help_is_read_again_after_any_change_of_the_tool(
     os.utime(file, ns=times)  # as rsync and tar do
     assert pages.task_of("doctor").about[0].startswith("Diagnose")
     (package / "core" / "new.py").touch()
-    assert json.loads(kept.read_text(encoding="utf-8"))["state"] != pages._state()
+    assert json.loads(kept.read_text(encoding="utf-8"))["state"] != pages.state_of_tool()
 
 
 def test_help_needs_no_index(kept: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -524,7 +524,7 @@ def of_file(index: Index, file: str) -> AtlasFacts:
     # After empty sections are dropped: it is the place to open, and 0 is the whole file.
     place = Place(file, 0)
     answer.places["defined"] = (place,)
-    answer.changes = tuple(filter(None, (mentions.last_change(index.tree.root, place),)))
+    answer.changes = tuple(filter(None, (mentions.last_change(index.tree, place),)))
     return answer
 
 
@@ -564,7 +564,7 @@ def _changes(index: Index, answer: AtlasFacts) -> tuple[mentions.LastChange, ...
         for place in answer.places.get(section, ())[:1]:
             # A pass changes anywhere in its file; a definition, in its own lines.
             end = 0 if section == "implemented" else _end(index, place)
-            change = mentions.last_change(index.tree.root, place, end)
+            change = mentions.last_change(index.tree, place, end)
             if change and all(change.commit != other.commit for other in changes):
                 changes.append(change)
     return tuple(changes[:2])

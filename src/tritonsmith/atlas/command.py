@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -16,8 +17,16 @@ from rich.text import Text
 
 from tritonsmith.atlas import answer, symbols, tablegen
 from tritonsmith.atlas.answer import AtlasFacts
-from tritonsmith.atlas.index import KINDS, Entry, Index, known_variable, mlir_passes
-from tritonsmith.atlas.source_files import Definition, KeptDefinitions, Place, SourceFiles, line_of
+from tritonsmith.atlas.index import KINDS, Entry, Index, foreign_tops, known_variable, mlir_passes
+from tritonsmith.atlas.source_files import (
+    Definition,
+    FilesState,
+    KeptDefinitions,
+    Place,
+    SourceFiles,
+    line_of,
+    state_of,
+)
 from tritonsmith.core import configs
 from tritonsmith.core.command_line import command
 from tritonsmith.core.envs import workspace
@@ -48,6 +57,40 @@ def index_of(root: Path, llvm: Iterable[Path]) -> Index:
     home = workspace.default().root
     kept = KeptDefinitions(home / "atlas" if files.is_marked(home) else None)
     return Index(sources, next((candidate for candidate in llvm if tablegen.program(candidate)), None), kept)
+
+
+@dataclass(frozen=True)
+class Origins:
+    """The origins of an answer, besides the command line, the environment and the tool.
+
+    Attributes:
+        tops: files, and folders with all that is below them.
+        lone: files, and folders without what is below them.
+        state: of all these, before any of the first was read.
+        index: the names, which note what git was asked.
+    """
+
+    tops: tuple[Path, ...]
+    lone: tuple[Path, ...]
+    state: FilesState
+    index: Index
+
+
+origins: list[Origins] = []  # of the questions that were asked in this process
+
+
+def note_origins(index: Index, lone: tuple[Path, ...]) -> None:
+    """Note, before any question, what the answers come from, for those who keep them.
+
+    Args:
+        index: the names.
+        lone: files and folders by which the tree and the LLVM were chosen; empty if others count, too.
+    """
+    if lone:
+        llvm = index.llvm
+        tops = (llvm / "bin" / "llvm-tblgen", *tablegen.includes(llvm), *foreign_tops(llvm)) if llvm else ()
+        tops, lone = (*index.tree.origins, *tops), (index.tree.root, *lone)
+        origins.append(Origins(tops, lone, state_of(tops, lone), index))
 
 
 def explain(index: Index, thing: str, kind: str = "") -> AtlasFacts:
@@ -219,6 +262,7 @@ def folder_map(index: Index) -> AtlasFacts:
     """Return the folders that a checkout has, in the order of a compile, with their contents."""
     answer = AtlasFacts("map", "tree", "the folders, in the order in which a kernel goes through them")
     rows: dict[str, str] = configs.load(_CONFIG)["folders"]
+    index.certain = False  # files of any kind count, in any folder
     answer.tables["folders"] = [
         (folder, _count(index.tree, folder), about)
         for folder, about in rows.items()

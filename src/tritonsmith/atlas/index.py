@@ -43,6 +43,14 @@ class Entry:
     what: Definition | LanguageFunction | tuple[Switch, ...] | tuple[Place, ...]
 
 
+_MLIR = ("include/mlir", "mlir/include")  # of an installed LLVM, and of its sources
+
+
+def foreign_tops(llvm: Path) -> tuple[Path, ...]:
+    """Return the folders with MLIR's own files."""
+    return tuple(llvm / top for top in _MLIR)
+
+
 class Index:
     """The names of a tree.
 
@@ -50,6 +58,9 @@ class Index:
         tree: the files of a checkout, or of an installed Triton.
         llvm: an LLVM whose TableGen may be used, and whose own passes and ops count; None if there is none.
         kept: what earlier questions have read.
+
+    Attributes:
+        certain: the answer is the same as long as the tree is. TableGen may fail for lack of time or memory.
     """
 
     # Everything is read on first use: most questions need one kind of thing, and all kinds together
@@ -59,6 +70,7 @@ class Index:
     ) -> None:
         self.tree = tree
         self.llvm = llvm
+        self.certain = True
         self._kept = kept or KeptDefinitions()
 
     @cached_property
@@ -76,10 +88,8 @@ class Index:
         """The definitions in MLIR's own files, of the LLVM at hand."""
         if self.llvm is None:
             return ()
-        tops = ("include/mlir", "mlir/include")
-        tree = SourceFiles(self.llvm, tops)
-        folders = [self.llvm / top for top in tops]
-        return self._kept.get(("text", self.llvm), folders, lambda: tablegen.read_td(tree))
+        tree = SourceFiles(self.llvm, _MLIR)
+        return self._kept.get(("text", self.llvm), foreign_tops(self.llvm), lambda: tablegen.read_td(tree))
 
     @cached_property
     def bindings(self) -> tuple[PythonBinding, ...]:
@@ -206,12 +216,8 @@ class Index:
         llvm, program = self.llvm, self.llvm and tablegen.program(self.llvm)
         if llvm is None or program is None:
             return definition, "read as text: no LLVM with MLIR's files at hand (--llvm-dir)"
-        tree = (
-            self.tree
-            if definition in self.definitions
-            else SourceFiles(llvm, ("include/mlir", "mlir/include"))
-        )
-        sources = (program, *tablegen.includes(llvm), *self._td)
+        tree = self.tree if definition in self.definitions else SourceFiles(llvm, _MLIR)
+        sources = (program, *tablegen.includes(llvm), *tablegen.own_includes(self.tree), *self._td)
         try:
             exact = self._kept.get(
                 ("exact", tree.root, definition.file, llvm),
@@ -219,6 +225,7 @@ class Index:
                 lambda: tablegen.read_exact(tree, definition.file, llvm),
             )
         except tablegen.TableGenError as error:
+            self.certain = False
             return definition, f"read as text: llvm-tblgen of {self.llvm} refuses {definition.file}: {error}"
         answer = next((same for same in exact if same.record == definition.record), None)
         return (

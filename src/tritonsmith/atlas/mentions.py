@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 from tritonsmith.atlas.source_files import Definition, Place, SourceFiles, line_of
 from tritonsmith.facts import git
@@ -75,17 +74,14 @@ def _tests(
     return tuple(place for _, place in sorted(places, key=lambda pair: (-pair[0], pair[1].file)))
 
 
-def last_change(root: Path, place: Place, end: int = 0) -> LastChange | None:
+def last_change(tree: SourceFiles, place: Place, end: int = 0) -> LastChange | None:
     """Return the last commit that changed these lines, or the whole file; None if git knows none."""
-    form = "--format=%h%x09%cs%x09%an%x09%s"
     # Lines rather than the file where there are any: a file of definitions changes for the sake of each of
-    # them. -L prints the whole diff without -s.
-    where = (f"-L{place.line},{end}:{place.file}", "-s") if end else ("--", place.file)
-    answer = git.look(root, "log", "-1", form, *where)
-    if answer is None or answer.code or not answer.out:
-        return None
-    parts = answer.out.splitlines()[0].split("\t", 3)
-    if len(parts) != 4:  # noqa: PLR2004 - as many as the format has
+    # them.
+    lines = (place.line, end) if end else (0, 0)
+    parts = git.last_change(tree.root, place.file, *lines)
+    tree.changes.append((place.file, *lines, parts))
+    if not parts:
         return None
     commit, date, author, subject = parts
     return LastChange(commit, date, author, subject, place)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from tritonsmith.core import untrusted
 from tritonsmith.core.errors import FactError
-from tritonsmith.core.plan import digest, files
 
 # Folders with code: of Triton; of MLIR in LLVM's sources and in an installed one; of an installed
 # Triton. Others, such as .git or a virtual environment in the checkout, would take seconds to walk.
@@ -34,12 +35,22 @@ class SourceFiles:
     Args:
         root: its top folder.
         tops: folders below it to look into; those of a Triton or of an LLVM if none are given.
+
+    Attributes:
+        changes: what git was asked: a file, its lines from 1 (zeros for all of them), and the last change.
     """
 
     def __init__(self, root: Path, tops: tuple[str, ...] = _TOPS) -> None:
         self.root = root
         self._tops = tops
         self._texts: dict[str, str] = {}
+        self.changes: list[tuple[str, int, int, tuple[str, ...]]] = []
+
+    @property
+    def origins(self) -> tuple[Path, ...]:
+        """The files and folders that `names` and `text` read, besides the top folder itself."""
+        own = (path for path in self.root.iterdir() if path.name.endswith(_SUFFIXES))
+        return *own, *(self.root / top for top in self._tops)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -226,14 +237,16 @@ class KeptDefinitions:
             return make()
         # Before the files are read: one that changes in between makes what is kept invalid. The readers
         # themselves belong to it, for who changes them.
-        state = digest(*_states((*tops, Path(__file__).parent)))
-        path = self.folder / f"{digest(*map(str, what))[:16]}.json"
+        state = state_of((*tops, Path(__file__).parent)).digest
+        path = self.folder / f"{hashlib.sha256(json.dumps([*map(str, what)]).encode()).hexdigest()[:16]}.json"
         with suppress(OSError, ValueError, KeyError, TypeError):
             content = untrusted.read_json(path)
             if content["state"] == state:
                 return tuple(map(of_row, content["definitions"]))
         definitions = make()
         rows = list(map(to_row, definitions))
+        from tritonsmith.core.plan import files  # noqa: PLC0415 - `cli.start` does without
+
         with suppress(OSError):  # a full disk is no reason not to answer
             files.write_atomically(path, json.dumps({"state": state, "definitions": rows}), wait=False)
         return definitions
@@ -260,27 +273,57 @@ def _definition(row: list[Any]) -> Definition:
     return Definition(**values)
 
 
-def _states(tops: Iterable[Path]) -> Iterator[tuple[str, int, int, int]]:
-    """Yield path, size and times of files, and of all files below folders."""
-    walked = set()
-    for top in dict.fromkeys(tops):
-        if not top.is_dir():
-            yield _state(str(top))
-        # Debian's include/llvm is a link, and TableGen includes files of any name.
-        for folder, folders, names in os.walk(top, followlinks=True):
-            if (real := os.path.realpath(folder)) in walked:  # a link may lead back
-                folders.clear()
-                continue
-            walked.add(real)
-            folders[:] = sorted(name for name in folders if name not in _PASSED_OVER)
-            for name in sorted(names):
-                if not name.endswith(_COMPILED):
-                    yield _state(f"{folder}/{name}")
+class FilesState(NamedTuple):
+    """The state of files at one time.
+
+    Attributes:
+        digest: of their paths, sizes and times; another one if any of these changes.
+        newest: the time of the last change of any of them, in seconds.
+    """
+
+    digest: str
+    newest: float
+
+
+def state_of(tops: Iterable[Path], lone: Iterable[Path] = ()) -> FilesState:
+    """Return the state of files.
+
+    Args:
+        tops: files, and folders whose files count, with all below them, through links, too.
+        lone: files and folders that count without what is in them, but for the names in a folder.
+    """
+    states = [_state(str(path)) for path in lone]
+    walked: set[tuple[int, int]] = set()
+    waiting = [str(top) for top in dict.fromkeys(tops)]
+    # A loop over lists and not `os.walk`, which takes three times as long for thousands of files.
+    while waiting:
+        path = waiting.pop()
+        try:
+            status = os.stat(path)  # noqa: PTH116 - of thousands of files, whose names are texts
+            if not stat.S_ISDIR(status.st_mode):
+                states.append((path, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
+            elif (where := (status.st_dev, status.st_ino)) not in walked:  # a link may lead back
+                walked.add(where)
+                with os.scandir(path) as entries:
+                    waiting += sorted(_counted(entries))
+        except OSError:
+            states.append((path, 0, 0, 0))
+    text = json.dumps(sorted(states))
+    newest = max((changed for *_, changed in states), default=0)
+    return FilesState(hashlib.sha256(text.encode()).hexdigest(), newest / 1e9)
+
+
+def _counted(entries: Iterable[os.DirEntry[str]]) -> Iterator[str]:
+    """Yield the paths in a folder that count: no builds, and nothing that is compiled."""
+    # Debian's include/llvm is a link, and TableGen includes files of any name.
+    for entry in entries:
+        if not entry.name.endswith(_COMPILED) and not (entry.name in _PASSED_OVER and entry.is_dir()):
+            yield entry.path
 
 
 def _state(path: str) -> tuple[str, int, int, int]:
     try:
-        status = os.stat(path)  # noqa: PTH116 - of thousands of files, whose names are texts
+        status = os.stat(path)  # noqa: PTH116 - as above
     except OSError:
         return path, 0, 0, 0
     # The last one, because the others can be set: by `touch -r`, rsync and tar.

@@ -90,7 +90,7 @@ def explain(index: Index, name: str, kind: str = "") -> AtlasFacts | None:
     answer.places["used"] = tuple(place for place in mentions(index.tree, name) if place.file not in files)
     short = re.split(r"::|\.", name)[-1]
     answer.places["tests"] = tests_of_word(index.tree, short, (*CPP, ".py", ".mlir"))
-    answer.changes = tuple(filter(None, (last_change(index.tree.root, bodies[0]),))) if bodies else ()
+    answer.changes = tuple(filter(None, (last_change(index.tree, bodies[0]),))) if bodies else ()
     return answer
 
 

@@ -346,6 +346,7 @@ def _traits(arguments: tuple[str, ...]) -> Iterator[str]:
             )
 
 
+_BASE = Path("mlir", "IR", "OpBase.td")
 _TIMEOUT = 60.0  # seconds; Triton's largest file takes one
 # MLIR's class to kind, the first that fits.
 _KINDS = {
@@ -374,12 +375,20 @@ def program(llvm: Path) -> Path | None:
 
 def includes(llvm: Path) -> tuple[Path, ...]:
     """Return the folders of MLIR's and LLVM's `.td` files, of an installed LLVM or a build folder."""
+    existing = tuple(top for top in _tops(llvm) if top.is_dir())
+    return existing if any((top / _BASE).is_file() for top in existing) else ()
+
+
+def files_behind(llvm: Path) -> tuple[Path, ...]:
+    """Return the files that decide whether an LLVM has a TableGen and MLIR's files, and where."""
+    return llvm / "bin" / "llvm-tblgen", *(path for top in _tops(llvm) for path in (top, top / _BASE))
+
+
+def _tops(llvm: Path) -> tuple[Path, ...]:
     # A build folder (llvm-project/build) has only what is generated; the .td files stay in the sources around
     # it.
-    tops = [llvm / "include", llvm / "tools" / "mlir" / "include", llvm.parent / "mlir" / "include"]
-    tops += [llvm.parent / "llvm" / "include"]
-    existing = tuple(top for top in tops if top.is_dir())
-    return existing if any((top / "mlir" / "IR" / "OpBase.td").is_file() for top in existing) else ()
+    around = (llvm.parent / "mlir" / "include", llvm.parent / "llvm" / "include")
+    return llvm / "include", llvm / "tools" / "mlir" / "include", *around
 
 
 def read_exact(tree: SourceFiles, file: str, llvm: Path) -> tuple[Definition, ...]:
@@ -427,6 +436,11 @@ def _dump(tree: SourceFiles, file: str, llvm: Path) -> dict[str, Any]:
         raise TableGenError(next((line for line in lines if "error:" in line), "it fails"))
     records: dict[str, Any] = json.loads(answer.out)
     return records
+
+
+def own_includes(tree: SourceFiles) -> tuple[Path, ...]:
+    """Return the folders of a tree whose files TableGen may include, whatever their names."""
+    return tuple(folder for folder in _folders(tree) if folder.name == "include")
 
 
 @cache

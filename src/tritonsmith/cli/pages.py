@@ -306,18 +306,26 @@ def _words(before: Sequence[str], flags: Iterable[Flag]) -> int:
     )
 
 
+def workspace_folder() -> Path:
+    """Return the workspace, as `core.envs.workspace` does, whose import takes longer than a page.
+
+    Raises:
+        RuntimeError: this user has no home folder.
+    """
+    if home := os.environ.get("TRITONSMITH_HOME"):
+        return Path(home).expanduser()
+    import platformdirs  # noqa: PLC0415 - not free
+
+    return platformdirs.user_data_path("tritonsmith")
+
+
 def task_of(name: str) -> Task:
     """Return the content of a task's page; from the workspace if the tool has not changed since."""
     # Importing a task takes most of the time of a Tab.
-    home = os.environ.get("TRITONSMITH_HOME")
     try:
-        folder = Path(home).expanduser() if home else None
-        if folder is None:
-            import platformdirs  # noqa: PLC0415 - not free
-
-            folder = platformdirs.user_data_path("tritonsmith")
+        folder = workspace_folder()
         # Before the import of a task: a file that changes in between makes what is kept invalid.
-        state = _state()
+        state = state_of_tool()
     # A user without a home folder, or files of the tool that cannot be read: help needs neither.
     except (OSError, RuntimeError):
         return _declared(name)
@@ -360,8 +368,12 @@ def _flag(row: Sequence[object]) -> Flag:
     return Flag._make(part if isinstance(part, bool) else _text(part) for part in row)
 
 
-def _state() -> str:
-    """Return a text that changes whenever a file of the tool changes."""
+def state_of_tool() -> str:
+    """Return a text that changes whenever a file of the tool changes.
+
+    Raises:
+        OSError: a folder of it cannot be read.
+    """
     # All files: the help of an option may be made of constants of any module, and of tables of configs/.
     files, folders = [], [str(_PACKAGE), *map(str, _PACKAGE.parents[1].glob("configs/"))]
     for folder in folders:

@@ -251,11 +251,21 @@ def _read(root: Path) -> TritonCheckout:
 
 def enclosing(folder: Path) -> Path | None:
     """Return the checkout around a folder, or None."""
-    # By two folders that every version has: setup.py has moved from python/ to the top.
-    for candidate in (folder, *folder.parents):
-        if (candidate / "include" / "triton").is_dir() and (candidate / "third_party").is_dir():
-            return candidate
-    return None
+    return next(filter(_is_checkout, (folder, *folder.parents)), None)
+
+
+def _is_checkout(folder: Path) -> bool:
+    return all(path.is_dir() for path in _signs(folder))
+
+
+def _signs(folder: Path) -> tuple[Path, Path]:
+    # Every version has these two folders: setup.py has moved from python/ to the top.
+    return folder / "include" / "triton", folder / "third_party"
+
+
+def signs_around(folder: Path) -> tuple[Path, ...]:
+    """Return the paths by which `enclosing` decides."""
+    return tuple(sign for candidate in (folder, *folder.parents) for sign in _signs(candidate))
 
 
 def pin_of(root: Path) -> LlvmPin | None:

@@ -200,6 +200,25 @@ def branches(root: Path) -> dict[str, str]:
     return commits
 
 
+def last_change(root: Path, file: str, begin: int = 0, end: int = 0) -> tuple[str, ...]:
+    """Return the commit that changed a file last: its first digits, date (ISO 8601), author and subject.
+
+    Args:
+        root: the checkout.
+        file: relative to it.
+        begin: the first of the lines that count, from 1; 0 for the whole file.
+        end: the last one.
+
+    Returns:
+        Four texts; none if git knows no such commit, or does not respond.
+    """
+    # -L prints the whole diff without -s.
+    where = (f"-L{begin},{end}:{file}", "-s") if begin else ("--", file)
+    lines = _output(root, "log", "-1", "--format=%h%x09%cs%x09%an%x09%s", *where).splitlines()
+    parts = lines[0].split("\t", 3) if lines else ()
+    return tuple(parts) if len(parts) == 4 else ()  # noqa: PLR2004 - as many as the format has
+
+
 def divergence(root: Path) -> tuple[int, int] | None:
     """Return how many commits HEAD is behind and ahead of its upstream branch; None if it tracks none."""
     counts = _output(root, "rev-list", "--left-right", "--count", "@{upstream}...HEAD").split()

@@ -202,6 +202,15 @@ def installed(
     return (*map(read, named), *trees)
 
 
+def files_behind(patterns: Iterable[str] = _PREFIXES) -> tuple[Path, ...]:
+    """Return the files and folders that decide which LLVMs `installed` returns, and in which order."""
+    prefixes = [path for pattern in patterns for path in Path("/").glob(pattern.lstrip("/"))]
+    named = [Path(os.environ["LLVM_SYSPATH"])] if os.environ.get("LLVM_SYSPATH") else []
+    # A new LLVM is a new name in one of these folders.
+    parents = [Path(pattern).parent for pattern in patterns]
+    return *parents, *(place for prefix in (*named, *prefixes) for place in (prefix, _config(prefix)))
+
+
 def same_commit(commit: str, other: str) -> bool:
     """Return whether two commits agree as far as both are known; unknown ones agree with nothing."""
     # A pin of an old setup.py has 12 digits, VCSRevision.h has 40.

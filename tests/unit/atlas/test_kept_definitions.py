@@ -76,6 +76,32 @@ def test_a_change_that_keeps_size_and_time_is_read_through_a_link_too(read: Read
     assert read.reads == 2
 
 
+def test_tablegen_reads_again_what_a_file_includes_by_any_name_behind_a_link(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, llvm, elsewhere = plant(tmp_path / "triton"), tmp_path / "llvm", tmp_path / "elsewhere"
+    for file in (llvm / "bin" / "llvm-tblgen", llvm / "include/mlir/IR/OpBase.td", elsewhere / "Shared.def"):
+        file.parent.mkdir(parents=True)
+        file.write_text("A", encoding="utf-8")
+    (root / "include" / "linked").symlink_to(elsewhere)
+    reads: list[str] = []
+
+    def read_exact(_tree: SourceFiles, file: str, _llvm: Path) -> tuple[Definition, ...]:
+        reads.append(file)
+        return ()
+
+    monkeypatch.setattr(tablegen, "read_exact", read_exact)
+
+    def ask() -> int:
+        index = Index(SourceFiles(root), llvm, KeptDefinitions(tmp_path / "kept"))
+        index.exact(index.definitions[0])
+        return len(reads)
+
+    assert (ask(), ask()) == (1, 1)
+    (elsewhere / "Shared.def").write_text("B", encoding="utf-8")
+    assert (ask(), ask()) == (2, 2)
+
+
 @pytest.mark.parametrize("damage", ["", "[]", "{}", '{"state": 1, "definitions": []}', "\0"])
 def test_a_damaged_file_is_not_trusted(read: Reader, tmp_path: Path, damage: str) -> None:
     first = read()

@@ -6,7 +6,7 @@ Each command reads facts and plans from them; the plan is shown (a dry run) or e
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +23,7 @@ from tritonsmith.build.triton.recipe import Inputs
 from tritonsmith.build.triton.source import TritonSource, locate, request_for, request_for_revision
 from tritonsmith.core import redact, untrusted
 from tritonsmith.core.command_line import command
-from tritonsmith.core.envs import receipts, workspace
+from tritonsmith.core.envs import receipts, settings, workspace
 from tritonsmith.core.envs.receipts import Session
 from tritonsmith.core.envs.settings import Layer, Settings, explain, find, load, name_of
 from tritonsmith.core.envs.workspace import EnvDir, Workspace
@@ -606,3 +606,23 @@ def llvms_to_read(folder: str, env: str) -> list[Path]:
     receipt = receipts.read(workspace.default().env(load(env or "dev").name).receipt("setup-mlir"))
     own = [Path(str(receipt["prefix"]))] if receipt and receipt.get("prefix") else []
     return [*own, *(tree.prefix for tree in llvm_tree.installed())]
+
+
+def files_behind_choice(source_text: str, llvms: Sequence[Path]) -> tuple[Path, ...]:
+    """Return files and folders that decide what `sources_to_read` and `llvms_to_read` return, without an env.
+
+    Args:
+        source_text: the checkout, as it was given; empty for the one around the current folder.
+        llvms: all LLVMs that were returned.
+
+    Returns:
+        Paths, some of which are missing; empty if the choice has other reasons, too: an installed Triton.
+    """
+    own = settings.files_behind("dev")
+    there = Path(source_text).expanduser().is_dir() if source_text else checkout.enclosing(Path.cwd())
+    if not own or not there:  # not a clone that a URL stands for either
+        return ()
+    receipt = workspace.default().env(load("dev").name).receipt("setup-mlir")
+    around = () if source_text else checkout.signs_around(Path.cwd())
+    of_llvms = (path for llvm in llvms for path in tablegen.files_behind(llvm))
+    return *own, receipt, *around, *llvm_tree.files_behind(), *of_llvms

@@ -49,7 +49,10 @@ def explain_(
     if source and (env or python):
         raise UsageError("--source contradicts --env and --python", hints=["give one of them"])
     root = commands.sources_to_read(source, env, python)
-    index = command.index_of(root, commands.llvms_to_read(llvm_dir, env))
+    llvms = commands.llvms_to_read(llvm_dir, env)
+    index = command.index_of(root, llvms)
+    if not (env or python):
+        command.note_origins(index, commands.files_behind_choice(source, llvms))
     if list_:
         _list(command.listing(index, list_), list_, root, json=json)
         return

@@ -313,6 +313,20 @@ def _lineage(path: Path, name: str) -> list[tuple[Path, dict[str, Any], str]]:
     return chain[::-1]
 
 
+def files_behind(name: str) -> tuple[Path, ...]:
+    """Return the files and folders that decide what `load` returns; empty if the user's consent does, too.
+
+    Raises:
+        ConfigError, UsageError: as `load`.
+    """
+    folders = _folders()
+    chain = [file for file, _, _ in _lineage(find(name), name)]
+    if any(file.parent not in folders for file in chain):
+        return ()
+    known = (path for folder in folders for path in folder.glob("*.toml"))
+    return user_settings_file(), *folders, *known, *chain
+
+
 def _release(name: str) -> str:
     """Return the release of an environment that was created on demand, `triton-3.4.0`; empty for others."""
     match = re.fullmatch(r"triton-(\d+\.\d+\.\d+\w*)", name)
