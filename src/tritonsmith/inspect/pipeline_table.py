@@ -363,7 +363,7 @@ def as_json(
 ) -> dict[str, Any]:
     """Return the pipeline as JSON data; `changed` leaves out passes that changed nothing."""
     passes = [
-        {**vars(dump), **(vars(row) if row else {"added": None, "removed": None, "operations": None})}
+        {**dump.as_json(), **(vars(row) if row else {"added": None, "removed": None, "operations": None})}
         for dump, row in _shown(index, kernel, counted)
         if not changed or dump.changed is not False
     ]

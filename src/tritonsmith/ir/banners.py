@@ -127,6 +127,8 @@ _BLOCKS = re.compile(rb"(?:(?:[ \t;]|[-\w.$\"]+:)[^\n]*(?:\n|\Z)|\n)*+(?:Printin
 _PTX = re.compile(rb"(?:[\t .$%{}()/@][^\n]*(?:\n|\Z)|\n)*+")
 _AMDGCN = re.compile(rb"(?:(?:[\t .;\"]|[-\w.$@]+:|---\n|\.\.\.\n)[^\n]*(?:\n|\Z)|\n)*+")
 _CLOSE = re.compile(rb"\n}")  # twice as fast as `bytes.find`
+_FOREIGN = re.compile(rb"[A-Z=]")
+_LOOPS = (b"\n; Preheader:", b"; Preheader:", b"\nPrinting <null>", b"; Loop:", b"\n; Loop:")
 _LAST = b"\n# End machine code for function "
 
 
@@ -152,6 +154,21 @@ def end(kind: str, data: bytes) -> int | None:
     if kind == "ll":
         return _llvm_end(data)
     return _matched(_PTX if kind == "ptx" else _AMDGCN, data)
+
+
+def ends_at(kind: str, data: bytes, at: int) -> bool:
+    """Return whether IR that ended at an offset in another text surely ends there in this one.
+
+    Args:
+        kind: as `Banner.kind`.
+        data: the text up to the next banner, which begins with the whole IR of the other one.
+        at: the offset.
+    """
+    if at == len(data):
+        return True
+    # A capital or `=` begins no line of a module behind its functions; but a label of a loop, or of assembly.
+    known = kind in ("mlir", "ll", "mir") and not data.startswith(_LOOPS)
+    return known and data[at - 1 : at] == b"\n" and _FOREIGN.match(data, at) is not None
 
 
 def crash_offset(data: bytes) -> int:
@@ -193,7 +210,7 @@ def _after_aliases(data: bytes, at: int) -> int:
 
 def _llvm_end(data: bytes) -> int | None:
     # LLVM prints a loop as its blocks, without the function around them.
-    if data.startswith((b"\n; Preheader:", b"; Preheader:", b"\nPrinting <null>", b"; Loop:", b"\n; Loop:")):
+    if data.startswith(_LOOPS):
         return _matched(_BLOCKS, data)
     at = 0
     while True:

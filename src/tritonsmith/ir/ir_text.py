@@ -254,7 +254,7 @@ def same_without_locations(kind: str, first_text: bytes, second_text: bytes) -> 
 def _body(text: bytes) -> bytes:
     """Return the operation itself."""
     # Aliases of locations, which come before and after it, are renumbered by most passes.
-    begin = text.find(b"\nmodule") + 1
+    begin = 0 if text.startswith(b"module") else text.find(b"\nmodule") + 1
     close = _CLOSE.search(text, begin)
     return text[begin : close.start() if close else len(text)]
 

@@ -158,3 +158,34 @@ def test_long_input_of_one_kind_is_no_trap(kind: str, piece: bytes) -> None:
     stop = banners.end(kind, data)
     assert stop is None or stop <= len(data)
     assert banners.crash_offset(data) <= len(data)
+
+
+_BODIES = (
+    ("mlir", b'#loc = loc("a.py":1:0)\nmodule {\n  tt.func @f() {\n  }\n}\n#loc1 = loc("a.py":2:0)\n'),
+    ("mlir", b"module {\n}\n\n\n"),
+    ("mlir", b"tt.func @f()\n"),
+    ("ll", b'; ModuleID = "m"\n\ndefine void @f() {\n  ret void\n}\n\n!0 = !{}\n'),
+    ("ll", b"define void @f() {\nB:\n  ret void\n}\n"),
+    ("ll", b"; Preheader:\nentry:\n  br label %b\n\n; Loop:\nb:\n  br label %b\n"),
+    ("mir", b"# Machine code for function f: x\n\n# End machine code for function f.\n"),
+    ("ptx", b".version 8.0\n.entry f()\n{\n\tret;\n}\n"),
+)
+_TAILS = (
+    *(b"", b"\n", b"\n\n", b"Running pass: A on f\n", b"===---===\n", b"}\n", b"#loc2 = loc(1)\n"),
+    *(b"define x {\n}\n", b"LABEL:\n", b"; x\n", b"!1 = !{}\n", b"declare void @g()\n", b"lower\n"),
+    *(b"  indented\n", b"\nRunning pass: A\n"),
+)
+
+
+@pytest.mark.parametrize(("kind", "body"), _BODIES)
+def test_ir_that_is_repeated_ends_where_it_ended(kind: str, body: bytes) -> None:
+    sure = 0
+    for before in _TAILS:
+        stop = banners.end(kind, body + before)
+        assert stop is not None
+        known = (body + before)[:stop]
+        for tail in _TAILS:
+            if banners.ends_at(kind, known + tail, stop):
+                assert banners.end(kind, known + tail) == stop, (before, tail)
+                sure += bool(tail)
+    assert sure or kind == "ptx" or body.startswith(b"; Preheader")

@@ -16,7 +16,8 @@ import hashlib
 import json
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,8 @@ BESIDE = (FILE, OUTPUT, KEPT, CHECKED, "report.html", "reproducers", COMPILED)
 SCHEMA = 1
 
 
-@dataclass(frozen=True)
+# Slots, as a long dump has hundreds of thousands.
+@dataclass(frozen=True, slots=True)
 class Dump:
     """One piece of IR that the compiler printed.
 
@@ -86,6 +88,10 @@ class Dump:
     inside: bool = False
     against: int | None = None
 
+    def as_json(self) -> dict[str, Any]:
+        """Return the dump as JSON."""
+        return dict(zip(_FIELDS, _values(self), strict=True))
+
     @property
     def label(self) -> str:
         """The name of the pass on a command line, or else its class."""
@@ -100,6 +106,11 @@ class Dump:
     def language(self) -> str:
         """The language of the text: `mlir`, `llvm`, `mir`, `ptx`, `amdgcn`."""
         return "llvm" if self.kind == "ll" else self.kind
+
+
+_FIELDS = tuple(each.name for each in fields(Dump))
+_values = attrgetter(*_FIELDS)
+_TOGETHER = 256  # dumps of the index that are JSON at the same time
 
 
 @dataclass(frozen=True)
@@ -214,15 +225,24 @@ class DumpIndex:
 
     def render(self, *, placed: bool = False) -> str:
         """Return the text of `index.json`; `placed` adds the path of the folder."""
-        content: dict[str, Any] = {"schema": SCHEMA, **vars(self)}
+        return "".join(self.rendered(placed=placed))
+
+    def rendered(self, *, placed: bool = False) -> Iterator[str]:
+        """Yield the text of `index.json`, as `render` returns it, in pieces."""
+        content: dict[str, Any] = {"schema": SCHEMA, **vars(self), "dumps": []}
         # A folder may be moved, or copied to another machine, so its file does not name it.
         del content["folder"]
         if placed:
             content["folder"] = str(self.folder)
         content["kernels"] = [vars(kernel) for kernel in self.kernels]
-        # `asdict` would copy each of 20000 dumps deeply.
-        content["dumps"] = [vars(dump) for dump in self.dumps]
-        return json.dumps(content, default=dict) + "\n"
+        # In the texts of other values, quotation marks have a backslash before them.
+        head, mark, tail = json.dumps(content, default=dict).partition('"dumps": [')
+        yield head + mark
+        # The text of all dumps at once would take more memory than all else of a long dump.
+        for begin in range(0, len(self.dumps), _TOGETHER):
+            rows = [dump.as_json() for dump in self.dumps[begin : begin + _TOGETHER]]
+            yield (", " if begin else "") + json.dumps(rows)[1:-1]
+        yield f"{tail}\n"
 
     def pieces(self) -> Iterator[bytes]:
         """Yield the original stream, piece by piece."""

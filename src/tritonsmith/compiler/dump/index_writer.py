@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -29,6 +29,7 @@ from tritonsmith.ir.banners import Banner
 _AFTER = 1 << 16  # bytes after a dump that are searched for the compiler's error message
 _ERROR = 20_000  # characters
 MODULE, FUNCTION = "builtin.module", "func.func"  # for banners that do not tell the operation
+_Unit = tuple[str, str]  # see `_unit`
 _TOGETHER = 8  # runs that go on at the same time
 _FAILED = re.compile(rb"Pipeline failed while executing \[`([^`]+)`")
 # A failed pipeline prints a timing report as well: python/src/ir.cc at 63068fcc27.
@@ -62,10 +63,14 @@ class IndexWriter:
     """A writer of dumps and their index into a folder."""
 
     def __init__(self, out: Path) -> None:
-        self._out, self._unfinished = out, out / UNFINISHED
+        self._out = out
+        self._unfinished = files.appending(out / UNFINISHED)
         self._runs = PipelineRuns()
         self._rows: list[PendingDump] = []
         self._latest: tuple[int, bytes] = (-1, b"")
+        self._looked: tuple[str, str, DumpText] | None = (
+            None  # at that text: kind and operation of its banner
+        )
         self._reproducers: list[str] = []
 
     def add(self, banner: Banner, raw: bytes, offset: int, body: bytes, *, whole: bool) -> None:
@@ -82,15 +87,19 @@ class IndexWriter:
         # Most passes change nothing: comparing with the text before is cheaper than a checksum.
         twin = self._rows[place] if body == latest and place >= 0 else None
         digest = twin.sha256 if twin else hashlib.sha256(body).hexdigest()
-        text = look(banner, body)
+        known = self._looked
+        if twin is None or known is None or known[:2] != (banner.kind, banner.operation):
+            known = self._looked = (banner.kind, banner.operation, look(banner, body))
+        text = known[2]
         row = self._row(banner, raw, offset, body, text, digest)
         row.size, row.lines, row.whole = len(body), twin.lines if twin else body.count(b"\n"), whole
-        before = self._before(row)
+        unit = _unit(row)
+        before = _before(row, unit)
         twin = twin or (
             self._rows[before] if before is not None and self._rows[before].sha256 == digest else None
         )
         files.link_or_create(f"{self._out}/{row.path}", body, f"{self._out}/{twin.path}" if twin else "")
-        self._compare(row, body, before)
+        self._compare(row, body, before, unit)
         self._latest = (len(self._rows) - 1, body)
 
     def add_in_pieces(
@@ -105,9 +114,10 @@ class IndexWriter:
 
         def close(size: int, lines: int, digest: str, whole: bool) -> None:
             row.size, row.lines, row.sha256, row.whole = size, lines, digest, whole
-            self._compare(row, None, self._before(row))
+            unit = _unit(row)
+            self._compare(row, None, _before(row, unit), unit)
 
-        self._latest = (-1, b"")
+        self._latest, self._looked = (-1, b""), None
         return self._out / row.path, close
 
     def add_output(self, data: bytes) -> None:
@@ -134,13 +144,14 @@ class IndexWriter:
             reproducers: files that were written beside the stream, relative to the folder.
             about: the other fields of `DumpIndex`.
         """
+        self.stop()
         current = self._runs.current
         kernels = tuple(self._kernel(run, died if run is current else "") for run in self._runs.all)
         all_reproducers = (*reproducers, *self._reproducers)
         index = DumpIndex(
-            self._out, kernels=kernels, dumps=self._dumps(), reproducers=all_reproducers, **about
+            self._out, kernels=kernels, dumps=tuple(self._dumps()), reproducers=all_reproducers, **about
         )
-        files.write_atomically(self._out / FILE, index.render())
+        files.write_atomically(self._out / FILE, index.rendered())
         return index
 
     def _row(
@@ -148,7 +159,7 @@ class IndexWriter:
     ) -> PendingDump:
         run = self._runs.find(banner, body, text, digest)
         if banner.kind == "mlir" and not banner.operation:
-            banner = replace(banner, operation=MODULE if text.module else FUNCTION, symbol=text.symbol)
+            banner = _operation(banner, MODULE if text.module else FUNCTION, text.symbol)
         if not run.places:
             files.make_folder(self._out / run.name)
         if banner.when == "failed":
@@ -159,8 +170,8 @@ class IndexWriter:
         slug = _slug(banner.argument or banner.name)
         path = f"{run.name}/{len(run.places):03d}-{slug}.{banner.kind}"
         # Noted before the file exists, so that a killed run leaves no file that the next one does not know.
-        files.append_if_any(self._unfinished, path)
-        spelled = raw.decode("utf-8", "surrogateescape")
+        self._note(path)
+        spelled = _spelled(raw)
         place, module = len(run.places), text.module
         row = PendingDump(run, banner, place, path, 0, 0, digest, True, offset, spelled, level, module)
         run.places.append(len(self._rows))
@@ -168,25 +179,21 @@ class IndexWriter:
         self._rows.append(row)
         return row
 
-    def _unit(self, row: PendingDump) -> tuple[str, str]:
-        """Return the part of the program that a dump shows: only dumps of equal parts can be compared."""
-        if row.module and row.banner.kind != "mlir":
-            return row.banner.kind, ""
-        kind = "module" if row.module else row.banner.operation
-        return f"{row.banner.kind} {kind}", "" if row.module else row.banner.symbol
+    def _note(self, path: str) -> None:
+        """Note the name of a file that is made next."""
+        if self._unfinished:
+            files.append_line(self._unfinished, path)
 
-    def _before(self, row: PendingDump) -> int | None:
-        unit = self._unit(row)
-        if row.banner.inside and unit in row.run.inner:
-            return row.run.inner[unit]
-        latest = row.run.latest.get(unit)
-        return latest[0] if latest else None
+    def stop(self) -> None:
+        """Close the files, if `close` was not called."""
+        if self._unfinished:
+            self._unfinished.close()
 
-    def _compare(self, row: PendingDump, body: bytes | None, before: int | None) -> None:
+    def _compare(self, row: PendingDump, body: bytes | None, before: int | None, unit: _Unit) -> None:
         """Record what the dump shows about the pass before it and about its own pass."""
         # If dumps of another unit lie in between (a loop of the function, a function of the module), a
         # difference could come from either pass: then it is left open.
-        run, here, unit = row.run, len(self._rows) - 1, self._unit(row)
+        run, here = row.run, len(self._rows) - 1
         if before is not None:
             old = self._rows[before]
             alone = row.banner.inside or run.latest[unit][1] == run.shaken
@@ -227,7 +234,7 @@ class IndexWriter:
             begin = data.rfind(b"\n", 0, begin - 1) + 1
         number = len(self._reproducers)
         path = f"{run.name}/reproducer{f'-{number + 1}' if number else ''}.mlir"
-        files.append_if_any(self._unfinished, path)
+        self._note(path)
         files.link_or_create(f"{self._out}/{path}", data[begin:end] + b"\n")
         self._reproducers.append(path)
         return data[:begin] + data[end:].lstrip(b"\n")
@@ -296,22 +303,27 @@ class IndexWriter:
         mark = banners.marks().search(run.output)
         return mark is None or run.output.find(b"ime report ...") < mark.start()
 
-    def _dumps(self) -> tuple[Dump, ...]:
-        names: dict[int, str] = {}
+    def _dumps(self) -> Iterator[Dump]:
+        """Yield the dumps, and forget the rows, so that a long dump is not in memory twice."""
+        names = [""] * len(self._rows)
         for run in self._runs.all:
             levels = [self._rows[place].level for place in run.places]
-            names.update(zip(run.places, stages(run, levels), strict=True))
-        return tuple(
-            Dump(
+            for place, stage in zip(run.places, stages(run, levels), strict=True):
+                names[place] = stage
+        self._rows.reverse()
+        for stage in names:
+            row = self._rows.pop()
+            banner = row.banner
+            yield Dump(
                 number=row.number,
                 kernel=row.run.name,
-                stage=row.banner.kind if row.level == ASSEMBLY else names[place],
-                name=row.banner.name,
-                argument=row.banner.argument,
-                pipeline=row.banner.pipeline,
-                operation=row.banner.operation,
-                symbol=row.banner.symbol,
-                when=row.banner.when,
+                stage=banner.kind if row.level == ASSEMBLY else stage,
+                name=banner.name,
+                argument=banner.argument,
+                pipeline=banner.pipeline,
+                operation=banner.operation,
+                symbol=banner.symbol,
+                when=banner.when,
                 path=row.path,
                 size=row.size,
                 lines=row.lines,
@@ -321,11 +333,36 @@ class IndexWriter:
                 whole=row.whole,
                 offset=row.offset,
                 banner=row.raw,
-                inside=row.banner.inside,
+                inside=banner.inside,
                 against=row.against,
             )
-            for place, row in enumerate(self._rows)
-        )
+
+
+def _unit(row: PendingDump) -> _Unit:
+    """Return the part of the program that a dump shows: only dumps of equal parts can be compared."""
+    banner = row.banner
+    if not row.module:
+        return f"{banner.kind} {banner.operation}", banner.symbol
+    return "mlir module" if banner.kind == "mlir" else banner.kind, ""
+
+
+def _before(row: PendingDump, unit: _Unit) -> int | None:
+    if row.banner.inside and unit in row.run.inner:
+        return row.run.inner[unit]
+    latest = row.run.latest.get(unit)
+    return latest[0] if latest else None
+
+
+@lru_cache(4096)
+def _operation(banner: Banner, operation: str, symbol: str) -> Banner:
+    """Return a banner with the operation that it does not name."""
+    return replace(banner, operation=operation, symbol=symbol)
+
+
+@lru_cache(4096)
+def _spelled(raw: bytes) -> str:
+    """Return a banner as a text; banners repeat, and their texts are kept for all dumps."""
+    return raw.decode("utf-8", "surrogateescape")
 
 
 @lru_cache(4096)

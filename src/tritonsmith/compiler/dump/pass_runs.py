@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from tritonsmith.compiler.dump.index import BESIDE, Dump, DumpIndex
 from tritonsmith.core.command_line import command
@@ -294,17 +295,18 @@ class PipelineRuns:
     def _open(self, function: str, banner: Banner, text: DumpText, digest: str) -> PipelineRun | None:
         """Return the run of this function that the dump continues; None if a new one begins."""
         runs = self._of.get(function, [])
+        now = self.current
         # A part of a module does not tell how far the module got.
         if not text.module:
-            return runs[-1] if runs else self.current
+            return runs[-1] if runs else now
         # IR is only lowered: a dump of an earlier stage than a run has reached belongs to another run.
         going = [run for run in runs if run.level <= text.level and not _begins(run, banner, text)]
+        if now in going and now.head in (b"", text.head):
+            return now
         fitting = [run for run in going if run.head in (b"", text.head)]
-        if self.current in fitting:
-            return self.current
         same = [run for run in fitting if run.digest == digest] or [run for run in fitting if run.head]
-        if self.current in going and not fitting:
-            return self.current
+        if now in going and not fitting:
+            return now
         return (same or fitting or going)[-1] if going else None
 
     def _name(self, function: str) -> str:
@@ -322,9 +324,10 @@ class PipelineRuns:
 def _begins(run: PipelineRun, banner: Banner, text: DumpText) -> bool:
     """Report whether a pipeline starts again after a failure."""
     # A program may catch the error and compile the same function again, from the first pass on.
-    return banner == run.first and text.level == TTIR and bool(run.failed)
+    return bool(run.failed) and text.level == TTIR and banner == run.first
 
 
+@lru_cache(_KNOWN)
 def _token(function: str) -> bytes:
     raw = function.encode("utf-8", "surrogateescape")
     plain = re.fullmatch(r"[\w$.\-]+", function)

@@ -45,7 +45,7 @@ class Splitter:
         self._spilled: _Spilled | None = None
         self._banner: Banner | None = None
         self._raw = b""
-        self._same = ("", b"", (0, True))  # the last segment, and its end
+        self._same = ("", b"")  # the last IR that was whole, and its kind
         self._begin = 0  # of that banner, in the stream
         self._size = 0  # of all that is in segments, banners included
 
@@ -73,7 +73,8 @@ class Splitter:
         if self._echo is None or self._spilled:
             return
         data = b"".join(self._segment)
-        stop, whole = self._stop(data) if self._banner else (0, True)
+        body, whole = self._body(data) if self._banner else (b"", True)
+        stop = len(body)
         if not whole:
             return
         line = b"".join(self._line)
@@ -99,6 +100,7 @@ class Splitter:
     def stop(self) -> None:
         """Close the files, if `close` was not called."""
         self._output.close()
+        self._writer.stop()
         if self._spilled:
             self._spilled.stop()
 
@@ -122,9 +124,9 @@ class Splitter:
         self._text(data[begin:end])
 
     def _after_same(self, data: bytes, begin: int, end: int) -> int:
-        """Return the offset from which a banner may follow: after the whole lines of a repeated segment."""
+        """Return the offset from which a banner may follow: after the whole lines of IR that is repeated."""
         # Most passes change nothing, and to compare is many times faster than to search.
-        kind, known, _ = self._same
+        kind, known = self._same
         whole = known.rfind(b"\n") + 1
         same = self._banner and self._banner.kind == kind and data.startswith(known, begin)
         return begin + whole if same and begin + whole <= end else begin
@@ -165,22 +167,25 @@ class Splitter:
             self._spilled = None
         else:
             data = self._segment[0] if len(self._segment) == 1 else b"".join(self._segment)
-            stop, whole = self._stop(data)
-            self._writer.add(self._banner, self._raw, self._begin, data[:stop], whole=whole)
-            self._print(data[stop:], max(self._echoed - stop, 0))
+            body, whole = self._body(data)
+            self._writer.add(self._banner, self._raw, self._begin, body, whole=whole)
+            self._print(data[len(body) :], max(self._echoed - len(body), 0))
         self._segment, self._held, self._echoed = [], 0, 0
         self._banner = None
 
-    def _stop(self, data: bytes) -> tuple[int, bool]:
-        """Return the offset where the IR ends, and True if the IR is complete there."""
+    def _body(self, data: bytes) -> tuple[bytes, bool]:
+        """Return the IR at the start of a segment, and True if it is complete."""
         assert self._banner is not None  # noqa: S101 - for the type checker
-        kind, known, end = self._same
-        # Finding the end is a look at the whole text, and most passes change nothing.
-        if kind != self._banner.kind or data != known:
-            stop = banners.end(self._banner.kind, data)
-            end = (banners.crash_offset(data), False) if stop is None else (stop, True)
-            self._same = (self._banner.kind, data, end)
-        return end
+        kind, known = self._same
+        # Finding the end is a look at the whole text, and most passes change nothing. What LLVM logs behind
+        # the IR is another line each time.
+        if kind == self._banner.kind and data.startswith(known) and banners.ends_at(kind, data, len(known)):
+            return known, True
+        stop = banners.end(self._banner.kind, data)
+        if stop is None:
+            return data[: banners.crash_offset(data)], False
+        self._same = (self._banner.kind, data[:stop])
+        return self._same[1], True
 
     def _print(self, data: bytes, echoed: int = 0) -> None:
         if data:

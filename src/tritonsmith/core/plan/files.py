@@ -7,6 +7,7 @@ of the tool for calls that do.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import re
@@ -39,12 +40,12 @@ def write_script(path: Path, content: str) -> None:
     path.chmod(0o755)
 
 
-def write_atomically(path: Path, content: str | bytes, *, wait: bool = True) -> None:
+def write_atomically(path: Path, content: str | bytes | Iterator[str], *, wait: bool = True) -> None:
     """Write a file atomically; it is on disk when this returns.
 
     Args:
         path: the file.
-        content: its new content.
+        content: its new content, perhaps in pieces.
         wait: wait while another process writes it.
 
     Raises:
@@ -52,7 +53,8 @@ def write_atomically(path: Path, content: str | bytes, *, wait: bool = True) -> 
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path, wait=wait) as file:
-        file.write(content.encode() if isinstance(content, str) else content)
+        for piece in (content,) if isinstance(content, (str, bytes)) else content:
+            file.write(piece.encode() if isinstance(piece, str) else piece)
         file.flush()
         os.fsync(file.fileno())
 
@@ -141,28 +143,42 @@ def link_or_create(path: str, content: bytes, twin: str = "") -> None:
         with suppress(OSError):
             os.link(twin, path)
             return
-    with open(path, "xb", buffering=0) as file:  # noqa: PTH123 - see above
-        left = memoryview(content)
-        # An almost full disk takes a part of it, and says so only by the count.
-        while left:
-            left = left[file.write(left) :]
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        _write_all(handle, content)
+    finally:
+        os.close(handle)
 
 
-def append_if_any(path: Path, line: str) -> None:
-    """Append a line to a file; none is made where there is no such file."""
-    with suppress(FileNotFoundError):
-        append(path, line)
+def _write_all(handle: int, content: bytes) -> None:
+    # An almost full disk takes a part of it, and says so only by the count.
+    done = os.write(handle, content)
+    while done < len(content):
+        done += os.write(handle, memoryview(content)[done:])
+
+
+def appending(path: Path) -> BinaryIO | None:
+    """Open a file for `append_line`; None where there is no such file."""
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    # Without a buffer: each line is in the file when `append_line` returns.
+    return open(handle, "ab", buffering=0)  # noqa: PTH123 - of a descriptor
+
+
+def append_line(file: BinaryIO, line: str) -> None:
+    """Append a line to a file that `appending` opened."""
+    _write_all(file.fileno(), f"{line}\n".encode())
 
 
 def append(path: Path, line: str) -> None:
     """Append a line to a file that is there."""
-    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        left = memoryview(f"{line}\n".encode())
-        while left:
-            left = left[os.write(handle, left) :]
-    finally:
-        os.close(handle)
+    file = appending(path)
+    if file is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+    with file:
+        append_line(file, line)
 
 
 def size_and_time(file: Path) -> tuple[int, int]:

@@ -267,7 +267,7 @@ def _row(
 ) -> dict[str, Any]:
     dump, counted = pass_run.dump, lines[pass_run.dump.number]
     return {
-        **{name: value for name, value in vars(dump).items() if name not in _OMITTED},
+        **{name: value for name, value in dump.as_json().items() if name not in _OMITTED},
         "counts": pass_run.counts,
         "lines": counted and [counted.added, counted.removed],
         "file": dump.path,

@@ -184,6 +184,15 @@ def test_locations_are_no_change(tmp_path: Path) -> None:
     assert texts(made)[1] == moved
 
 
+def test_ir_between_what_llvm_logs_is_one_file(tmp_path: Path) -> None:
+    ir = "define void @f() {\n  ret void\n}\n"
+    begin, end = "; *** IR Dump Before {}Pass on [module] ***\n", "Running pass: {}Pass on [module]\n"
+    index = split("".join(begin.format(name) + ir + end.format(name) for name in "ABC"), tmp_path)
+    assert texts(index) == [ir] * 3
+    assert len({index.path(dump).stat().st_ino for dump in index.dumps}) == 1
+    assert (tmp_path / "output.log").read_text(encoding="utf-8").count("Running pass: ") == 3
+
+
 def test_the_same_ir_is_one_file_with_two_names(tmp_path: Path) -> None:
     stream = banner("A", "a") + module(LOAD) + banner("B", "b") + module(LOAD)
     made = split(stream, tmp_path / "out")
