@@ -6,6 +6,7 @@ The printed IR has no end mark: the next banner follows, or a program's own outp
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -36,7 +37,7 @@ _LEGACY = re.compile(r"(.+?) \(([^()]+)\)", re.DOTALL)
 _ASSEMBLY = re.compile(rb"// -----// (NVPTX|AMDGCN) Dump //----- //\r?\n?")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Banner:
     """A parsed banner.
 
@@ -89,14 +90,15 @@ def _mlir(match: re.Match[bytes]) -> Banner:
     pipeline = parts["pipeline"] or ""
     when: When = "before" if match[1] == b"Before" else "failed" if parts["failed"] else "after"
     argument = pipeline.partition("{")[0]
-    return Banner("mlir", parts["name"], argument, pipeline, operation, symbol.strip('"'), when)
+    name, argument, pipeline = map(sys.intern, (parts["name"], argument, pipeline))
+    return Banner("mlir", name, argument, pipeline, operation, symbol.strip('"'), when)
 
 
 def _llvm(match: re.Match[bytes]) -> Banner:
     head = _text(match[3])
     kind = "mir" if match[1] == b"# " else "ll"
     when: When = "before" if match[2] == b"Before" else "after"
-    name, on, target = head.partition(" on ")
+    name, on, target = map(sys.intern, head.partition(" on "))
     # The new pass manager names what the pass ran on: `on [module]`, `on (f, g)` for a call graph's
     # component, `on loop %3 in function f`. The old one, which still runs code generation, may have an
     # argument instead.
@@ -108,13 +110,14 @@ def _llvm(match: re.Match[bytes]) -> Banner:
         scc = target.startswith("(")
         return Banner(kind, name, "", "", "scc" if scc else "function", target.strip("()"), when)
     legacy = _LEGACY.fullmatch(head)
-    name, argument = (legacy[1], legacy[2]) if legacy else (head, "")
+    name, argument = map(sys.intern, (legacy[1], legacy[2]) if legacy else (head, ""))
     return Banner(kind, name, argument, argument, "machine-function" if kind == "mir" else "", "", when)
 
 
 def _text(raw: bytes) -> str:
-    # With surrogates, so that the banner can be written again byte by byte.
-    return raw.decode("utf-8", "surrogateescape")
+    # With surrogates, so that the banner can be written again byte by byte. Interned, as the banners of each
+    # kernel name the same passes.
+    return sys.intern(raw.decode("utf-8", "surrogateescape"))
 
 
 # Possessive quantifiers: a dump may have a gigabyte, and backtracking over it would be quadratic.
