@@ -5,10 +5,10 @@
 
 The first form draws that many kernels from `farm_schedule.toml`, and schedules their units in the order of
 the tool's pool: cold, and with the results of the base kept. The second form makes that file: it compiles a
-sample of LIST for h100 and mi300x as a worker of a cluster does, in a workspace of its own, by PYTHON, which
-has Triton, and by AGAIN, which has hard links to the same files in another folder, so that stages are shared.
-Both sides of the farm are taken to be as fast, and a100 and b200 to take as long as h100. Times are CPU
-seconds: those of a wall clock grow with whatever else a machine does.
+sample of LIST as a worker of a cluster does, in a workspace of its own, by PYTHON, which has Triton, and by
+AGAIN, which has hard links to the same files in another folder, so that stages are shared. Both sides of the
+farm are taken to be as fast. Times are CPU seconds: those of a wall clock grow with whatever else a machine
+does. All are means: what a farm takes is a sum.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import os
 import random
 import resource
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -30,7 +29,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 from unittest import mock
 
 import psutil
@@ -43,16 +41,17 @@ from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import SmithError
 from tritonsmith.facts import machine
-from tritonsmith.lab.batch import kept, work_unit
+from tritonsmith.inspect.show import BINARY
+from tritonsmith.lab.batch import kept, kept_files, work_unit
 from tritonsmith.lab.batch.kept import CompileJob
 from tritonsmith.lab.batch.run import size_of
-from tritonsmith.lab.batch.work_unit import RemoteResult
+from tritonsmith.lab.batch.work_unit import PackedResult
 from tritonsmith.lab.compare import rehearsal, two_sides
 
 MEASURED = Path(__file__).with_suffix(".toml")
-TARGETS = ("h100", "mi300x")  # that are measured
-SIMULATED = ("h100", "h100", "h100", "mi300x")  # what stands for a100, h100, b200 and mi300x
+TARGETS = ("a100", "h100", "b200", "mi300x")
 MINUTE = 60.0
+STARTS = 5  # of an interpreter, of which the mean counts
 PARTS = {  # of a compile, by the stages of the backends
     "front": ("rest", "ttir"),
     "middle": ("ttgir", "llir"),
@@ -69,48 +68,23 @@ class Change:
         name: of the change.
         same: share of the kernels that both sides make the same binary of.
         shared: parts of the compile of such a kernel that the second side need not run, by target.
+        front: the whole unit was measured so: with nothing but the front ends.
     """
 
     name: str
     same: float
     shared: Mapping[str, Sequence[str]]
+    front: bool = False
 
 
 CHANGES = (
     Change("two compilers that differ", 0.0, {}),
     # docs/farm.md, "No noise": of eight commits that change code. libtriton makes `hsaco`, a program `cubin`.
-    Change("a commit that changes a pass", 76 / 96, {"h100": ("assembly",)}),
+    Change("a commit that changes a pass", 76 / 96, dict.fromkeys(TARGETS[:3], ("assembly",))),
     # As docs/farm.md has it for #4692 and #4662: no kernel had another first IR.
-    Change(
-        "a commit that changes the front end", 24 / 24, dict.fromkeys(TARGETS, ("middle", "back", "assembly"))
-    ),
+    Change("a commit that changes the front end", 24 / 24, {}, front=True),
 )
 GOALS = {"cold": 20.0, "kept": 4.0}  # minutes
-
-
-@dataclass(frozen=True)
-class Savings:
-    """What a farm does only once.
-
-    Attributes:
-        name: of the column.
-        warm: workers keep an interpreter that has imported Triton.
-        shared: stages are shared between the sides.
-        lazy: binaries that are the same on both sides are not disassembled, and the others many at once.
-    """
-
-    name: str
-    warm: bool = False
-    shared: bool = False
-    lazy: bool = False
-
-
-SAVINGS = (
-    Savings("an interpreter for each unit"),
-    Savings("warm workers", warm=True),
-    Savings("shared stages", warm=True, shared=True),
-    Savings("late disassembly, many at once", warm=True, shared=True, lazy=True),
-)
 
 
 def main() -> int:
@@ -141,28 +115,28 @@ def simulate(measured: Measured, arguments: argparse.Namespace) -> None:
     drawn = chance.choices(measured.kernels, k=count)
     luck = [chance.random() for _ in drawn]
     print(f"{arguments.kernels:,} kernels x {arguments.specializations} specializations x ", end="")
-    print(f"{len(SIMULATED)} targets x 2 sides on {arguments.cores} cores; minutes\n")
-    columns = ("change", "base", *(savings.name for savings in SAVINGS), "aim", "cores for it")
+    print(f"{len(TARGETS)} targets x 2 sides on {arguments.cores} cores; minutes\n")
+    columns = ("change", "base", "aim", "each stage runs", "shared stages", "cores for the aim")
     print("|", " | ".join(columns), "|")
     print("|" + "---|" * len(columns))
     for change in CHANGES:
         for base, aim in GOALS.items():
-            cells = [change.name, base]
-            for savings in SAVINGS:
-                units = ordered(measured, drawn, luck, change, savings, kept_base=base == "kept")
+            cells = [change.name, base, f"{aim:.0f}"]
+            for shares in (False, True):
+                units = ordered(measured, drawn, luck, change, shares=shares, kept_base=base == "kept")
                 cells.append(f"{scheduled(units, arguments.cores) / MINUTE:.1f}")
-            cells += [f"{aim:.0f}", f"{sum(units) / (aim * MINUTE):.0f}"]
+            cells.append(f"{sum(units) / (aim * MINUTE):.0f}")
             print("|", " | ".join(cells), "|")
-    rest = len(SIMULATED) * measured.target + measured.unit
-    compiles = statistics.fmean(sum(kernel.compiles()) for kernel in drawn)
-    reading = statistics.fmean(kernel.disassemblies() for kernel in drawn)
-    at_once = statistics.fmean(kernel.disassemblies(measured.merged) for kernel in drawn)
-    print(f"\na unit, CPU seconds: interpreter {measured.start:.2f}, compiles {compiles:.2f}, ", end="")
-    print(f"disassembly {reading:.2f}, many at once {at_once:.2f}, the rest {rest:.2f}", end="")
+    print("\na unit of four compiles, CPU seconds")
+    for name in PARTS:
+        mean = statistics.fmean(kernel.part(name) for kernel in drawn)
+        print(f"  {name}: {mean:.2f}")
+    print(f"  the rest: {statistics.fmean(kernel.rest for kernel in drawn):.2f}")
+    print(f"  disassembly: {statistics.fmean(measured.disassemblies() for _ in drawn):.2f}")
+    print(f"  all of it where only the front end runs: {statistics.fmean(each.found for each in drawn):.2f}")
+    print(f"an interpreter that imports Triton, once for each core and side: {measured.start:.2f}")
     results = {"cold": 2 * count * measured.client, "kept": count * (measured.client + measured.kept)}
-    print(
-        "\nthe first process, minutes:", ", ".join(f"{base} {t / MINUTE:.1f}" for base, t in results.items())
-    )
+    print("the first process, minutes:", ", ".join(f"{base} {t / MINUTE:.1f}" for base, t in results.items()))
 
 
 def ordered(
@@ -170,48 +144,32 @@ def ordered(
     drawn: Sequence[MeasuredKernel],
     luck: Sequence[float],
     change: Change,
-    savings: Savings,
     *,
+    shares: bool,
     kept_base: bool,
 ) -> list[float]:
     """Return the seconds of the units in the order in which they begin."""
     rows = list(zip(drawn, (number < change.same for number in luck), strict=True))
     # What the pool sorts by: the base's seconds where they are kept, and otherwise the size.
-    rows.sort(key=lambda row: sum(row[0].compiles()) if kept_base else row[0].size, reverse=True)
+    rows.sort(key=lambda row: row[0].compiles() if kept_base else row[0].size, reverse=True)
     # When everything is compiled, of both sides. A base that was kept may lack it, too.
-    late = [kernel.disassemblies(measured.merged) for kernel, same in rows if savings.lazy and not same] * 2
-    base = [unit(measured, kernel, change, savings, same=same) for kernel, same in rows]
-    head = [unit(measured, kernel, change, savings, same=same, second=True) for kernel, same in rows]
+    late = [measured.disassemblies() for _, same in rows if not same] * 2
+    whole = [kernel.compiles() + kernel.rest for kernel, _ in rows]
+    head = [
+        unit(kernel, change) if same and shares else seconds
+        for (kernel, same), seconds in zip(rows, whole, strict=True)
+    ]
     # Triton by Triton: see `run._in_order`.
-    return [*([] if kept_base else base), *head, *late]
+    return [*([] if kept_base else whole), *head, *late]
 
 
-def unit(
-    measured: Measured,
-    kernel: MeasuredKernel,
-    change: Change,
-    savings: Savings,
-    *,
-    same: bool,
-    second: bool = False,
-) -> float:
-    """Return the seconds of a unit.
-
-    Args:
-        measured: what each unit takes.
-        kernel: its kernel.
-        change: between the sides.
-        savings: what is done once.
-        same: both sides make the same binary.
-        second: of the side that finds what the other one has made.
-    """
-    shared = change.shared if savings.shared and second and same else {}
-    seconds = measured.unit + len(SIMULATED) * measured.target + (0.0 if savings.warm else measured.start)
-    for target in SIMULATED:
-        parts = kernel.parts[target]
-        seconds += sum(value for name, value in parts.items() if name not in shared.get(target, ()))
-    if not savings.lazy:
-        seconds += kernel.disassemblies()
+def unit(kernel: MeasuredKernel, change: Change) -> float:
+    """Return the seconds of a unit of the side that finds what the other one has made of the same code."""
+    if change.front:
+        return kernel.found
+    seconds = kernel.rest
+    for target, parts in kernel.parts.items():
+        seconds += sum(value for name, value in parts.items() if name not in change.shared.get(target, ()))
     return seconds
 
 
@@ -230,25 +188,22 @@ class MeasuredKernel:
     Attributes:
         size: as the pool guesses how long it takes, before it was ever compiled.
         parts: CPU seconds of each of `PARTS`, by target.
-        disassembly: CPU seconds to disassemble the binary of each target.
+        rest: of its unit besides the compiles: forks, the load of its file, files.
+        found: of its unit where all stages after the first IR are found.
     """
 
     size: float
     parts: Mapping[str, Mapping[str, float]]
-    disassembly: Mapping[str, float]
+    rest: float
+    found: float
 
-    def disassemblies(self, merged: float | None = None) -> float:
-        """Return the seconds to disassemble all simulated binaries.
+    def compiles(self) -> float:
+        """Return the seconds of all compiles."""
+        return sum(map(self.part, PARTS))
 
-        Args:
-            merged: those for a cubin among many that are merged; None for one by one.
-        """
-        seconds = self.disassembly if merged is None else {**self.disassembly, TARGETS[0]: merged}
-        return sum(seconds[target] for target in SIMULATED)
-
-    def compiles(self) -> list[float]:
-        """Return the seconds of each compile."""
-        return [sum(self.parts[target].values()) for target in SIMULATED]
+    def part(self, name: str) -> float:
+        """Return the seconds of a part for all targets."""
+        return sum(parts[name] for parts in self.parts.values())
 
 
 @dataclass(frozen=True)
@@ -257,57 +212,37 @@ class Measured:
 
     Attributes:
         start: of an interpreter that imports Triton.
-        unit: of a unit besides its targets.
-        target: of a target besides its compile: a fork, files, measuring.
-        client: of the first process, for a unit that is new: it writes files and the database.
+        client: of the first process, for a unit that is new: it sends it, and writes the database.
         kept: for one that is kept.
-        merged: of a cubin that is disassembled with many others.
+        binary: of the disassembly of a binary with many others, by target.
         kernels: the kernels of the sample.
     """
 
     start: float
-    unit: float
-    target: float
     client: float
     kept: float
-    merged: float
+    binary: Mapping[str, float]
     kernels: tuple[MeasuredKernel, ...]
+
+    def disassemblies(self) -> float:
+        """Return the seconds to disassemble the binaries of a unit."""
+        return sum(self.binary[name] for name in TARGETS)
 
 
 def read(file: Path) -> Measured:
     """Read what `--measure` printed."""
     content = tomllib.loads(file.read_text(encoding="utf-8"))
     rows = content["kernel"]
-    whole = [measured_row(row) for row in rows if "total" not in row]
-    kernels = (*whole, *(scaled(row, whole) for row in rows if "total" in row))
-    # Differences of units are noisy, as where the machine does something else.
-    units = [row["unit"] for row in rows if "unit" in row]
-    start, unit, target, client, found = map(statistics.median, zip(*units, strict=True))
-    return Measured(start, unit, target, client, found, content["many"]["merged"], kernels)
-
-
-def measured_row(row: Mapping[str, Any]) -> MeasuredKernel:
-    """Return a kernel of which everything was measured."""
-    parts = {name: dict(zip(PARTS, row[name], strict=True)) for name in TARGETS}
-    return MeasuredKernel(row["size"][0], parts, dict(zip(TARGETS, row["disassembly"], strict=True)))
-
-
-def scaled(row: Mapping[str, Any], others: Sequence[MeasuredKernel]) -> MeasuredKernel:
-    """Return a kernel that was measured for the first target alone: the rest is as of the others."""
-    # The median: one kernel in twenty takes five times as long for AMD.
-    wholes = [sum(other.parts[TARGETS[0]].values()) for other in others]
-    parts = {
-        target: {
-            name: row["total"][0]
-            * statistics.median(
-                other.parts[target][name] / whole for other, whole in zip(others, wholes, strict=True)
-            )
-            for name in PARTS
-        }
-        for target in TARGETS
-    }
-    reading = {name: statistics.median(other.disassembly[name] for other in others) for name in TARGETS}
-    return MeasuredKernel(row["size"][0], parts, reading)
+    client, found = (statistics.fmean(row["client"][place] for row in rows) for place in range(2))
+    kernels = tuple(
+        MeasuredKernel(
+            row["size"][0],
+            {name: dict(zip(PARTS, row[name], strict=True)) for name in TARGETS},
+            *row["unit"],
+        )
+        for row in rows
+    )
+    return Measured(content["start"]["seconds"], client, found, content["binary"], kernels)
 
 
 @dataclass
@@ -345,14 +280,16 @@ def of_children() -> float:
     return seconds
 
 
-def compiled(job: CompileJob, *, shares: bool = True) -> tuple[RemoteResult, Costs]:
-    """Compile as a worker of a cluster does."""
-    packed = work_unit.pack(job.request, job.triton, 600, "", shares=shares)
+def compiled(job: CompileJob, *, shares: bool = True) -> tuple[PackedResult, Costs, float]:
+    """Compile as a worker of a cluster does; the last value is what it took to send the unit."""
+    began = time.process_time()
+    packed = work_unit.pack(job.request, job.triton, 600, "", shares=shares, packs=True)
+    sent = time.process_time() - began
     with counted() as costs:
         answer = work_unit.compile_there(packed)
-    if isinstance(answer, SmithError):
-        raise answer
-    return answer, costs
+    if not isinstance(answer, PackedResult):
+        raise answer if isinstance(answer, SmithError) else TypeError(answer)
+    return answer, costs, sent
 
 
 def measure(file: Path, pythons: Sequence[Path], sample: int, seed: int) -> None:
@@ -372,99 +309,77 @@ def measure(file: Path, pythons: Sequence[Path], sample: int, seed: int) -> None
             [makes.job(asked, side, entry.module) for side in sides]
             for entry, asked in zip(entries, requests, strict=True)
         ]
-        print(f"# {file.parent.name}/{file.name}, {', '.join(TARGETS)}; CPU seconds")
-        when = f"{datetime.now(UTC):%Y-%m-%d}"
-        print(f"# Triton {sides[0].triton}, {when}, {machine.read().cores} cores of {model()}, not idle")
-        cubins: list[Path] = []
-        named = sorted(zip(entries, pairs, strict=True), key=lambda row: size_of(row[1][0].request))
-        warm = False
-        for number, (entry, pair) in enumerate(named):
+        print(f"# CPU seconds; {file.parent.name}/{file.name}; Triton {sides[0].triton}")
+        print(f"# {datetime.now(UTC):%Y-%m-%d}, {machine.read().cores} cores of {model()}, not idle")
+        starts: list[float] = []
+        binaries: dict[str, list[Path]] = {name: [] for name in TARGETS}
+        for entry, pair in zip(entries, pairs, strict=True):
             try:
-                if not warm:  # starts both workers
+                if not starts:  # starts both workers
                     for job in pair:
                         compiled(job, shares=False)
-                    warm = True
-                # What a unit takes besides its compiles is seen better where these are short.
-                row, made = measured_kernel(*pair, whole=number < sample / 2)
+                if len(starts) < STARTS:
+                    starts.append(start_of(pair[0]))
+                row, manifest = measured_kernel(*pair)
             except SmithError as error:  # a package that is not installed beside PYTHON
                 print(f"\n# {entry.name} is left out: {error.what}")
                 continue
-            cubins += made
+            for name, point in zip(TARGETS, manifest.points, strict=True):
+                binaries[name] += [
+                    manifest.folder / stage.path for kind, stage in point.stages.items() if kind in BINARY
+                ]
             print(f"\n[[kernel]]\nname = {json.dumps(entry.name)}")
             for name, value in row.items():
-                print(f"{name} = {[round(part, 3) for part in value]}")
+                print(f"{name} = {[round(part, 4) for part in value]}")
             sys.stdout.flush()
-        print(f"\n[many]\nmerged = {merged(cubins, sides[0]):.3f}  # of {len(cubins)} cubins, each")
+        print(f"\n[start]\nseconds = {statistics.fmean(starts):.3f}\n\n[binary]")
+        for name, paths in binaries.items():
+            print(f"{name} = {disassembled(paths, sides[0]):.3f}  # of {len(paths)}, each")
 
 
-def measured_kernel(
-    job: CompileJob, again: CompileJob, *, whole: bool
-) -> tuple[dict[str, list[float]], list[Path]]:
-    """Measure a kernel in all ways, one after the other; return the figures and the cubins.
+def start_of(job: CompileJob) -> float:
+    """Return the CPU seconds of an interpreter that imports Triton."""
+    with mock.patch.object(call, "_DEATHS", 0):  # no worker is asked
+        _, cold, _ = compiled(job, shares=False)
+    _, warm, _ = compiled(job, shares=False)
+    return cold.all() - warm.all()
+
+
+def measured_kernel(job: CompileJob, again: CompileJob) -> tuple[dict[str, list[float]], Manifest]:
+    """Measure a kernel in all ways, one after the other; return the figures and the manifest.
 
     Args:
         job: by one Triton.
         again: by the other one, which finds the stages of the first.
-        whole: measure also what a unit takes besides its compiles.
     """
-    answer, warm = compiled(job)
-    _, found = compiled(again)
-    first = replace(again.request, targets=again.request.targets[:1])
-    _, found_first = compiled(replace(again, request=first))
+    answer, whole, sent = compiled(job)
+    _, found, _ = compiled(again)
     parts = {name: parts_of(point) for name, point in zip(TARGETS, answer.manifest.points, strict=True)}
-    out = workspace.default().root / "client" / job.out.name
-    with counted() as client:
-        manifest = work_unit.unpack(answer, out)
-        kept.keep(job, replace(kept.merged(job, "", [manifest]), folder=out))
-    row = {"size": [size_of(job.request)], **parts, "disassembly": disassembled(manifest, job.triton)}
-    points = [point for point in manifest.points if "cubin" in point.stages]
-    cubins = [manifest.folder / point.stages["cubin"].path for point in points]
-    if not whole:
-        return row, cubins
-    with mock.patch.object(call, "_DEATHS", 0):  # no worker is asked
-        _, cold = compiled(job, shares=False)
+    began = time.process_time()
+    own = kept.merged(job, "", [replace(answer.manifest, folder=job.out)])
+    kept.keep(job, own, answer.parts)
+    client = sent + time.process_time() - began
     finder = kept.ResultFinder("")
-    with counted() as kept_before:
-        finder.find(job)
-    # The stages are found, so the rest of a unit is its front ends, and what is the same for each target.
-    target = found.all() - found_first.all() - parts[TARGETS[1]][0]
-    unit = found_first.all() - parts[TARGETS[0]][0] - target
-    return row | {"unit": [cold.all() - warm.all(), unit, target, client.all(), kept_before.all()]}, cubins
+    began = time.process_time()
+    finder.find(job)
+    asked = time.process_time() - began
+    kept_files.write_packed(job.out, answer.parts)
+    compiles = sum(map(sum, parts.values()))
+    unit = [whole.all() - compiles, found.all()]
+    return {"size": [size_of(job.request)], **parts, "unit": unit, "client": [client, asked]}, own
 
 
-def merged(cubins: Sequence[Path], triton: Triton) -> float:
-    """Return the CPU seconds to disassemble a cubin where they are merged."""
+def disassembled(binaries: Sequence[Path], triton: Triton) -> float:
+    """Return the CPU seconds to disassemble a binary, where many are read at once."""
     place = tritons.place_of(triton)
+    packages = [tritons.package(place.python)]
     with tempfile.TemporaryDirectory() as folder, counted() as costs:
-        for tool in (tool for tool in place.programs.disassemblers if tool.binary == "cubin"):
-            replace(tool, kept=Path(folder)).read_ahead(cubins, [tritons.package(place.python)])
-    return costs.all() / len(cubins)
-
-
-def disassembled(manifest: Manifest, triton: Triton) -> list[float]:
-    """Return the CPU seconds to disassemble each binary of a folder, as the worker would."""
-    place = tritons.place_of(triton)
-    seconds = []
-    for point in manifest.points:
-        binaries = [manifest.folder / stage.path for stage in point.stages.values()]
-        with counted() as costs:
-            for tool in place.programs.disassemblers:
-                for path in (path for path in binaries if path.suffix == f".{tool.binary}"):
-                    read_by_first(tool.programs, tool.flags, path, tritons.package(place.python))
-        seconds.append(costs.all())
-    return seconds
-
-
-def read_by_first(programs: Sequence[str], flags: Sequence[str], path: Path, triton: Path) -> None:
-    """Run the first of these programs that there is and that can read a file."""
-    for program in (name.replace("{triton}", str(triton)) for name in programs):
-        argv = [program, *flags, str(path)]
-        if (
-            os.access(program, os.X_OK)
-            and not subprocess.run(argv, capture_output=True, check=False).returncode
-        ):
-            return
-    raise SystemExit(f"nothing disassembles {path}")
+        for tool in (replace(tool, kept=Path(folder)) for tool in place.programs.disassemblers):
+            own = [path for path in binaries if path.suffix == f".{tool.binary}"]
+            tool.read_ahead(own, packages)
+            for path in own:
+                tool.as_compiled(path, packages)
+    return costs.all() / max(1, len(binaries))
 
 
 def parts_of(point: Point) -> list[float]:

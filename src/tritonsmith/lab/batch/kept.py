@@ -38,7 +38,7 @@ from tritonsmith.core.plan.steps import fetch
 from tritonsmith.core.plan.steps.pack import WriteChecksum, checksum_file
 from tritonsmith.facts import variables
 from tritonsmith.lab.batch import kept_files
-from tritonsmith.lab.batch.kept_files import COMMITS, DATABASE, OTHERS, RELEASES, database
+from tritonsmith.lab.batch.kept_files import COMMITS, DATABASE, OTHERS, RELEASES, PackedPart, database
 from tritonsmith.lab.batch.store import CLEAR, REMOVE, ResultStore, Rows, is_ours
 
 STAGES = "stages"  # outputs of stages by their inputs: see `worker.compile_point.SharedStages`
@@ -172,9 +172,7 @@ class KeptImports:
     """The imports of source files by their content, as the database keeps them: to parse takes the most."""
 
     def __init__(self) -> None:
-        # Another version of this code, or of Python, may read another import.
-        code = untrusted.read_bytes(Path(source_tree.__file__))
-        self._reader = digest("lines", call.source_text(), code.decode(), sys.version_info[:2])
+        self._reader = _reader_of_imports()
         self._base: ResultStore | None = None
 
     def __call__(self, sum_of: Callable[[Path], str], path: Path, kernel: str) -> tuple[Import, ...]:
@@ -194,6 +192,13 @@ class KeptImports:
             known = list(source_tree.imports_of(source.read(path), kernel))
             base.keep_imports(content, kernel, known)
         return tuple(known)
+
+
+@functools.cache
+def _reader_of_imports() -> str:
+    # Another version of this code, or of Python, may read another import.
+    code = untrusted.read_bytes(Path(source_tree.__file__))
+    return digest("lines", call.source_text(), code.decode(), sys.version_info[:2])
 
 
 def folder_of(triton: Triton) -> Path:
@@ -377,44 +382,41 @@ def is_steered() -> bool:
     )
 
 
-def keep(job: CompileJob, manifest: Manifest) -> None:
+def keep(job: CompileJob, manifest: Manifest, packed: Sequence[PackedPart]) -> None:
     """Keep what was compiled for a keyed job, with its metrics.
 
     What is not final, or was steered by a variable, is for this run alone: its files go to the job's folder.
 
     Args:
         job: its Triton's targets and options are in the request.
-        manifest: what was compiled, in the folder that has its files.
+        manifest: what was compiled.
+        packed: the files.
 
     Raises:
-        FactError: a file of a compile cannot be read.
         StepError: the database cannot be written.
     """
     space = workspace.default()
-    steps: list[Step] = []
     if job.out.exists():  # files of an earlier result
-        steps.append(Remove((job.out,), space.root, phase="kernel"))
+        space.run(
+            Plan("kernel", (Remove((job.out,), space.root, phase="kernel"),)), "kernel.unit", quiet=True
+        )
     # A file that was edited since the key was made would be kept under the key of another content.
     tree = TreeReader(KeptImports()).of(job.request.file, job.request.kernel, job.module)
     for_good = not is_steered() and tree.key == job.sources
     loose: list[Point] = []
     for target, part in kept_files.by_target(manifest):
         points = part.points
+        own = [each for each in packed if each.target == target]
         # Without the file's checksum a refusal is not final: see `run._refusal`.
         if for_good and manifest.file_sha256 and all(point.status in _FINAL for point in points):
-            kept_files.add(job.out, target, part)
+            kept_files.add(job.out, target, part, own)
             continue
         loose += points
-        folders = (manifest.folder / point.id for point in points)
-        steps += [
-            Copy(folder, job.out / folder.name, tree=True, phase="kernel")
-            for folder in folders
-            if folder.is_dir()
-        ]
+        kept_files.write_packed(job.out, own)
     if loose:
         text = replace(manifest, points=tuple(loose)).render()
-        steps.append(Write(job.out / manifests.FILE, text, phase="kernel"))
-    space.run(Plan("kernel", tuple(steps)), "kernel.unit", quiet=True)
+        write = Write(job.out / manifests.FILE, text, phase="kernel")
+        space.run(Plan("kernel", (write,)), "kernel.unit", quiet=True)
 
 
 def are_complete(jobs: Iterable[CompileJob], env: str = "") -> bool:

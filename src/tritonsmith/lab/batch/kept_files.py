@@ -30,6 +30,7 @@ from tritonsmith.core.errors import FactError, SmithError
 from tritonsmith.core.plan import digest, files
 from tritonsmith.inspect import show as show_stage
 from tritonsmith.lab import metrics
+from tritonsmith.lab.batch import store
 from tritonsmith.lab.batch.store import PackedFile, ResultStore
 from tritonsmith.lab.metrics import Measured
 
@@ -63,38 +64,72 @@ def _opened(path: Path, _inode: int, _pid: int) -> ResultStore:
     return ResultStore(path)
 
 
-def add(folder: Path, target: str, part: Manifest) -> None:
-    """Keep the files of a target and their metrics.
+@dataclass(frozen=True)
+class PackedPart:
+    """The files of a unit of work for one target, as the database keeps them.
 
-    Args:
-        folder: of the job.
+    Attributes:
         target: the target.
-        part: its part of a manifest, in the folder that has the files.
-
-    Raises:
-        FactError: a file of a compile cannot be read.
-        StepError: the database cannot be written.
+        files: the files.
+        measured: their metrics; None if they cannot be measured, which is an error of whoever wants them.
     """
-    database().keep(*address(folder), target, part.render(), dict(_files(part)))
-    measured = _read_metrics(untrusted.text_if_any(_ahead(part)), part) or measured_now(part)
-    database().keep_metrics(*address(folder), target, _metrics_text(part, measured))
+
+    target: str
+    files: tuple[PackedFile, ...]
+    measured: FolderMetrics | None
 
 
-def measure_ahead(manifest: Manifest, *, code: bool = True) -> None:
-    """Measure what was compiled into a folder, target by target, for `keep`, which then need not.
+def pack(manifest: Manifest, *, code: bool = True) -> tuple[PackedPart, ...]:
+    """Measure and compress what was compiled into a folder, for the process that keeps all results.
 
     Args:
         manifest: of the folder.
         code: see `measured_now`.
     """
-    for _, part in by_target(manifest):
-        # What cannot be measured is an error of `keep`.
+    packed = []
+    for target, part in by_target(manifest):
+        measured = None
         with suppress(SmithError):
-            files.write_atomically(_ahead(part), _metrics_text(part, measured_now(part, code=code)))
+            measured = measured_now(part, code=code)
+        packed.append(PackedPart(target, store.pack(dict(_files(part))), measured))
+    return tuple(packed)
 
 
-def _ahead(part: Manifest) -> Path:
-    return part.folder / f"{digest([point.id for point in part.points])}.{METRICS}"
+def add(folder: Path, target: str, part: Manifest, packed: Sequence[PackedPart]) -> None:
+    """Keep the files of a target and their metrics.
+
+    Args:
+        folder: of the job.
+        target: the target.
+        part: its part of a manifest.
+        packed: its files; empty for a kernel that was refused.
+
+    Raises:
+        StepError: the database cannot be written.
+    """
+    every = [each.measured for each in packed] or [measured_now(part)]
+    whole = [measured for measured in every if measured]
+    text = _metrics_text(part, _merged(whole)) if len(whole) == len(every) else ""
+    rows = [row for each in packed for row in each.files]
+    database().keep(*address(folder), target, part.render(), rows, text)
+
+
+def _merged(every: Sequence[FolderMetrics]) -> FolderMetrics:
+    """Return the metrics of all points, of which each unit of work has measured its own."""
+    return FolderMetrics(
+        {name: measured for each in every for name, measured in each.points.items()},
+        tuple(dict.fromkeys(note for each in every for note in each.notes)),
+        frozenset[str]().union(*(each.unread for each in every)),
+        {name: ids for each in every for name, ids in each.issues.items()},
+    )
+
+
+def write_packed(folder: Path, packed: Sequence[PackedPart]) -> None:
+    """Write files that are not kept into the folder of their job."""
+    for row in (row for each in packed for row in each.files):
+        path = folder / untrusted.place_in(row.path)
+        files.make_folder(path.parent)
+        files.write_atomically(path, row.content(folder.name))
 
 
 def by_target(manifest: Manifest) -> Iterator[tuple[str, Manifest]]:

@@ -27,14 +27,22 @@ from tritonsmith.compiler.tritons import Triton, applied
 from tritonsmith.core import configs
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, InterruptedRunError, SmithError, UsageError
-from tritonsmith.core.plan import Plan, Remove, Run, Write
+from tritonsmith.core.plan import Plan, Run, Write
 from tritonsmith.core.ui import console
 from tritonsmith.core.ui.progress import PhaseProgress
 from tritonsmith.facts import machine
 from tritonsmith.lab.batch import kept, kept_files, pool, work_unit
 from tritonsmith.lab.batch.kept import CompileJob, ResultFinder
+from tritonsmith.lab.batch.kept_files import PackedPart
 from tritonsmith.lab.batch.pool import DiedError, ExecutorPool, LostError
-from tritonsmith.lab.batch.work_unit import RemoteCode, RemoteJob, RemoteResult, Result, UnfitWorkerError
+from tritonsmith.lab.batch.work_unit import (
+    PackedResult,
+    RemoteCode,
+    RemoteJob,
+    RemoteResult,
+    Result,
+    UnfitWorkerError,
+)
 from tritonsmith.wheels import ptxas
 
 _PHASE, _DISASSEMBLE = "compile", "disassemble"
@@ -47,6 +55,7 @@ _MIB = 1 << 20
 J = TypeVar("J")
 K = TypeVar("K")
 R = TypeVar("R")
+Answer = Result | RemoteResult | PackedResult
 
 
 @dataclass(frozen=True)
@@ -83,14 +92,12 @@ class _Unit:
     Attributes:
         job: the job.
         request: this part of its points.
-        out: the folder of the files.
         place: the interpreter that compiles it here; None if a cluster does.
         fingerprint: of the Triton that a worker of a cluster must have; empty if that need not be checked.
     """
 
     job: CompileJob
     request: CompileRequest
-    out: Path
     place: Interpreter | None
     fingerprint: str = ""
 
@@ -155,12 +162,11 @@ def compiled(
     # Before the compile: an import that is edited meanwhile is then not taken for what was compiled.
     sources = {job.out: finder.sources(job) for job in left}
     known = _seconds(manifest for old in there.values() for manifest in old)
-    with _interruptible(options), work_unit.scratch_folder(space) as scratch:
-        for out, folder, parts in _filled(left, scratch, known, refused, options):
+    with _interruptible(options):
+        for out, parts, packed in _filled(left, known, refused, options):
             if whole[out].keyed:
                 # Its files go to the database, and need not wait for the end of the run.
-                kept.keep(whole[out], replace(kept.merged(whole[out], options.env, parts), folder=folder))
-                work_unit.run_steps(space, Remove((folder,), space.root, phase=work_unit.UNIT))
+                kept.keep(whole[out], kept.merged(whole[out], options.env, parts), packed)
             merged = kept.merged(whole[out], options.env, [*there[out], *parts])
             manifest = replace(merged, sources=sources[out])
             if not whole[out].keyed:
@@ -335,18 +341,17 @@ def plan(jobs: Sequence[CompileJob], env: str = "wheel") -> Plan:
 
 def _filled(
     left: Sequence[CompileJob],
-    scratch: Path,
     known: Mapping[str, float],
     refused: dict[Path, list[SmithError]],
     options: BatchOptions,
-) -> Iterator[tuple[Path, Path, list[Manifest]]]:
+) -> Iterator[tuple[Path, list[Manifest], list[PackedPart]]]:
     """Compile the jobs that are left, and yield each when it is complete.
 
-    The values are the job's folder, the folder that has its files, and the manifests of its parts.
+    The values are the job's folder, the manifests of its parts, and the files of a keyed job: those of
+    others are in the folder.
 
     Args:
         left: the jobs, without the targets that are compiled already.
-        scratch: the parent of the folders of keyed jobs, whose files go to the database.
         known: see `_in_order`.
         refused: gets the reasons why all units of a job were refused, by its folder.
         options: of the batch.
@@ -363,25 +368,16 @@ def _filled(
             # With fewer units than cores, each compiles several points at once.
             each = max(1, number // len(requests))
             places[job.triton.label] = tritons.place_of(job.triton, each, options.timeout, options.env)
-    # Not in the folders of these jobs: another run may compile the same kernels by the same Triton.
-    folders = {
-        job.out: scratch / job.out.parent.name / job.out.name if job.keyed else job.out for job in left
-    }
     prints: dict[str, str] = {}
     for job in left if options.scheduler else ():
         if job.triton.label not in prints:
             prints[job.triton.label] = _fingerprint(job.triton, options.env)
     todo = [
-        _Unit(
-            job,
-            request,
-            folders[job.out],
-            places.get(job.triton.label),
-            prints.get(job.triton.label, ""),
-        )
+        _Unit(job, request, places.get(job.triton.label), prints.get(job.triton.label, ""))
         for job, request in requests
     ]
     parts: dict[Path, list[Manifest]] = {job.out: [] for job in left}
+    packed: defaultdict[Path, list[PackedPart]] = defaultdict(list)
     units = Counter(unit.job.out for unit in todo)
     missing, reasons = dict(units), {job.out: list[SmithError]() for job in left}
     lengths = _in_order(todo, known)
@@ -396,6 +392,9 @@ def _filled(
             if isinstance(result, SmithError):
                 reasons[out] += [] if isinstance(result, DiedError) else [result]
                 parts[out].append(_refusal(unit, result, options.env))
+            elif isinstance(result, PackedResult):
+                parts[out].append(replace(result.manifest, folder=out))
+                packed[out] += result.parts
             else:
                 parts[out].append(result)
             missing[out] -= 1
@@ -403,7 +402,7 @@ def _filled(
                 # A job is refused as a whole: a large one has many units, which are not as many jobs.
                 if len(reasons[out]) == units[out]:
                     refused[out] = reasons[out]
-                yield out, folders[out], parts.pop(out)
+                yield out, parts.pop(out), packed.pop(out, [])
         progress.end(time.monotonic() - began)
 
 
@@ -412,7 +411,7 @@ def _results(
     workers: ExecutorPool,
     options: BatchOptions,
     progress: PhaseProgress,
-) -> Iterator[tuple[_Unit, Result]]:
+) -> Iterator[tuple[_Unit, Result | PackedResult]]:
     """Yield the result of each unit as it arrives.
 
     Args:
@@ -421,7 +420,7 @@ def _results(
         options: of the batch.
         progress: shows how many are done.
     """
-    pending: dict[Future[Result | RemoteResult], tuple[float, _Unit]] = {}
+    pending: dict[Future[Answer], tuple[float, _Unit]] = {}
     for length, unit in todo:
         try:
             pending[_submit(unit, workers, options)] = (length, unit)
@@ -429,7 +428,7 @@ def _results(
             yield unit, error
     whole, done = sum(length for length, _ in todo), 0.0
     over = len(todo) - len(pending)
-    there: Callable[[RemoteJob], Result | RemoteResult] = work_unit.compile_there
+    there: Callable[[RemoteJob], Answer] = work_unit.compile_there
 
     def triton_of(row: tuple[float, _Unit]) -> Triton:
         return row[1].job.triton
@@ -440,7 +439,7 @@ def _results(
     again = _resubmitter(workers, there, triton_of, sent)
     patience = _patience(todo, options) if options.scheduler else math.inf
     for number, ((length, unit), result) in enumerate(workers.results(pending, again, patience), over + 1):
-        yield unit, work_unit.unpack(result, unit.out) if isinstance(result, RemoteResult) else result
+        yield unit, work_unit.unpack(result, unit.job.out) if isinstance(result, RemoteResult) else result
         # Not by their number: the first ones are the longest, and would promise an end that is far too late.
         done += length
         progress.update(number, len(todo), unit.job.title, done / whole if whole else None)
@@ -506,12 +505,14 @@ def _length(file: Path, kernel: str) -> int:
     return len(match[0]) if match and kernel else len(text)
 
 
-def _submit(unit: _Unit, workers: ExecutorPool, options: BatchOptions) -> Future[Result | RemoteResult]:
+def _submit(unit: _Unit, workers: ExecutorPool, options: BatchOptions) -> Future[Answer]:
     if unit.place:
         shared = work_unit.stages_of(unit.place) if _shares(unit) else None
         # Of a result that is not kept, nobody could disassemble the code later.
         request = replace(unit.request, disassemble=options.disassemble or not shared)
-        return workers.executor.submit(work_unit.compile_here, request, unit.place, unit.out, shared=shared)
+        return workers.executor.submit(
+            work_unit.compile_here, request, unit.place, unit.job.out, shared=shared, packs=unit.job.keyed
+        )
     return workers.executor.submit(work_unit.compile_there, _remote(unit, options))
 
 
@@ -525,7 +526,15 @@ def _remote(unit: _Unit, options: BatchOptions) -> RemoteJob:
     triton, shares = unit.job.triton, _shares(unit)
     # As in `_submit`: what is not kept is disassembled where it is compiled.
     request = replace(unit.request, disassemble=options.disassemble or not shares)
-    return work_unit.pack(request, triton, options.timeout, options.env, unit.fingerprint, shares=shares)
+    return work_unit.pack(
+        request,
+        triton,
+        options.timeout,
+        options.env,
+        unit.fingerprint,
+        shares=shares,
+        packs=unit.job.keyed,
+    )
 
 
 def _resubmitter(

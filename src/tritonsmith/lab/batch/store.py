@@ -85,7 +85,7 @@ class TritonUsage:
 
 @dataclass(frozen=True)
 class PackedFile:
-    """A file of a result as it is kept.
+    """A file of a result as it is kept: see `pack`.
 
     Attributes:
         path: its path, relative to the folder of the result.
@@ -161,7 +161,15 @@ class ResultStore:
                     texts[target] = _unpacked(raw).decode()
         return texts
 
-    def keep(self, triton: str, key: str, target: str, manifest: str, parts: Mapping[str, bytes]) -> None:
+    def keep(
+        self,
+        triton: str,
+        key: str,
+        target: str,
+        manifest: str,
+        parts: Iterable[PackedFile],
+        metrics: str = "",
+    ) -> None:
         """Keep a result, in place of an earlier one.
 
         Args:
@@ -169,24 +177,21 @@ class ResultStore:
             key: of what was asked for.
             target: the target.
             manifest: the text of the manifest.
-            parts: relative path to the content of each file.
+            parts: its files.
+            metrics: the text for `metrics`; empty if it was not measured.
         """
         place = (triton, key, target)
-        sums = {path: sha256(content).hexdigest() for path, content in parts.items()}
         # Compressed before the transaction, as other writers wait for its end.
-        known = self._known(sums.values())
-        packed = {sums[path]: _packed(raw) for path, raw in parts.items() if sums[path] not in known}
+        row = (*place, _packed(manifest.encode()), _packed(metrics.encode()) if metrics else None)
+        rows = [(*place, part.path, part.sha256) for part in parts]
+        contents = [(part.sha256, part.data) for part in parts]
 
         def write() -> None:
             with self._transaction():
-                self._base.execute(
-                    "INSERT OR REPLACE INTO result VALUES (?,?,?,?,NULL)",
-                    (*place, _packed(manifest.encode())),
-                )
+                self._base.execute("INSERT OR REPLACE INTO result VALUES (?,?,?,?,?)", row)
                 self._base.execute("DELETE FROM file WHERE triton=? AND key=? AND target=?", place)
-                rows = [(*place, path, digest) for path, digest in sums.items()]
                 self._base.executemany("INSERT INTO file VALUES (?,?,?,?,?)", rows)
-                self._base.executemany("INSERT OR IGNORE INTO content VALUES (?,?)", packed.items())
+                self._base.executemany("INSERT OR IGNORE INTO content VALUES (?,?)", contents)
 
         self._do(write, again=True)
 
@@ -327,9 +332,8 @@ class ResultStore:
             parts[untrusted.place_in(path)] = content = _unpacked(data or b"")
             if sha256(content).hexdigest() != digest:
                 raise ValueError(f"{path} of {'/'.join(place)} is damaged")
-        self.keep(*place, _unpacked(manifest).decode(), parts)
-        if metrics:
-            self.keep_metrics(*place, _unpacked(metrics).decode())
+        measured = _unpacked(metrics).decode() if metrics else ""
+        self.keep(*place, _unpacked(manifest).decode(), pack(parts), measured)
 
     def close(self) -> None:
         """Close the file."""
@@ -339,13 +343,6 @@ class ResultStore:
         # Since 3.13, Python warns of a connection that nobody closes: `kept_files.database` keeps the last.
         with suppress(AttributeError, sqlite3.Error):
             self._base.close()
-
-    def _known(self, sums: Iterable[str]) -> set[str]:
-        text = "SELECT 1 FROM content WHERE sha256=?"
-        known = self._do(
-            lambda: {each for each in sums if self._base.execute(text, (each,)).fetchone() is not None}
-        )
-        return known or set()
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -483,6 +480,13 @@ def _check(base: sqlite3.Connection, path: Path) -> bool:
         hints = ["use that version, or another workspace: TRITONSMITH_HOME"]
         raise FactError("these results were kept by a newer tritonsmith", where=path, hints=hints)
     return bool(tables)
+
+
+def pack(parts: Mapping[str, bytes]) -> tuple[PackedFile, ...]:
+    """Return files as they are kept, of their contents by their relative paths."""
+    return tuple(
+        PackedFile(path, sha256(content).hexdigest(), _packed(content)) for path, content in parts.items()
+    )
 
 
 def _packed(raw: bytes) -> bytes:

@@ -29,7 +29,7 @@ from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, SmithError
 from tritonsmith.core.plan import Copy, Extract, MakeDir, Plan, Remove, digest, files
 from tritonsmith.lab.batch import kept, kept_files, pool
-from tritonsmith.lab.batch.kept_files import ReadCode, UnreadCode
+from tritonsmith.lab.batch.kept_files import PackedPart, ReadCode, UnreadCode
 
 UNIT = "unit"  # phase of the steps of one unit of work
 
@@ -66,6 +66,7 @@ class RemoteJob:
         tool: a key of the part of this tool that compiles, which must be the same there.
         root: the folder that the files are from.
         shares: stages may be shared: see `worker.compile_point.SharedStages`.
+        packs: the answer is a `PackedResult`.
     """
 
     request: CompileRequest
@@ -78,6 +79,7 @@ class RemoteJob:
     tool: str
     root: str
     shares: bool
+    packs: bool
 
 
 @dataclass(frozen=True)
@@ -114,9 +116,27 @@ class RemoteResult:
     files: bytes
 
 
+@dataclass(frozen=True)
+class PackedResult:
+    """The result of a unit whose files go to the database.
+
+    Attributes:
+        manifest: its folder is gone.
+        parts: the files, and what was measured of them.
+    """
+
+    manifest: Manifest
+    parts: tuple[PackedPart, ...]
+
+
 def compile_here(
-    request: CompileRequest, place: Interpreter, out: Path, shared: Path | None = None
-) -> Manifest | SmithError:
+    request: CompileRequest,
+    place: Interpreter,
+    out: Path,
+    shared: Path | None = None,
+    *,
+    packs: bool = False,
+) -> Result | PackedResult:
     """Compile a unit in a process of this machine.
 
     Args:
@@ -124,16 +144,17 @@ def compile_here(
         place: the interpreter.
         out: the folder of the files.
         shared: see `compiler.run.worker_request`.
+        packs: write no files, and return a `PackedResult`.
 
     Returns:
-        The manifest, of which no file is in `out`; or the reason why nothing could be compiled.
+        The manifest, which is no file in `out`; or the reason why nothing could be compiled.
     """
     try:
         # In a folder of this attempt's own, and copied from there: a killed attempt leaves nothing in `out`.
         with scratch_folder(place.space) as scratch:
             manifest = _compiled(request, place, scratch, shared)
-            if shared:  # here and not in the process that all results come to, which is one
-                kept_files.measure_ahead(manifest, code=request.disassemble)
+            if packs:  # here and not in the process that all results come to, which is one
+                return PackedResult(manifest, kept_files.pack(manifest, code=request.disassemble))
             run_steps(place.space, Copy(manifest.folder, out, tree=True, phase=UNIT))
             return replace(manifest, folder=out)
     except SmithError as error:
@@ -148,6 +169,7 @@ def pack(
     fingerprint: str = "",
     *,
     shares: bool = False,
+    packs: bool = False,
 ) -> RemoteJob:
     """Return a unit for another machine: see `RemoteJob`.
 
@@ -162,7 +184,7 @@ def pack(
         tree = source_tree.of(request.file, request.kernel)
         root, main, sent = tree.root, tree.main, [(name, _content(tree.root / name)) for name, _ in tree.sums]
     return RemoteJob(
-        request, triton, timeout, env, main, tuple(sent), fingerprint, tool_key(), str(root), shares
+        request, triton, timeout, env, main, tuple(sent), fingerprint, tool_key(), str(root), shares, packs
     )
 
 
@@ -179,13 +201,13 @@ def _content(file: Path) -> bytes:
         raise FactError("cannot read this file", where=file, why=error.strerror) from error
 
 
-def compile_there(job: RemoteJob) -> RemoteResult | SmithError:
+def compile_there(job: RemoteJob) -> RemoteResult | PackedResult | SmithError:
     """Compile on a cluster worker, in its own workspace and environment; runs there."""
     with pool.cancellable():
         return _compiled_there(job)
 
 
-def _compiled_there(job: RemoteJob) -> RemoteResult | SmithError:
+def _compiled_there(job: RemoteJob) -> RemoteResult | PackedResult | SmithError:
     try:
         place, state = _place_there(job)
         with scratch_folder(place.space) as scratch:
@@ -201,13 +223,14 @@ def _compiled_there(job: RemoteJob) -> RemoteResult | SmithError:
                 manifest = _compiled(request, place, scratch, shared, state, sent=sent)
             except SmithError as error:
                 return _about_file_here(plain(error), file, original)
-            if job.shares:
-                kept_files.measure_ahead(manifest, code=request.disassemble)
             points = tuple(
                 replace(point, error=point.error.replace(str(file), str(original)))
                 for point in manifest.points
             )
-            return RemoteResult(replace(manifest, file=str(original), points=points), _tar(manifest.folder))
+            named = replace(manifest, file=str(original), points=points)
+            if job.packs:
+                return PackedResult(named, kept_files.pack(named, code=request.disassemble))
+            return RemoteResult(named, _tar(manifest.folder))
     except SmithError as error:
         return plain(error)
 

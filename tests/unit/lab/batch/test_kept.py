@@ -144,7 +144,7 @@ def test_a_compile_that_is_steered_shares_no_stages(
 ) -> None:
     seen: list[object] = []
 
-    def compile_here(*_: object, shared: Path | None) -> SmithError:
+    def compile_here(*_: object, shared: Path | None, **_named: object) -> SmithError:
         seen.append(shared)
         return SmithError("no")
 
@@ -229,8 +229,8 @@ def test_what_follows_from_results_is_worked_out_once(ask: Ask, monkeypatch: pyt
 @pytest.fixture
 def two_kept() -> Path:
     base = kept_files.database()
-    base.keep("releases/3.6.0", "key", "cuda:90:32", "{}", {"a/k.ptx": b"// ptx"})
-    base.keep("rehearsed/python-1234", "key", "cuda:90:32", "{}", {"a/k.ptx": b"// ptx"})
+    base.keep("releases/3.6.0", "key", "cuda:90:32", "{}", store.pack({"a/k.ptx": b"// ptx"}))
+    base.keep("rehearsed/python-1234", "key", "cuda:90:32", "{}", store.pack({"a/k.ptx": b"// ptx"}))
     return workspace.default().root
 
 
@@ -270,7 +270,9 @@ def test_nothing_to_export(tmp_path: Path) -> None:
     with pytest.raises(FactError, match="there are no kept results"):
         kept.export(str(tmp_path), workspace.default())
     # An interpreter's mean nothing elsewhere, and a file without results would look like a success.
-    kept_files.database().keep("rehearsed/python-1234", "key", "cuda:90:32", "{}", {"a/k.ptx": b"// ptx"})
+    kept_files.database().keep(
+        "rehearsed/python-1234", "key", "cuda:90:32", "{}", store.pack({"a/k.ptx": b"// ptx"})
+    )
     with pytest.raises(FactError, match="of releases or commits") as error:
         kept.export(str(tmp_path), workspace.default())
     assert "of this machine alone" in str(error.value.why)

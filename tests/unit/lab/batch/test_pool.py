@@ -88,7 +88,7 @@ def unit(
     both = targets.parse_all(["a100", "mi300x"])
     request = CompileRequest(file, name, signature, both, sweeps=sweeps)
     job = CompileJob(request, tritons.parse("3.6.0"), folder / "3.6.0" / name)
-    return run._Unit(job, request, job.out, None)
+    return run._Unit(job, request, None)
 
 
 def test_the_longest_is_first(tmp_path: Path) -> None:

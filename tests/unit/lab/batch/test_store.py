@@ -12,7 +12,7 @@ import pytest
 
 from tritonsmith.core.errors import FactError, StepError
 from tritonsmith.lab.batch import store
-from tritonsmith.lab.batch.store import ResultStore
+from tritonsmith.lab.batch.store import ResultStore, pack
 
 PLACE = ("releases/3.6.0", "key", "cuda:90:32")
 PARTS = {"p/k.ttir": b"module {}", "p/k.cubin": bytes(range(256)) * 40}
@@ -38,7 +38,7 @@ def changed(path: Path, sql: str) -> list[tuple[int, ...]]:
 def test_what_is_kept_comes_back(path: Path) -> None:
     here = ResultStore(path)
     assert here.find(*PLACE[:2], ["cuda:90:32"]) == {}
-    here.keep(*PLACE, "the manifest", PARTS)
+    here.keep(*PLACE, "the manifest", pack(PARTS))
     here.keep_metrics(*PLACE, "the metrics")
     here.close()
     again = ResultStore(path)
@@ -47,7 +47,7 @@ def test_what_is_kept_comes_back(path: Path) -> None:
     assert again.metrics(*PLACE[:2], every) == {"cuda:90:32": "the metrics"}
     assert dict(again.contents(*PLACE)) == PARTS
     assert again.find("releases/3.7.0", "key", ["cuda:90:32"]) == {}
-    again.keep(*PLACE, "another", {"p/k.ttir": b"other"})
+    again.keep(*PLACE, "another", pack({"p/k.ttir": b"other"}))
     assert again.find(*PLACE[:2], ["cuda:90:32"]) == {"cuda:90:32": "another"}
     assert again.metrics(*PLACE[:2], every) == {}
     assert dict(again.contents(*PLACE)) == {"p/k.ttir": b"other"}
@@ -56,7 +56,7 @@ def test_what_is_kept_comes_back(path: Path) -> None:
 def test_each_content_is_there_once(path: Path) -> None:
     here = ResultStore(path)
     for number in range(20):
-        here.keep(f"commits/{number}", "key", "cuda:90:32", "m", PARTS)
+        here.keep(f"commits/{number}", "key", "cuda:90:32", "m", pack(PARTS))
     counts = "SELECT (SELECT count(*) FROM result), (SELECT count(*) FROM file), count(*) FROM content"
     assert changed(path, counts) == [(20, 40, 2)]
     usage = here.usage()
@@ -88,7 +88,7 @@ def test_a_database_of_an_earlier_version_gets_the_table_of_answers(path: Path) 
 def test_a_damaged_file_is_set_aside(path: Path, damage: str, capsys: pytest.CaptureFixture[str]) -> None:
     here = ResultStore(path)
     for number in range(200):
-        here.keep("releases/3.6.0", str(number), "cuda:90:32", f"manifest {number}" * 20, PARTS)
+        here.keep("releases/3.6.0", str(number), "cuda:90:32", f"manifest {number}" * 20, pack(PARTS))
     here.close()
     raw = path.read_bytes()
     middle = len(raw) // 2
@@ -100,7 +100,7 @@ def test_a_damaged_file_is_set_aside(path: Path, damage: str, capsys: pytest.Cap
     path.write_bytes(contents[damage])
     again = ResultStore(path)
     for number in range(200):
-        again.keep("releases/3.6.0", str(number), "cuda:90:32", "new", PARTS)
+        again.keep("releases/3.6.0", str(number), "cuda:90:32", "new", pack(PARTS))
     assert again.find("releases/3.6.0", "7", ["cuda:90:32"]) == {"cuda:90:32": "new"}
     assert "the kept results were damaged" in capsys.readouterr().err
     assert path.with_name("results.db.damaged-1").read_bytes()[:4096] == contents[damage][:4096]
@@ -108,7 +108,7 @@ def test_a_damaged_file_is_set_aside(path: Path, damage: str, capsys: pytest.Cap
 
 def test_a_damaged_content_is_no_result(path: Path) -> None:
     here = ResultStore(path)
-    here.keep(*PLACE, "manifest", PARTS)
+    here.keep(*PLACE, "manifest", pack(PARTS))
     changed(path, "UPDATE content SET data=zeroblob(30)")
     changed(path, "UPDATE result SET manifest=zeroblob(30)")
     assert here.find(*PLACE[:2], ["cuda:90:32"]) == {}
@@ -138,11 +138,11 @@ def test_a_folder_that_cannot_be_made(path: Path) -> None:
 
 def test_a_full_disk_is_an_error_and_leaves_the_rest(path: Path) -> None:
     here = ResultStore(path)
-    here.keep(*PLACE, "manifest", PARTS)
+    here.keep(*PLACE, "manifest", pack(PARTS))
     (pages,) = here._base.execute("PRAGMA page_count").fetchone()
     here._base.execute(f"PRAGMA max_page_count={pages}")
     with pytest.raises(StepError, match="cannot use the kept results") as raised:
-        here.keep("releases/3.7.0", "key", "cuda:90:32", "manifest", {"a": os.urandom(1 << 20)})
+        here.keep("releases/3.7.0", "key", "cuda:90:32", "manifest", pack({"a": os.urandom(1 << 20)}))
     assert "full" in str(raised.value.why)
     assert here.find(*PLACE[:2], ["cuda:90:32"]) == {"cuda:90:32": "manifest"}
     assert here.find("releases/3.7.0", "key", ["cuda:90:32"]) == {}
@@ -151,10 +151,10 @@ def test_a_full_disk_is_an_error_and_leaves_the_rest(path: Path) -> None:
 WRITER = """
 import os, sys
 from pathlib import Path
-from tritonsmith.lab.batch.store import ResultStore
+from tritonsmith.lab.batch.store import ResultStore, pack
 here = ResultStore(Path(sys.argv[1]))
 for number in range(int(sys.argv[3])):
-    here.keep(sys.argv[2], str(number), "cuda:90:32", "manifest", {"a": os.urandom(3000), "b": b"same"})
+    here.keep(sys.argv[2], str(number), "cuda:90:32", "manifest", pack({"a": os.urandom(3000), "b": b"same"}))
     print(number, flush=True)
 """
 
@@ -181,14 +181,14 @@ def test_a_writer_that_is_killed_leaves_whole_results(path: Path) -> None:
     assert row.kernels > last
     for number in range(row.kernels):
         assert {name for name, _ in here.contents("releases/1", str(number), "cuda:90:32")} == {"a", "b"}
-    here.keep(*PLACE, "manifest", PARTS)
+    here.keep(*PLACE, "manifest", pack(PARTS))
 
 
 def test_results_of_another_machine(path: Path, tmp_path: Path) -> None:
     there, here = ResultStore(tmp_path / "there.db"), ResultStore(path)
-    here.keep(*PLACE, "ours", PARTS)
-    there.keep(*PLACE, "theirs", {"a": b"b"})
-    there.keep("releases/3.7.0", "key", "cuda:90:32", "new", PARTS)
+    here.keep(*PLACE, "ours", pack(PARTS))
+    there.keep(*PLACE, "theirs", pack({"a": b"b"}))
+    there.keep("releases/3.7.0", "key", "cuda:90:32", "new", pack(PARTS))
     there.keep_metrics("releases/3.7.0", "key", "cuda:90:32", "metrics")
     there.close()
     assert here.merge(tmp_path / "there.db") == (1, 2)
@@ -214,7 +214,7 @@ def test_results_of_another_machine(path: Path, tmp_path: Path) -> None:
 )
 def test_a_strangers_file_may_hold_anything(path: Path, tmp_path: Path, change: str) -> None:
     there = ResultStore(tmp_path / "there.db")
-    there.keep(*PLACE, "theirs", PARTS)
+    there.keep(*PLACE, "theirs", pack(PARTS))
     there.close()
     for statement in change.split("; "):
         changed(tmp_path / "there.db", statement)

@@ -42,7 +42,9 @@ def workers(monkeypatch: pytest.MonkeyPatch) -> Iterator[call.WarmWorkers]:
 def compiled(file: Path, python: Path) -> Manifest | SmithError:
     place = tritons.place_of(tritons.parse(str(python)), 1, 60, "wheel")
     request = CompileRequest(file, "", "*fp32,64", A100)
-    return work_unit.compile_here(request, place, file.parent / "out" / file.stem / python.parents[1].name)
+    made = work_unit.compile_here(request, place, file.parent / "out" / file.stem / python.parents[1].name)
+    assert not isinstance(made, work_unit.PackedResult)
+    return made
 
 
 def test_an_interpreter_is_started_once(tmp_path: Path) -> None:

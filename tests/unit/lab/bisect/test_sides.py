@@ -11,7 +11,7 @@ import pytest
 from tests.unit.repositories import Made
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, SmithError, StepError, UsageError
-from tritonsmith.lab.batch import kept, kept_files
+from tritonsmith.lab.batch import kept, kept_files, store
 from tritonsmith.lab.bisect import sides
 from tritonsmith.lab.bisect.candidates import CommitBuilds
 from tritonsmith.lab.bisect.sides import Sides
@@ -336,7 +336,7 @@ def test_results_of_commits_are_listed_and_cleared(clone: Made, tmp_path: Path) 
     space = Workspace(tmp_path / "home")
     space.claim()
     folder = kept.folder_of(resolve(clone, "main", "main").head.triton)
-    kept_files.database().keep(f"commits/{folder.name}", "key", "cuda:90:32", "{}", {"a/b": b"c"})
+    kept_files.database().keep(f"commits/{folder.name}", "key", "cuda:90:32", "{}", store.pack({"a/b": b"c"}))
     (row,) = kept.results(space)
     assert (row.folder, row.kernels) == (folder, 1)
     space.run(kept.removal(space), "clear-cache")

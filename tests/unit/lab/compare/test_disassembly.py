@@ -17,7 +17,7 @@ from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError
 from tritonsmith.lab import terms
-from tritonsmith.lab.batch import kept, kept_files
+from tritonsmith.lab.batch import kept, kept_files, store
 from tritonsmith.lab.batch import run as batch
 from tritonsmith.lab.batch.run import BatchOptions
 from tritonsmith.lab.compare import matching, rehearsal, site
@@ -239,7 +239,7 @@ def test_a_disassembly_of_a_result_that_was_cleared_leaves_no_files() -> None:
     place = ("releases/3.6.0", "key", "cuda:90:32")
     base.add(*place, "{}", "{}", {"a/k.sass": b"sass"})
     assert base._base.execute("SELECT count(*) FROM file").fetchone() == (0,)
-    base.keep(*place, "{}", {"a/k.cubin": b"cubin"})
+    base.keep(*place, "{}", store.pack({"a/k.cubin": b"cubin"}))
     base.add(*place, "{1}", "{2}", {"a/k.sass": b"sass"})
     assert dict(base.contents(*place)) == {"a/k.cubin": b"cubin", "a/k.sass": b"sass"}
     assert base.find(*place[:2], [place[2]]) == {place[2]: "{1}"}
