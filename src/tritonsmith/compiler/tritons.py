@@ -339,13 +339,16 @@ def fingerprint(python: Path) -> str:
         # A link that leads back would be followed for ever.
         inner[:] = [] if real in visited else sorted(set(inner) - {"__pycache__"})
         visited.add(real)
-        for path in (Path(parent) / name for name in sorted(names)):
+        inside = parent[len(str(folder)) + 1 :]
+        # As texts: a worker looks at seven hundred files for each unit, of which paths would take the most.
+        for name in sorted(names):
+            path = f"{parent}/{name}"
             with suppress(OSError):  # a link to nothing
-                about = path.stat()
+                about = os.stat(path)  # noqa: PTH116 - see above
                 # What compiles is read. The rest of a wheel, such as profilers, has some hundred MiB.
-                whole = path.suffix in (".py", ".bc") or path.name.startswith(("libtriton", _PTXAS))
+                whole = name.endswith((".py", ".bc")) or name.startswith(("libtriton", _PTXAS))
                 content = _sum(path, about.st_size, about.st_mtime_ns) if whole else str(about.st_size)
-                rows.append((str(path.relative_to(folder)), content))
+                rows.append((f"{inside}/{name}" if inside else name, content))
     return digest(rows) if rows else ""
 
 
@@ -357,10 +360,10 @@ def changed(python: Path) -> str:
 
 
 @cache
-def _sum(path: Path, _size: int, _changed: int) -> str:
+def _sum(path: str, _size: int, _changed: int) -> str:
     """Return the SHA-256 of a file; once for its size and time, as a worker compares it for each unit."""
     content = hashlib.sha256()
-    with untrusted.opened(path) as file:
+    with untrusted.opened(Path(path)) as file:
         while piece := file.read(CHUNK):
             content.update(piece)
     return content.hexdigest()

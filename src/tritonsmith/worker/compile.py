@@ -30,7 +30,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TextIO
 
 from .border import EXIT_REFUSED, RequestRefusedError, read_request, refusal_text, row_of, text_of
-from .compile_point import attempt, compiler_identity, failed, target_name
+from .compile_point import attempt, compiler_identity, failed, target_name, write_plainly
 from .file_context import EXIT_COLD, FileSurroundings, TorchShelf, prepare, surroundings
 from .load import EndlessLoadError, LoadedKernel, content_of, load_checked, quiet
 from .messages import CompiledRow, CompileHead, PointRequest, PointsRequest, ServedRow
@@ -52,6 +52,7 @@ LONGEST_LOG = 100000  # characters of standard error that a result carries
 # Compiles that take as long as loading a file with many imports: `import torch` takes 3 s of CPU time.
 COMPILES_OF_A_LOAD = 8
 IMPORTS_TORCH = re.compile(rb"^(?:import|from)\b[^#\n]*\btorch\b", re.MULTILINE)
+_GARBAGE = 100000  # objects until a collection: the front end makes many, and hardly any circle
 LOOKS_UP = 1.0  # seconds between two checks that the parent is still alive
 
 
@@ -102,12 +103,17 @@ def _look_up(request_path: str) -> None:
     """Fill the tables about ptxas and Triton's files before the fork: each fork would do so again."""
     # Whatever is wrong with the request is the fork's to say: what stays are the tables of the functions.
     with contextlib.suppress(Exception):
+        from triton.backends.compiler import GPUTarget
+        from triton.compiler.compiler import make_backend
+
         request = read_request(PointsRequest, request_path)
         for target in {point.target for point in request.points}:
             if target[0] == "cuda":
                 check_gpu(int(target[1]))
             for only_ptxas in (False, True) if request.shared else ():
                 compiler_identity(only_ptxas, target)
+            # For the name of a cache's folder, a backend asks ptxas for its version.
+            make_backend(GPUTarget(*target)).hash()
 
 
 def _imports_torch(request_path: str) -> bool:
@@ -341,6 +347,8 @@ def serve(
     """Read point numbers, one per line; compile each point and write one JSON object per line."""
     ignore_interrupts()
     listen()
+    write_plainly()
+    gc.set_threshold(_GARBAGE)
     faulthandler.enable(2)  # into the log of the point that is being compiled
     for line in reader:
         row = attempt(request, request.points[int(line)], loaded, around)

@@ -27,7 +27,7 @@ from .stubs import UnknownError
 
 if TYPE_CHECKING:
     from .border import Table
-    from .foreign import Backend, MlirModule
+    from .foreign import Backend, CacheManager, MlirModule
     from .load import Loader
 
 ALIGNED = 16  # the hint that says: divisible by it
@@ -556,3 +556,28 @@ def neutral_places(sent: tuple[str, ...] = ()) -> Iterator[None]:
         yield
     finally:
         CodeGenerator.__init__ = real
+
+
+def write_plainly() -> None:
+    """Let Triton's cache, which is of this run alone, write its files without a folder for each of them.
+
+    Triton makes and removes one for each of some eight files of a compile: on a disk, most of the time.
+    """
+    from triton.runtime.cache import FileCacheManager
+
+    real = FileCacheManager.put
+
+    @functools.wraps(real)
+    def put(self: CacheManager, content: object, filename: str, *more: Any, **named: Any) -> str:
+        if not getattr(self, "cache_dir", None) or not hasattr(self, "_make_path"):
+            return str(real(self, content, filename, *more, **named))
+        path = str(self._make_path(filename))
+        # Two points that turn out the same have the same path, and may be compiled at once.
+        partial = f"{path}.{os.getpid()}"
+        # A text as Triton writes it, which reads it again.
+        with open(partial, "wb" if isinstance(content, bytes) else "w") as file:
+            file.write(content if isinstance(content, bytes) else str(content))
+        os.replace(partial, path)
+        return path
+
+    FileCacheManager.put = put
