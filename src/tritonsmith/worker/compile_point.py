@@ -563,13 +563,14 @@ def write_plainly() -> None:
 
     Triton makes and removes one for each of some eight files of a compile: on a disk, most of the time.
     """
-    from triton.runtime.cache import FileCacheManager
-
-    real = FileCacheManager.put
+    manager: Any = getattr(sys.modules.get("triton.runtime.cache"), "FileCacheManager", None)
+    if not hasattr(manager, "_make_path"):
+        return
+    real = manager.put
 
     @functools.wraps(real)
     def put(self: CacheManager, content: object, filename: str, *more: Any, **named: Any) -> str:
-        if not getattr(self, "cache_dir", None) or not hasattr(self, "_make_path"):
+        if not self.cache_dir:  # which is an error
             return str(real(self, content, filename, *more, **named))
         path = str(self._make_path(filename))
         # Two points that turn out the same have the same path, and may be compiled at once.
@@ -580,4 +581,4 @@ def write_plainly() -> None:
         os.replace(partial, path)
         return path
 
-    FileCacheManager.put = put
+    manager.put = put

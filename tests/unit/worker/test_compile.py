@@ -586,3 +586,31 @@ def test_a_compile_ends_after_a_stage(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert compiled("b") == (["a"], {"a": "['a']", "b": "['a', 'b']"})
     assert compiled("") == compiled("of another backend") == (["a", "b", "c"], {})
+
+
+def test_a_cache_of_one_run_writes_its_files_without_folders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class FileCacheManager:
+        """As Triton's."""
+
+        cache_dir = str(tmp_path)
+
+        def _make_path(self, filename: str) -> str:
+            return str(tmp_path / filename)
+
+        def put(self, content: object, filename: str, binary: bool = True) -> str:
+            raise RuntimeError(f"no folder for {filename}: {content!r} {binary}")
+
+    cache = ModuleType("triton.runtime.cache")
+    monkeypatch.setitem(sys.modules, "triton.runtime.cache", cache)
+    compile_point.write_plainly()  # a Triton that has no such class
+    vars(cache)["FileCacheManager"] = FileCacheManager
+    compile_point.write_plainly()
+    manager = FileCacheManager()
+    assert Path(manager.put(b"\0\r\n", "k.cubin")).read_bytes() == b"\0\r\n"
+    assert Path(manager.put(7, "k.json", binary=False)).read_text() == "7"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["k.cubin", "k.json"]
+    manager.cache_dir = ""
+    with pytest.raises(RuntimeError, match="no folder for k"):
+        manager.put("", "k.ptx")

@@ -15,7 +15,7 @@ from tests.unit.lab.compare import compiler
 from tritonsmith.cli.tasks import cache
 from tritonsmith.compiler import manifest, targets, tritons
 from tritonsmith.compiler.manifest import Manifest
-from tritonsmith.compiler.request import CompileRequest
+from tritonsmith.compiler.request import CompileRequest, Sweep
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, SmithError, UsageError
 from tritonsmith.lab.batch import kept, kept_files, run, store, work_unit
@@ -91,6 +91,38 @@ def test_files_are_there_when_they_are_wanted(ask: Ask) -> None:
     assert path.read_text() == "// ptx"
     space = workspace.default().root / "kernels"
     assert not list((space / "units").iterdir())
+
+
+def test_metrics_come_from_whoever_compiled(
+    tmp_path: Path, python: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "_MOST", 2)  # so that the points of a target are those of several units
+    sweep = Sweep("num_warps", ("2", "4", "8"))
+    asked = CompileRequest(compiler.kernel(tmp_path), "", "*fp32,64", BOTH, sweeps=(sweep,))
+    ((made, _),) = compiled(kept.KeyedJobs().job(asked, tritons.parse(str(python))))
+
+    def never(*_: object, **__: object) -> kept_files.FolderMetrics:
+        raise AssertionError
+
+    monkeypatch.setattr(kept_files, "measured_now", never)
+    known = kept_files.metrics_of(made).points
+    assert len(known) == 6
+    assert all(known[point.id] for point in made.points)
+
+
+def test_what_could_not_be_measured_is_measured_when_it_is_wanted(
+    ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object, **__: object) -> kept_files.FolderMetrics:
+        raise FactError("no metrics")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(kept_files, "measured_now", fails)
+        ((made, _),) = compiled(ask())
+        with pytest.raises(FactError, match="no metrics"):
+            kept_files.metrics_of(made)
+    assert kept_files.metrics_of(made).points.keys() == {point.id for point in made.points}
+    assert not compiled(ask())[0][1]
 
 
 def test_a_view_of_one_target_does_not_hide_another(ask: Ask) -> None:

@@ -14,7 +14,7 @@ from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import DownloadError, SmithError
 from tritonsmith.lab.batch import work_unit
-from tritonsmith.lab.batch.work_unit import RemoteJob, RemoteResult
+from tritonsmith.lab.batch.work_unit import PackedResult, RemoteJob, RemoteResult
 
 A100 = targets.parse_all(["a100"])
 
@@ -44,6 +44,18 @@ def test_there_and_back(tmp_path: Path) -> None:
     assert ran.is_relative_to(workspace.default().root)
     assert not ran.exists()
     assert not (tmp_path / "out" / "manifest.json").exists()  # its writer knows the command
+
+
+def test_what_is_kept_comes_back_compressed(tmp_path: Path) -> None:
+    sent = parcel(compiler.kernel(tmp_path), compiler.make(tmp_path / "venv"))
+    answer = pickle.loads(pickle.dumps(work_unit.compile_there(replace(sent, packs=True))))  # noqa: S301
+    assert isinstance(answer, PackedResult)
+    (part,) = answer.parts
+    assert (part.target, part.measured is None) == ("cuda:80:32", False)
+    (point,) = answer.manifest.points
+    contents = {file.path: file.content("k") for file in part.files}
+    assert {stage.path for stage in point.stages.values()} <= contents.keys()
+    assert contents[point.stages["ptx"].path] == b"// ptx"
 
 
 def test_errors_name_the_file_here(tmp_path: Path) -> None:
