@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from .border import EXIT_REFUSED, RequestRefusedError, read_request, refusal_text, row_of, text_of
 from .compile_point import attempt, compiler_identity, failed, target_name, write_plainly
 from .file_context import EXIT_COLD, FileSurroundings, TorchShelf, prepare, surroundings
-from .load import EndlessLoadError, LoadedKernel, content_of, load_checked, quiet
+from .load import EndlessLoadError, LoadedKernel, content_of, load_checked, parse_ahead, quiet
 from .messages import CompiledRow, CompileHead, PointRequest, PointsRequest, ServedRow
 from .processes import can_fork, die_with_parent, ignore_interrupts, in_child, interrupt_with_parent
 from .stage import check_gpu, listen, read_tail
@@ -180,6 +180,9 @@ def _compile_points(
     shelf: TorchShelf | None = None,
 ) -> bool:
     around = prepare(request, around)
+    if shelf:
+        with contextlib.suppress(EndlessLoadError), limited(request.timeout):
+            parse_ahead(request)
     with Spares(request, around if shelf else None) as spares:
         try:
             return _compile_with(spares, request, request_path, results, around)

@@ -153,8 +153,7 @@ def load(path: str, name: str, around: FileSurroundings) -> LoadedKernel:
 def _parsed(path: str, name: str) -> tuple[ast.Module, list[ast.stmt] | None]:
     """Return the tree of a file, and the statements that bind a name; None if none does."""
     try:
-        tree = ast.parse(content_of(path), path)
-        return tree, needed(tree, name)
+        return _parsed_text(content_of(path), path, name)
     except OSError as error:
         raise RequestRefusedError("file", "cannot read this file", why=str(error)) from None
     except (SyntaxError, ValueError) as error:
@@ -166,6 +165,20 @@ def _parsed(path: str, name: str) -> tuple[ast.Module, list[ast.stmt] | None]:
     except (RecursionError, MemoryError):
         # CPython's parser raises MemoryError, too, where its own stack is full: the machine has memory left.
         raise RequestRefusedError("file", "this Python cannot parse this file", why=_TOO_DEEP) from None
+
+
+@functools.lru_cache(maxsize=2)
+def _parsed_text(content: bytes, path: str, name: str) -> tuple[ast.Module, list[ast.stmt] | None]:
+    tree = ast.parse(content, path)
+    return tree, needed(tree, name)
+
+
+def parse_ahead(request: FileRequest) -> None:
+    """Parse a kernel's file before the forks that load it, each for a target of its own."""
+    # Whatever is wrong with it is an error of the load.
+    with contextlib.suppress(RequestRefusedError):
+        if not request.ir:
+            _parsed(request.file, request.kernel.partition(".")[0])
 
 
 def content_of(path: str) -> bytes:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import abc
 import ast
+import functools
 import importlib.abc
 import linecache
 import re
@@ -520,24 +521,35 @@ class _Absent:
 def guarded(path: str, number: int) -> bool:
     """Report whether an ImportError is caught at a line of a file."""
     linecache.checkcache(path)  # a file of that name may have been there before
+    guards = _guards("".join(linecache.getlines(path)))
+    return any(first <= number <= last for first, last in guards)
+
+
+# One file imports many modules, each of which asks.
+@functools.lru_cache(maxsize=64)
+def _guards(text: str) -> tuple[tuple[int, int], ...]:
+    """Return the first and the last line of each block of a source text in which an ImportError is caught."""
+    if "try" not in text and "suppress" not in text:
+        return ()
     try:
-        tree = ast.parse("".join(linecache.getlines(path)))
+        tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
+        return ()
+    guards = []
     for node in ast.walk(tree):
-        if isinstance(node, ast.Try) and _covers(node.body, number):
+        if isinstance(node, ast.Try):
             caught = [handler.type for handler in node.handlers]
             if any(kind is None or names_in(kind) & set(_MISSES) for kind in caught):
-                return True
-        if isinstance(node, ast.With) and _covers(node.body, number):
+                guards.append(_lines(node.body))
+        if isinstance(node, ast.With):
             calls = [item.context_expr for item in node.items if isinstance(item.context_expr, ast.Call)]
             if any("suppress" in names_in(call.func) and names_in(call) & set(_MISSES) for call in calls):
-                return True
-    return False
+                guards.append(_lines(node.body))
+    return tuple(guards)
 
 
-def _covers(body: list[ast.stmt], number: int) -> bool:
-    return body[0].lineno <= number <= (body[-1].end_lineno or 0)
+def _lines(body: list[ast.stmt]) -> tuple[int, int]:
+    return body[0].lineno, body[-1].end_lineno or 0
 
 
 def names_in(node: ast.AST) -> set[str]:
