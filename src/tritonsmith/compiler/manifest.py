@@ -14,7 +14,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -184,15 +184,16 @@ class Manifest:
             what = "a file of this manifest is outside its folder"
             raise FactError(what, where=self.folder / FILE, why=str(error)) from error
 
-    def render(self) -> str:
-        """Return the text of `manifest.json`."""
-        content = {"schema": SCHEMA, **asdict(self)}
+    def render(self, indent: int | None = 2) -> str:
+        """Return the text of `manifest.json`; on one line for None."""
+        # Not `asdict`, which copies each leaf: a process that keeps thousands of results renders them all.
+        content = {"schema": SCHEMA, **vars(self)}
         # A folder may be moved; readers know where they found it.
         del content["folder"]
         # Only batches record sources: other manifests have no such key.
         if not self.sources:
             del content["sources"]
-        return json.dumps(content, indent=2) + "\n"
+        return json.dumps(content, indent=indent, default=vars) + "\n"
 
 
 def read(folder: Path) -> Manifest:

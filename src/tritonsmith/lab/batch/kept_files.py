@@ -111,7 +111,7 @@ def add(folder: Path, target: str, part: Manifest, packed: Sequence[PackedPart])
     whole = [measured for measured in every if measured]
     text = _metrics_text(part, _merged(whole)) if len(whole) == len(every) else ""
     rows = [row for each in packed for row in each.files]
-    database().keep(*address(folder), target, part.render(), rows, text)
+    database().keep(*address(folder), target, part.render(indent=None), rows, text)
 
 
 def _merged(every: Sequence[FolderMetrics]) -> FolderMetrics:
