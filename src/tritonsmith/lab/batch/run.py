@@ -55,7 +55,7 @@ _MIB = 1 << 20
 J = TypeVar("J")
 K = TypeVar("K")
 R = TypeVar("R")
-Answer = Result | RemoteResult | PackedResult
+UnitResult = Result | RemoteResult | PackedResult
 
 
 @dataclass(frozen=True)
@@ -420,7 +420,7 @@ def _results(
         options: of the batch.
         progress: shows how many are done.
     """
-    pending: dict[Future[Answer], tuple[float, _Unit]] = {}
+    pending: dict[Future[UnitResult], tuple[float, _Unit]] = {}
     for length, unit in todo:
         try:
             pending[_submit(unit, workers, options)] = (length, unit)
@@ -428,7 +428,7 @@ def _results(
             yield unit, error
     whole, done = sum(length for length, _ in todo), 0.0
     over = len(todo) - len(pending)
-    there: Callable[[RemoteJob], Answer] = work_unit.compile_there
+    there: Callable[[RemoteJob], UnitResult] = work_unit.compile_there
 
     def triton_of(row: tuple[float, _Unit]) -> Triton:
         return row[1].job.triton
@@ -505,7 +505,7 @@ def _length(file: Path, kernel: str) -> int:
     return len(match[0]) if match and kernel else len(text)
 
 
-def _submit(unit: _Unit, workers: ExecutorPool, options: BatchOptions) -> Future[Answer]:
+def _submit(unit: _Unit, workers: ExecutorPool, options: BatchOptions) -> Future[UnitResult]:
     if unit.place:
         shared = work_unit.stages_of(unit.place) if _shares(unit) else None
         # Of a result that is not kept, nobody could disassemble the code later.
