@@ -128,7 +128,7 @@ def test_only_a_folder_of_the_workspace_is_removed(file: Path, tmp_path: Path) -
     kernels = two_sides.single_kernel(CompileRequest(file, "", "*fp32", H100))
     own, users = (two_sides.prepare(OLD, NEW, kernels, place) for place in (None, tmp_path / "o"))
     assert f"rm -rf -- {own.out}" in two_sides.plan(own, "wheel").shell()
-    assert "rm -rf" not in two_sides.plan(users, "wheel").shell()
+    assert f"rm -rf -- {users.out}" not in two_sides.plan(users, "wheel").shell()
 
 
 @pytest.fixture
