@@ -134,6 +134,18 @@ def test_a_compiler_that_loses_vtables_describes_types_in_each_user(llvm: Path) 
     assert (build / "lib" / "tritonsmith_pch_base.o").exists() == works
 
 
+def test_a_header_that_cannot_be_precompiled_costs_time_and_not_the_build(llvm: Path) -> None:
+    (llvm / "include" / "base.h").write_text("#error nobody includes it\n", encoding="utf-8")
+    own = "int plain() { return 1; }\nint main() { return plain() - 1; }\n"
+    for name in ("plain.cpp", "shapes.cpp"):
+        (llvm / "lib" / "Support" / name).write_text(own, encoding="utf-8")
+    build = configure(llvm, CMAKE_CXX_COMPILER_LAUNCHER=";".join(precompiled_headers.RETRY))
+    printed = capture(CMAKE.with_name("ninja"), "-C", build, "shapes")
+    assert (
+        printed.count("compiled without the precompiled header") == 4
+    )  # the header, its own source, two users
+
+
 def test_a_changed_header_is_precompiled_again(llvm: Path) -> None:
     build = configure(llvm)
     ninja = CMAKE.with_name("ninja")

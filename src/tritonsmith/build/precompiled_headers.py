@@ -86,6 +86,7 @@ def llvm_variables(*, types_once: bool = False) -> dict[str, str]:
     for level in table["level"]:
         prefix = f"{PREFIX}_{level['name']}"
         variables[f"{prefix}_OF"] = level["of"]
+        variables[f"{prefix}_WAITS"] = level.get("waits", "")
         variables[f"{prefix}_HEADERS"] = ";".join(map(_spelled, level["headers"]))
         variables[f"{prefix}_FOLDERS"] = ";".join(level["folders"])
     return variables

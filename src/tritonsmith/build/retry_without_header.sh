@@ -2,9 +2,10 @@
 # Runs a compile, and again without its precompiled header if it fails with it:
 #     retry_without_header.sh PROGRAM [ARGUMENT ...]
 # A name that the source does not include can make one of its own ambiguous. So what fails, fails by itself, and
-# its errors are those of upstream's build.
+# its errors are those of upstream's build. A header that cannot be precompiled, as an LLVM that nobody has tried may
+# have one, becomes an empty one, with which all of its users fail first.
 case " $* " in
-    *" -include-pch "*) ;;
+    *" -include-pch "* | *" -emit-pch "*) ;;
     *) exec "$@" ;;
 esac
 said=$("$@" 2>&1)
@@ -22,6 +23,7 @@ for word do
     fi
     case $held$word in
         -Xclang-include-pch) held='' passed=6 && continue ;; # -Xclang FILE.pch -Xclang -include -Xclang FILE
+        -Xclang-include) held='' passed=2 && continue ;; # -Xclang FILE
     esac
     [ -z "$held" ] || set -- "$@" "$held"
     held=''

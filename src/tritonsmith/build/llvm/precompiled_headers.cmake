@@ -7,6 +7,7 @@
 #
 # TRITONSMITH_PCH                    names of the levels
 # TRITONSMITH_PCH_<name>_OF          library whose view of the headers it is; empty for one of the users
+# TRITONSMITH_PCH_<name>_WAITS       "users" to wait for the generated headers of all of them; else empty
 # TRITONSMITH_PCH_<name>_HEADERS     what is precompiled
 # TRITONSMITH_PCH_<name>_FOLDERS     folders, relative to the top CMakeLists.txt; the longest that fits decides
 # TRITONSMITH_PCH_WITHOUT            sources that compile without: the last parts of their paths
@@ -253,7 +254,9 @@ function(tritonsmith_precompile)
       tritonsmith_types(${header} ${library})
     endif()
     set(waits_for ${objects})
-    if(NOT library)
+    if("${TRITONSMITH_PCH_${name}_WAITS}" STREQUAL "users")
+      set(waits_for ${users})
+    elseif(NOT library)
       get_property(waits_for GLOBAL PROPERTY TRITONSMITH_PCH_ALL)
     endif()
     foreach(user IN LISTS users)
