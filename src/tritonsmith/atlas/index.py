@@ -217,7 +217,10 @@ class Index:
         if llvm is None or program is None:
             return definition, "read as text: no LLVM with MLIR's files at hand (--llvm-dir)"
         tree = self.tree if definition in self.definitions else SourceFiles(llvm, _MLIR)
-        sources = (program, *tablegen.includes(llvm), *tablegen.own_includes(self.tree), *self._td)
+        included = tablegen.looked_up(tree, definition.file, llvm)
+        # What lies where nothing else is read is not noted before a question.
+        self.certain &= all(map(tree.covers, included))
+        sources = (program, *tablegen.includes(llvm), *included, *self._td)
         try:
             exact = self._kept.get(
                 ("exact", tree.root, definition.file, llvm),

@@ -52,6 +52,13 @@ class SourceFiles:
         own = (path for path in self.root.iterdir() if path.name.endswith(_SUFFIXES))
         return *own, *(self.root / top for top in self._tops)
 
+    def covers(self, path: Path) -> bool:
+        """Return whether a file at that path changes the state of `origins`, or of the top folder."""
+        place = Path(os.path.relpath(path, self.root))  # without `..` inside
+        new = not untrusted.exists(self.root / place.parts[0])
+        within = any(place.is_relative_to(top) for top in self._tops) and _PASSED_OVER.isdisjoint(place.parts)
+        return new or within
+
     @cached_property
     def names(self) -> tuple[str, ...]:
         """The paths of all text files, relative to the root, sorted."""

@@ -24,7 +24,7 @@ from tritonsmith.atlas.source_files import (
     full_name,
     line_of,
 )
-from tritonsmith.core import process
+from tritonsmith.core import process, untrusted
 from tritonsmith.core.text import split_outside_brackets
 
 
@@ -347,6 +347,7 @@ def _traits(arguments: tuple[str, ...]) -> Iterator[str]:
 
 
 _BASE = Path("mlir", "IR", "OpBase.td")
+_INCLUDE = re.compile(r'\binclude\s*"([^"\n]+)"')
 _TIMEOUT = 60.0  # seconds; Triton's largest file takes one
 # MLIR's class to kind, the first that fits.
 _KINDS = {
@@ -426,11 +427,10 @@ def _dump(tree: SourceFiles, file: str, llvm: Path) -> dict[str, Any]:
     tool = program(llvm)
     if tool is None:
         raise TableGenError(f"{llvm} has no llvm-tblgen with MLIR's files")
-    folders = [*includes(llvm), *_folders(tree), tree.root / Path(file).parent]
-    words = [f"-I{folder}" for folder in dict.fromkeys(folders)]
-    answer = process.query(
-        (str(tool), "--dump-json", *words, str(tree.root / file)), change={}, timeout=_TIMEOUT
-    )
+    folders = _search_path(tree, file, llvm)
+    words = ("--dump-json", *(f"-I{folder}" for folder in folders), str((tree.root / file).absolute()))
+    # TableGen looks into its current folder before all others: the user's may have files of the same names.
+    answer = process.query((str(tool.absolute()), *words), cwd=folders[0], change={}, timeout=_TIMEOUT)
     if answer is None or answer.code:
         lines = answer.err.splitlines() if answer else ["it did not finish in time"]
         raise TableGenError(next((line for line in lines if "error:" in line), "it fails"))
@@ -438,9 +438,30 @@ def _dump(tree: SourceFiles, file: str, llvm: Path) -> dict[str, Any]:
     return records
 
 
-def own_includes(tree: SourceFiles) -> tuple[Path, ...]:
-    """Return the folders of a tree whose files TableGen may include, whatever their names."""
-    return tuple(folder for folder in _folders(tree) if folder.name == "include")
+def _search_path(tree: SourceFiles, file: str, llvm: Path) -> tuple[Path, ...]:
+    folders = (*includes(llvm), *_folders(tree), tree.root / Path(file).parent)
+    return tuple(dict.fromkeys(folder.absolute() for folder in folders))
+
+
+def looked_up(tree: SourceFiles, file: str, llvm: Path) -> tuple[Path, ...]:
+    """Return the paths at which TableGen looks for what a file of a tree includes; not those in an LLVM.
+
+    Of any name, and not only of `.td` files. Some paths are missing: a file there would be included instead.
+    """
+    folders, foreign = _search_path(tree, file, llvm), includes(llvm)
+    looked: dict[Path, None] = {}
+    waiting = [tree.root / file]
+    while waiting:
+        for name in _INCLUDE.findall(untrusted.text_if_any(waiting.pop())):
+            for path in (folder / name for folder in folders):
+                found = untrusted.is_file(path)
+                if not any(map(path.is_relative_to, foreign)):
+                    if found and path not in looked:  # two files may include each other
+                        waiting.append(path)
+                    looked[path] = None
+                if found:
+                    break
+    return tuple(looked)
 
 
 @cache

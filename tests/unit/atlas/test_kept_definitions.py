@@ -76,14 +76,22 @@ def test_a_change_that_keeps_size_and_time_is_read_through_a_link_too(read: Read
     assert read.reads == 2
 
 
-def test_tablegen_reads_again_what_a_file_includes_by_any_name_behind_a_link(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+INCLUDED = ("include/linked/Shared.def", "lib/Shared.inc", "outside/Shared.inc")
+
+
+@pytest.mark.parametrize("included", INCLUDED)
+def test_tablegen_reads_again_what_a_file_includes_by_any_name_in_any_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, included: str
 ) -> None:
     root, llvm, elsewhere = plant(tmp_path / "triton"), tmp_path / "llvm", tmp_path / "elsewhere"
     for file in (llvm / "bin" / "llvm-tblgen", llvm / "include/mlir/IR/OpBase.td", elsewhere / "Shared.def"):
         file.parent.mkdir(parents=True)
         file.write_text("A", encoding="utf-8")
     (root / "include" / "linked").symlink_to(elsewhere)
+    shared = root / included
+    shared.parent.mkdir(exist_ok=True)
+    shared.write_text('include "lib/../lib/Last.inc"\n', encoding="utf-8")
+    (root / "lib" / "Last.inc").write_text(f'include "{included}"\n', encoding="utf-8")  # in a circle
     reads: list[str] = []
 
     def read_exact(_tree: SourceFiles, file: str, _llvm: Path) -> tuple[Definition, ...]:
@@ -91,15 +99,40 @@ def test_tablegen_reads_again_what_a_file_includes_by_any_name_behind_a_link(
         return ()
 
     monkeypatch.setattr(tablegen, "read_exact", read_exact)
+    first = Index(SourceFiles(root), llvm).definitions[0].file
+    including = f'// none: \ninclude "{included.removeprefix("include/")}"\n'
+    (root / first).write_text(including + (root / first).read_text(encoding="utf-8"), encoding="utf-8")
 
     def ask() -> int:
         index = Index(SourceFiles(root), llvm, KeptDefinitions(tmp_path / "kept"))
         index.exact(index.definitions[0])
+        # An answer is not kept if something counts that nobody looks at before the next one.
+        assert index.certain is ("outside" not in included)
         return len(reads)
 
     assert (ask(), ask()) == (1, 1)
-    (elsewhere / "Shared.def").write_text("B", encoding="utf-8")
+    with shared.open("a", encoding="utf-8") as file:
+        file.write("B")
     assert (ask(), ask()) == (2, 2)
+    (root / "lib" / "Last.inc").write_text("C", encoding="utf-8")
+    assert (ask(), ask()) == (3, 3)
+
+
+def test_tablegen_does_not_read_files_of_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, llvm = plant(tmp_path / "triton"), tmp_path / "llvm"
+    (llvm / "include/mlir/IR").mkdir(parents=True)
+    (llvm / "include/mlir/IR/OpBase.td").touch()
+    program = llvm / "bin" / "llvm-tblgen"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n[ ! -e Passes.td ] && echo '{\"!instanceof\": {}}'\n", encoding="utf-8")
+    program.chmod(0o755)
+    (tmp_path / "Passes.td").touch()
+    monkeypatch.chdir(tmp_path)
+    file = "include/triton/Dialect/TritonGPU/Transforms/Passes.td"
+    assert tablegen.read_exact(SourceFiles(root), file, llvm) == ()
+    assert tablegen.read_exact(SourceFiles(Path("triton")), file, Path("llvm")) == ()
 
 
 @pytest.mark.parametrize("damage", ["", "[]", "{}", '{"state": 1, "definitions": []}', "\0"])

@@ -76,6 +76,7 @@ triton*)
   mkdir {tmp_path}/home/envs/a/wheel/uv
   cd {tmp_path}/home/envs/a/venv/lib/python*/site-packages && mkdir triton
   echo "x = 1" > triton/__init__.py
+  echo "print 'of Python 2'" > triton/template.py
 esac
 """
     )
@@ -133,11 +134,13 @@ def test_uv_unpacks_what_pip_finds(tmp_path: Path, uv: Path, needs: str, calls: 
         "triton==3.9.0 UV_LINK_MODE=unset",
         *calls,
     ]
-    assert list(venv.site_packages(env, base).glob("triton/__pycache__/*.pyc"))
+    (compiled,) = venv.site_packages(env, base).glob("triton/__pycache__/*.pyc")
+    assert compiled.name.startswith("__init__.")
     assert not (env.path / "wheel").exists()
 
 
-def test_settings_of_pip_install_hold(tmp_path: Path, uv: Path) -> None:
+@pytest.mark.parametrize("command", ["install", "download"])
+def test_settings_of_pip_install_hold_and_no_others(tmp_path: Path, uv: Path, command: str) -> None:
     space = Workspace(tmp_path / "home")
     space.claim()
     env = space.env("a")
@@ -146,7 +149,7 @@ def test_settings_of_pip_install_hold(tmp_path: Path, uv: Path) -> None:
     ]
     assert isinstance(last, InstallWheel)
     assert last.uv == uv
-    pip = pip_with(tmp_path, NEEDS_NOTHING, "install.index-url='https://mirror'")
+    pip = pip_with(tmp_path, NEEDS_NOTHING, f"{command}.index-url='https://mirror'")
     env.path.mkdir(parents=True)
     Runner(tmp_path / "log", PhaseProgress(live=False, silent=True)).run(
         Plan("wheel", (replace(last, pip=pip, stamp=None),))

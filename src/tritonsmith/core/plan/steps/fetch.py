@@ -27,6 +27,8 @@ _WEB = ("http", "https")  # the login of another URL, `ssh://git@host`, is no se
 _SMALL_TEXT = 1 << 16  # bytes
 # The command line of uv that installs files of this machine, and nothing else.
 UV_INSTALL = ("pip", "install", "--quiet", "--no-config", "--offline", "--no-index", "--no-deps")
+# Not `-m compileall`, which ends with 1 for a file of another Python, such as a template: pip passes it over.
+_COMPILE = "import compileall as c, re, sys; c.compile_dir(sys.argv[1], quiet=2, rx=re.compile(sys.argv[2]))"
 # Packages that every environment begins with, and few use: the first use compiles them.
 _UNCOMPILED = "/(pip|setuptools|pkg_resources|_distutils_hack)/"
 _ANSWER = 60.0  # seconds that pip may take to list its settings, on a busy machine
@@ -365,7 +367,7 @@ class InstallWheel(Step):
             # earlier run was killed, half a package may be there, which must not pass for an installed one.
             (str(self.uv), *UV_INSTALL, "--reinstall", *linked, *target),
             # Not by uv, which would compile everything in the environment, pip as well.
-            (str(self.python), "-m", "compileall", "-q", "-x", _UNCOMPILED, str(self.site)),
+            (str(self.python), "-c", _COMPILE, str(self.site), _UNCOMPILED),
             (*pip, "install", *quiet, self.requirement),
         )
 
@@ -384,7 +386,7 @@ class InstallWheel(Step):
         # A link mode or a target of the user's would put the files elsewhere.
         no_settings = dict.fromkeys(name for name in tools.environ if name.startswith("UV_"))
         files.remove_owned(self.folder, self.root)
-        if _has_install_settings(self.pip) or (self.python.parents[1] / "pip.conf").exists():
+        if _has_own_settings(self.pip) or (self.python.parents[1] / "pip.conf").exists():
             tools.run(self, complete, here, {})
             return
         try:
@@ -405,13 +407,12 @@ class InstallWheel(Step):
 
 
 @functools.cache
-def _has_install_settings(pip: tuple[str, ...]) -> bool:
-    """Report whether pip has settings for `pip install` alone, which `pip download` does not read."""
+def _has_own_settings(pip: tuple[str, ...]) -> bool:
+    """Report whether pip has settings for `pip install` alone, or for `pip download` alone."""
     # An index in such a section is often a company's own, and another one must not be asked instead.
     answer = process.query((*pip, "config", "list"), timeout=_ANSWER)
-    return (
-        answer is None or answer.code != 0 or re.search(r"^install\.", answer.out, re.MULTILINE) is not None
-    )
+    own = re.compile(r"^(?:install|download)\.", re.MULTILINE)
+    return answer is None or answer.code != 0 or own.search(answer.out) is not None
 
 
 def _requires_others(wheel: Path, minor: str) -> bool:
