@@ -91,7 +91,8 @@ def pip_with(tmp_path: Path, needs: str, settings: str = "") -> tuple[str, ...]:
     wheel = tmp_path / "triton-3.9.0-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr("triton-3.9.0.dist-info/METADATA", f"Name: triton\n{needs}\n")
-    program = tmp_path / "pip"
+    # Its settings are asked for once in a process, and a folder of an earlier test may have had this name.
+    program = tmp_path / f"pip-{settings.partition('.')[0]}"
     program.write_text(
         f"""#!/bin/sh
 if [ "$1" = config ]; then echo "global.timeout='9'"; echo "{settings}"; exit; fi
