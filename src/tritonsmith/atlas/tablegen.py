@@ -454,12 +454,12 @@ def looked_up(tree: SourceFiles, file: str, llvm: Path) -> tuple[Path, ...]:
     while waiting:
         for name in _INCLUDE.findall(untrusted.text_if_any(waiting.pop())):
             for path in (folder / name for folder in folders):
-                found = untrusted.is_file(path)
+                there = untrusted.is_file(path)
                 if not any(map(path.is_relative_to, foreign)):
-                    if found and path not in looked:  # two files may include each other
+                    if there and path not in looked:  # two files may include each other
                         waiting.append(path)
                     looked[path] = None
-                if found:
+                if there:
                     break
     return tuple(looked)
 
