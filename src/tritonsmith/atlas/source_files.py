@@ -284,7 +284,7 @@ class FilesState(NamedTuple):
     """The state of files at one time.
 
     Attributes:
-        digest: of their paths, sizes and times; another one if any of these changes.
+        digest: of their paths, numbers, sizes and times; another one if any of these changes.
         newest: the time of the last change of any of them, in seconds.
     """
 
@@ -308,13 +308,13 @@ def state_of(tops: Iterable[Path], lone: Iterable[Path] = ()) -> FilesState:
         try:
             status = os.stat(path)  # noqa: PTH116 - of thousands of files, whose names are texts
             if not stat.S_ISDIR(status.st_mode):
-                states.append((path, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
+                states.append((path, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
             elif (where := (status.st_dev, status.st_ino)) not in walked:  # a link may lead back
                 walked.add(where)
                 with os.scandir(path) as entries:
                     waiting += sorted(_counted(entries))
         except OSError:
-            states.append((path, 0, 0, 0))
+            states.append((path, 0, 0, 0, 0))
     text = json.dumps(sorted(states))
     newest = max((changed for *_, changed in states), default=0)
     return FilesState(hashlib.sha256(text.encode()).hexdigest(), newest / 1e9)
@@ -328,13 +328,14 @@ def _counted(entries: Iterable[os.DirEntry[str]]) -> Iterator[str]:
             yield entry.path
 
 
-def _state(path: str) -> tuple[str, int, int, int]:
+def _state(path: str) -> tuple[str, int, int, int, int]:
     try:
         status = os.stat(path)  # noqa: PTH116 - as above
     except OSError:
-        return path, 0, 0, 0
-    # The last one, because the others can be set: by `touch -r`, rsync and tar.
-    return path, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+        return path, 0, 0, 0, 0
+    # The last one, because the others can be set: by `touch -r`, rsync and tar. The number of the file, because a
+    # folder may take another's name, with files that were written within one tick of the clock.
+    return path, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 # Flags of a record that promise C++, and the words for them.

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.atlas.planted import plant
-from tritonsmith.atlas import command, tablegen
+from tritonsmith.atlas import command, source_files, tablegen
 from tritonsmith.atlas.index import FrontEnd, Index
 from tritonsmith.atlas.source_files import Definition, KeptDefinitions, SourceFiles
 from tritonsmith.core.plan import files
@@ -171,3 +171,19 @@ def test_functions_of_the_language_are_read_once_and_again_after_a_change(
     file = tree.root / next(iter(first.values())).place.file
     file.write_text(f"\n{file.read_text(encoding='utf-8')}", encoding="utf-8")
     assert Index(SourceFiles(tree.root), kept=kept).functions != first
+
+
+def test_a_folder_that_takes_the_name_of_another_is_a_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Files that were written within one tick of the clock have the same times.
+    real = os.stat
+    monkeypatch.setattr(source_files.os, "stat", lambda path: os.stat_result((*real(path)[:7], 0, 0, 0)))
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "same.td").write_text(f"// {name}\n", encoding="utf-8")
+    before = source_files.state_of([tmp_path])
+    (tmp_path / "a").rename(tmp_path / "c")
+    (tmp_path / "b").rename(tmp_path / "a")
+    (tmp_path / "c").rename(tmp_path / "b")
+    assert source_files.state_of([tmp_path]).digest != before.digest
