@@ -333,7 +333,7 @@ def _state(path: str) -> tuple[str, int, int, int, int]:
         status = os.stat(path)  # noqa: PTH116 - as above
     except OSError:
         return path, 0, 0, 0, 0
-    # The last one, because the others can be set: by `touch -r`, rsync and tar. The number of the file, because a
+    # The last one, because the others can be set: by `touch -r`, rsync and tar. The file's number, because a
     # folder may take another's name, with files that were written within one tick of the clock.
     return path, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 

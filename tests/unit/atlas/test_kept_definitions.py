@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -177,8 +178,12 @@ def test_a_folder_that_takes_the_name_of_another_is_a_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Files that were written within one tick of the clock have the same times.
-    real = os.stat
-    monkeypatch.setattr(source_files.os, "stat", lambda path: os.stat_result((*real(path)[:7], 0, 0, 0)))
+    def timeless(path: str) -> SimpleNamespace:
+        status = Path(path).stat()
+        fields = {name: getattr(status, name) for name in ("st_mode", "st_ino", "st_dev", "st_size")}
+        return SimpleNamespace(**fields, st_mtime_ns=1, st_ctime_ns=1)
+
+    monkeypatch.setattr(source_files, "os", SimpleNamespace(stat=timeless, scandir=os.scandir))
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "same.td").write_text(f"// {name}\n", encoding="utf-8")
