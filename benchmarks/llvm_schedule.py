@@ -1,7 +1,9 @@
 """LLVM's closure on many cores, with precompiled headers and without, simulated from a finished build.
 
-`python benchmarks/llvm_schedule.py --closure PATH --probe PATH --ratio R [--cores N ...]`: the folders are
-those of llvm_closure.py, and R is the CPU of a compile with a header over that without, by llvm_levers.py.
+`python benchmarks/llvm_schedule.py --closure PATH --probe PATH --ratio R [--compile S] [--cores N ...]`: the
+folders are those of llvm_closure.py, and R is the CPU of a compile with a header over that without, by
+llvm_levers.py. With `--compile`, each source takes S seconds instead of the log's, which has none of a step
+that did not run, and too many of what ran beside other work.
 
 A step takes as long as Ninja's log says, and begins when what it needs is there and a core is free; of those
 that wait, the one with the longest way to the end comes first. The nested builds of the table generators are
@@ -49,7 +51,7 @@ def logged(build: Path) -> dict[str, float]:
     return {row[3]: (int(row[1]) - int(row[0])) / 1000 for row in rows}
 
 
-def read(build: Path, targets: list[str], prefix: str = "") -> Graph:
+def read(build: Path, targets: list[str], each: float | None = None, prefix: str = "") -> Graph:
     """What Ninja runs for some targets, nested builds included. What the log lacks takes no time."""
     names: dict[str, str] = {}
     steps: set[str] = set()
@@ -64,14 +66,15 @@ def read(build: Path, targets: list[str], prefix: str = "") -> Graph:
     made = Graph(dict.fromkeys(names, 0.0), {node: waits[node] for node in names})
     for node, name in names.items():
         step = next(iter(waits[node] & steps), node)
-        made.seconds[step] = max(made.seconds[step], times.get(name, 0.0))
+        seconds = each if each is not None and name.endswith(".cpp.o") else times.get(name, 0.0)
+        made.seconds[step] = max(made.seconds[step], seconds)
         made.headers |= {step} if HEADER.search(name) else set()
     for command in ninja(build, "-t", "commands", *targets).splitlines():
         if match := NESTED.search(command):
             # It is steps of its own that wait for what the command waits for.
             output = next(node for node, name in names.items() if name == f"NATIVE/bin/{match[2]}")
             step = next(iter(waits[output] & steps), output)
-            inner = read(Path(match[1]), [match[2]], f"{match[2]}/")
+            inner = read(Path(match[1]), [match[2]], each, f"{match[2]}/")
             made.seconds[step] = 0.0
             made.seconds |= inner.seconds
             made.headers |= inner.headers
@@ -138,11 +141,12 @@ def main() -> int:
     parser.add_argument("--closure", type=Path, required=True, help="LLVM's finished build folder")
     parser.add_argument("--probe", type=Path, required=True, help="Triton's, configured against it")
     parser.add_argument("--ratio", type=float, required=True, help="compile with a header / without")
+    parser.add_argument("--compile", type=float, help="seconds of each source (default: the log's)")
     parser.add_argument("--cores", type=int, action="append", help="default: 1, 2, 16, 64, 128")
     options = parser.parse_args()
     built = options.closure.resolve()
     used = BuildUsed(NINJA, built, 1, options.probe.resolve(), (), ("FileCheck",), phase="closure")
-    with_headers = read(built, list(used.targets()))
+    with_headers = read(built, list(used.targets()), options.compile)
     bare = without_headers(with_headers, options.ratio)
     print("cores  with headers  without  ratio   (seconds, simulated)")
     for cores in options.cores or (1, 2, 16, 64, 128):
