@@ -114,7 +114,7 @@ def kind_of(command: str) -> str:
     """What a step does, by its command."""
     if command.startswith(": && "):
         return "archive" if ARCHIVER.search(command) else "link"
-    if " -c " in command or "-emit-pch" in command:  # of them, the objects of a header's types
+    if " -c " in command or "-emit-pch" in command:
         return "compile"
     return "generate" if GENERATOR.search(command) else "other"
 

@@ -27,7 +27,7 @@ from tritonsmith.core.plan import BuildUsed
 
 NODE = re.compile(r'^"(\w+)" \[label="(.*?)"(, shape=ellipse)?')
 ARROW = re.compile(r'^"(\w+)" -> "(\w+)"')
-HEADER = re.compile(r"cmake_pch[.]hxx[.]pch$|tritonsmith_pch_\w+[.]o$")
+HEADER = re.compile(r"cmake_pch[.]hxx[.]pch$")
 
 
 @dataclass
@@ -37,7 +37,7 @@ class Graph:
     Attributes:
         seconds: of each; those of a step count once, whatever it writes.
         waits: what each needs.
-        headers: precompiled ones, and the objects of their types.
+        headers: the steps that precompile them.
     """
 
     seconds: dict[str, float] = field(default_factory=dict)

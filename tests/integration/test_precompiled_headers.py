@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 from pathlib import Path
 
@@ -13,8 +12,6 @@ import pytest
 from tests.integration.harness import CMAKE, LLVM_PROGRAMS, capture
 from tests.support import require
 from tritonsmith.build import precompiled_headers
-
-LLVM_DWARFDUMP = Path(LLVM_PROGRAMS[0]).with_name("llvm-dwarfdump")
 
 LISTING = """\
 cmake_minimum_required(VERSION 3.20)
@@ -106,32 +103,6 @@ def test_sources_whose_flags_agree_use_the_header_of_their_folder(llvm: Path) ->
     assert users(build) == {"plain.cpp", "ir.cpp", "shapes.cpp"}
     capture(CMAKE.with_name("ninja"), "-C", build)
     assert (build / "CMakeFiles" / "tritonsmith_pch_ir.dir" / "cmake_pch.hxx.pch").is_file()
-
-
-def test_the_types_of_a_header_are_described_once_and_the_debugger_finds_them(llvm: Path) -> None:
-    require("gdb")
-    # That the compiler makes vtables is assumed: there are none here, and the next test asks it.
-    types = {"TRITONSMITH_PCH_TYPES": "ON", "TRITONSMITH_PCH_TYPES_LINK": "ON"}
-    build = configure(llvm, CMAKE_BUILD_TYPE="Debug", **types)
-    capture(CMAKE.with_name("ninja"), "-C", build)
-    [user] = build.rglob("shapes.cpp.o")
-    assert "DW_AT_declaration" in capture(LLVM_DWARFDUMP, "--name=Shape", user)
-    of_header = build / "lib" / "tritonsmith_pch_base.o"
-    assert "DW_AT_byte_size" in capture(LLVM_DWARFDUMP, "--name=Shape", of_header)
-    [program] = (path for path in build.rglob("shapes") if path.is_file())
-    stopped = capture("gdb", "-batch", "-ex", "break 4", "-ex", "run", "-ex", "print one", program)
-    assert "{sides = 4}" in stopped
-
-
-def test_a_compiler_that_loses_vtables_describes_types_in_each_user(llvm: Path) -> None:
-    build = configure(llvm, CMAKE_BUILD_TYPE="Debug", TRITONSMITH_PCH_TYPES="ON")
-    cached = (build / "CMakeCache.txt").read_text(encoding="utf-8")
-    version = re.search(r"clang version (\d+)", capture(LLVM_PROGRAMS[0], "--version"))
-    assert version
-    works = not 19 <= int(version[1]) <= 22  # llvm#198587
-    assert f"TRITONSMITH_PCH_TYPES_LINK:INTERNAL={'ON' if works else 'OFF'}" in cached
-    capture(CMAKE.with_name("ninja"), "-C", build)
-    assert (build / "lib" / "tritonsmith_pch_base.o").exists() == works
 
 
 def test_a_header_that_cannot_be_precompiled_costs_time_and_not_the_build(llvm: Path) -> None:

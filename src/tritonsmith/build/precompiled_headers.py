@@ -70,18 +70,13 @@ def used_for_llvm(settings: Settings, compilers: Compilers) -> bool:
     return mode != "off" and reason is None
 
 
-def llvm_variables(*, types_once: bool = False) -> dict[str, str]:
-    """Return the CMake variables that inject them into LLVM's targets (`precompiled_headers.cmake`).
-
-    Args:
-        types_once: the debug information of a header's types is made once, if the compiler can.
-    """
+def llvm_variables() -> dict[str, str]:
+    """Return the CMake variables that inject them into LLVM's targets (`precompiled_headers.cmake`)."""
     table = configs.load("precompiled-headers")
     variables = {
         "CMAKE_PROJECT_LLVM_INCLUDE": str(_CMAKE),
         PREFIX: ";".join(level["name"] for level in table["level"]),
         f"{PREFIX}_WITHOUT": ";".join(table["without"]),
-        f"{PREFIX}_TYPES": "ON" if types_once else "OFF",
     }
     for level in table["level"]:
         prefix = f"{PREFIX}_{level['name']}"

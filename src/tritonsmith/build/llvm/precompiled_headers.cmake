@@ -12,8 +12,6 @@
 # TRITONSMITH_PCH_<name>_FOLDERS     folders, relative to the top CMakeLists.txt; the longest that fits decides
 # TRITONSMITH_PCH_WITHOUT            sources that compile without: the last parts of their paths
 # TRITONSMITH_PCH_OPTIONS            of the compiler, for headers and users
-# TRITONSMITH_PCH_TYPES              ON to make the debug information of a header's types once, in an object that is
-#                                    linked with the named library, and not in each user
 
 include_guard(GLOBAL)
 set(TRITONSMITH_PCH_DECISIVE "-f(no-)?(rtti|exceptions|sanitize[^ ]*|modules)|-fvisibility[^ ]*|-std=[^ ]*|-O[0-9sz]|-m[^ ]*")
@@ -152,46 +150,6 @@ function(tritonsmith_wait header targets)
   endforeach()
 endfunction()
 
-# Clang 19 to 22 make no vtable for a class whose debug information is elsewhere (llvm#198587): nothing would link.
-function(tritonsmith_try_types)
-  if(DEFINED TRITONSMITH_PCH_TYPES_LINK)
-    return()
-  endif()
-  set(folder "${CMAKE_BINARY_DIR}/CMakeFiles/tritonsmith_types")
-  file(WRITE "${folder}/b.h" "#pragma once\nstruct B { virtual ~B(); };\n")
-  file(WRITE "${folder}/b.cpp" "#include \"b.h\"\nB::~B() {}\n")
-  file(WRITE "${folder}/main.cpp" "#include \"b.h\"\nint main() { B b; }\n")
-  separate_arguments(compile UNIX_COMMAND "${CMAKE_CXX_COMPILER} ${CMAKE_CXX_FLAGS} -g")
-  execute_process(
-    COMMAND ${compile} -x c++-header b.h -o b.pch -Xclang -fmodules-debuginfo
-    COMMAND_ERROR_IS_FATAL ANY WORKING_DIRECTORY "${folder}")
-  execute_process(
-    COMMAND ${compile} -include-pch b.pch b.cpp main.cpp -o b
-    RESULT_VARIABLE code OUTPUT_QUIET ERROR_QUIET WORKING_DIRECTORY "${folder}")
-  set(linked OFF)
-  if(code EQUAL 0)
-    set(linked ON)
-  endif()
-  set(TRITONSMITH_PCH_TYPES_LINK ${linked} CACHE INTERNAL "a class whose debug information is elsewhere has a vtable")
-endfunction()
-
-# The users of a header leave its types to this object. It has nothing that they refer to, so a linker would not take
-# it from an archive: whoever links the library that the level is named after gets its path.
-function(tritonsmith_types header library)
-  string(TOUPPER "CMAKE_CXX_FLAGS_${CMAKE_BUILD_TYPE}" of_type)
-  get_directory_property(options COMPILE_OPTIONS)
-  # Macros, includes and warnings are the front end's, which has done its part.
-  string(REGEX MATCHALL "-(g|O|fPI|fdebug-)[^ ;>]*" flags "${CMAKE_CXX_FLAGS} ${${of_type}} ${options}")
-  set(compiled "${CMAKE_BINARY_DIR}/CMakeFiles/${header}.dir/cmake_pch.hxx.pch")
-  set(object "${CMAKE_BINARY_DIR}/lib/${header}.o")  # beside the archives, with which the store packs it
-  add_custom_command(
-    OUTPUT "${object}" DEPENDS "${compiled}" VERBATIM COMMENT "Building CXX object ${header}.o"
-    COMMAND "${CMAKE_CXX_COMPILER}" ${flags} -o "${object}" -c "${compiled}")
-  add_custom_target(${header}_types DEPENDS "${object}")
-  target_compile_options(${header} PRIVATE "SHELL:-Xclang -fmodules-debuginfo")
-  target_link_libraries(${library} INTERFACE "${object}")
-endfunction()
-
 function(tritonsmith_precompile)
   string(JOIN "|" without ${TRITONSMITH_PCH_WITHOUT})
   string(REPLACE "." "[.]" without "${without}")
@@ -206,12 +164,6 @@ function(tritonsmith_precompile)
   endif()
   if(NOT EXISTS "${CMAKE_BINARY_DIR}/tritonsmith_pch.cpp")  # a new date would compile it again at each configure
     file(WRITE "${CMAKE_BINARY_DIR}/tritonsmith_pch.cpp" "")
-  endif()
-  set(once OFF)
-  if(TRITONSMITH_PCH_TYPES)
-    tritonsmith_try_types()
-    set(once ${TRITONSMITH_PCH_TYPES_LINK})
-    message(STATUS "tritonsmith: debug information of precompiled types once: ${once}")
   endif()
   tritonsmith_find_users("${CMAKE_SOURCE_DIR}")
   foreach(name IN LISTS TRITONSMITH_PCH)
@@ -250,9 +202,6 @@ function(tritonsmith_precompile)
     target_precompile_headers(${header} PRIVATE ${headers})
     target_compile_options(${header} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")  # for ccache, which reads its content
     target_compile_options(${header} PRIVATE ${TRITONSMITH_PCH_OPTIONS})
-    if(once)
-      tritonsmith_types(${header} ${library})
-    endif()
     set(waits_for ${objects})
     if("${TRITONSMITH_PCH_${name}_WAITS}" STREQUAL "users")
       set(waits_for ${users})

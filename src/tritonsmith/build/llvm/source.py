@@ -326,9 +326,7 @@ def cache_variables(
         create = "<CMAKE_AR> DqcT <TARGET> <LINK_FLAGS> <OBJECTS>"
         variables |= {"CMAKE_C_ARCHIVE_CREATE": create, "CMAKE_CXX_ARCHIVE_CREATE": create}
     if means.precompiled:
-        # Each shared object would have its own copy of the types, and on macOS nobody has tried.
-        once = settings.debug_info in ("split", "full") and symbols and not settings.shared
-        variables |= precompiled_headers.llvm_variables(types_once=once and machine.system == "Linux")
+        variables |= precompiled_headers.llvm_variables()
     if compilers.linker and machine.system != "Darwin":
         variables["LLVM_USE_LINKER"] = cmake.linker_name(compilers)
     return variables
