@@ -470,10 +470,11 @@ def _check(base: sqlite3.Connection, path: Path) -> bool:
     Raises:
         FactError: it is not, or was written by a newer version.
     """
+    # First: a process that makes the same file meanwhile commits its tables and its number at once.
+    (tables,) = base.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     (ours,), (version,) = (
         base.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
     )
-    (tables,) = base.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     if tables and ours != _OURS:
         raise FactError("this is no database of kept results", where=path)
     if version > _VERSION:

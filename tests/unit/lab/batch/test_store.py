@@ -7,6 +7,8 @@ import sqlite3
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -151,6 +153,8 @@ def test_a_full_disk_is_an_error_and_leaves_the_rest(path: Path) -> None:
 WRITER = """
 import os, sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 from tritonsmith.lab.batch.store import ResultStore, pack
 here = ResultStore(Path(sys.argv[1]))
 for number in range(int(sys.argv[3])):
@@ -162,6 +166,20 @@ for number in range(int(sys.argv[3])):
 def writer(path: Path, name: str, count: int) -> subprocess.Popen[str]:
     argv = [sys.executable, "-c", WRITER, str(path), name, str(count)]
     return subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+
+
+def test_a_file_that_another_process_makes_between_two_questions(path: Path) -> None:
+    path.parent.mkdir(exist_ok=True)
+    base = sqlite3.connect(path)
+
+    class Slow:
+        def execute(self, text: str) -> SimpleNamespace:
+            row = base.execute(text).fetchone()
+            ResultStore(path)  # the other process; the first time, it makes the file
+            return SimpleNamespace(fetchone=lambda: row)
+
+    assert not store._check(cast("sqlite3.Connection", Slow()), path)
+    assert store._check(base, path)
 
 
 def test_two_writers_at_once(path: Path) -> None:
