@@ -125,6 +125,8 @@ class TreeReader:
         for pattern in self._loads:
             loader, files = self._loaded(place, pattern)
             if any(name.rpartition("/")[0] == loader for name in own):
+                if not files:
+                    raise SmithError(f"no file of this package matches {pattern!r}", where=place)
                 names |= files
         for package in sorted(walk.beside):
             # Most of them are installed elsewhere, and another walk through the tree reaches nothing new.
@@ -205,9 +207,6 @@ def _loaded(root: Path, pattern: str) -> tuple[str, frozenset[str]]:
 
     The module is in the folder around the last one without a wildcard: in `a/backend` for
     `a/backend/_nvidia/*`.
-
-    Raises:
-        SmithError: no file matches.
     """
     inside = root.resolve()
     files = frozenset(
@@ -216,8 +215,6 @@ def _loaded(root: Path, pattern: str) -> tuple[str, frozenset[str]]:
         # Not what Python compiles there, nor what a link in the package leads to.
         if path.is_file() and BYTECODE not in path.parts and path.resolve().is_relative_to(inside)
     )
-    if not files:
-        raise SmithError(f"no file of this package matches {pattern!r}", where=root)
     fixed = pattern.partition("*")[0].rpartition("/")[0]
     return fixed.rpartition("/")[0], files
 

@@ -119,6 +119,8 @@ def test_files_that_are_loaded_by_a_name_made_at_run_time_are_copied(program: Pa
     assert copies(here) == {"one.py", "two.py", "near.py", *names}
     lost = corpus.add(here, program, loads=["vendor/_three/*"]).changes[1]
     assert (lost.state, "no file of this package matches" in lost.why) == ("not added", True)
+    # A file that a package imported as a module of its own has another root, and loads none of them.
+    assert act(corpus.add(here, program, loads=["all/vendor/_one/*"])) == {"first": "same", "two": "changed"}
     act(corpus.remove(here, ["*"]))
     assert files(here) == []
 
