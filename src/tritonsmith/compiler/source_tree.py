@@ -42,6 +42,10 @@ _FEW = 100
 # Packages in these folders lie beside each other by accident: a neighbour is not the file's own.
 _INSTALLED = ("site-packages", "dist-packages")
 
+# A corpus: see `lab.corpus`. Each folder of copies is named by the key of its files.
+COPIED_LIST, COPIES = "kernels.toml", "sources"
+_KEY = re.compile("[0-9a-f]{16}")
+
 SUFFIX = ".ipynb"
 _PLACE = "notebooks"
 # A generated file begins with the notebook, and names each cell: that is all that messages need to find a
@@ -109,9 +113,12 @@ class TreeReader:
         self._files = functools.cache(self._files_of)
         self._loads = loads
         self._loaded = functools.cache(_loaded)
+        self._copied = functools.cache(self._copied_files)
 
     def _of(self, file: Path, kernel: str, module: str = "") -> KernelSources:
         """Return the files that a kernel needs: see `of`."""
+        if copy := self._copy_around(file):
+            return KernelSources(copy, file.relative_to(copy).as_posix(), self._copied(copy))
         place = self._root(file, module)
         root, main = str(place), file.relative_to(place).as_posix()
         # Python imports these before the kernel's file, whatever it imports itself.
@@ -138,6 +145,21 @@ class TreeReader:
             more = set(islice(new, _FEW + 1))
             names |= more if len(more) <= _FEW else set()
         return KernelSources(place, main, tuple((name, self._sum(root, name)) for name in sorted(names)))
+
+    def _copy_around(self, file: Path) -> Path | None:
+        """Return the folder of a kernel's copies in a corpus: `CORPUS/sources/KEY`; None for other files."""
+        path = str(file)
+        corpus, _, inside = path.rpartition(f"/{COPIES}/")
+        key = inside.partition("/")[0]
+        if not _KEY.fullmatch(key) or not self.is_file(f"{corpus}/{COPIED_LIST}"):
+            return None
+        return Path(corpus, COPIES, key)
+
+    def _copied_files(self, copy: Path) -> tuple[tuple[str, str], ...]:
+        """Return the files of a copy: those of its kernel and no others, also those that nothing imports."""
+        paths = (path for path in copy.rglob("*") if BYTECODE not in path.parts and path.is_file())
+        names = sorted(path.relative_to(copy).as_posix() for path in paths)
+        return tuple((name, self._sum(str(copy), name)) for name in names)
 
     def _root(self, file: Path, module: str) -> Path:
         """Return the folder with the outermost package; the file's own folder if it is in no package."""
@@ -224,7 +246,8 @@ def of(file: Path, kernel: str, module: str = "") -> KernelSources:
 
     Of the kernel's file, only the statements count that the kernel needs. Of the packages around the file, an
     `__init__.py` counts only if something is imported from it: the others are copied, and may fail. Packages
-    beside the kernel's own count if only a few of their files are needed.
+    beside the kernel's own count if only a few of their files are needed. A kernel of a corpus needs all that
+    was copied for it, also the files that a package loads by a name made at run time.
 
     Args:
         file: absolute.

@@ -26,8 +26,8 @@ from tritonsmith.core.plan import Copy, Plan, RemoveWritten, Step, Write, files,
 from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
 
-FILE = "kernels.toml"
-SOURCES = "sources"
+FILE = source_tree.COPIED_LIST
+SOURCES = source_tree.COPIES
 _HEAD = """A corpus of kernels, which `invoke compare --corpus-add` and `--corpus-make` write, and every mode
 of `invoke compare` takes. The sources are copies."""
 _PHASE = "corpus"

@@ -11,6 +11,7 @@ from invoke.exceptions import Exit
 
 from tests.unit.lab.compare import compiler
 from tritonsmith.cli.tasks import compare as tasks
+from tritonsmith.compiler import source_tree
 from tritonsmith.compiler.kernels import kernel_list
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import LockedError, UsageError
@@ -117,6 +118,14 @@ def test_files_that_are_loaded_by_a_name_made_at_run_time_are_copied(program: Pa
     assert act(corpus.add(here, program, loads=loads)) == {"first": "same", "two": "changed"}
     names = {"vendor/__init__.py", "vendor/_one/ops.py", "vendor/_one/tuned.yaml"}
     assert copies(here) == {"one.py", "two.py", "near.py", *names}
+    # They also go to a worker, and count for what is kept of the kernel.
+    second = here.kernels()[1]
+    copy = (here.folder / second.file).parent
+    tree = source_tree.of(here.folder / second.file, "two", second.module)
+    assert (tree.root, tree.main, tree.key) == (copy, "two.py", copy.name)
+    (copy / "vendor" / "_one" / "tuned.yaml").write_text("warps: 8\n")
+    assert source_tree.of(here.folder / second.file, "two").key != copy.name
+    (copy / "vendor" / "_one" / "tuned.yaml").write_text("")
     lost = corpus.add(here, program, loads=["vendor/_three/*"]).changes[1]
     assert (lost.state, "no file of this package matches" in lost.why) == ("not added", True)
     # A file that a package imported as a module of its own has another root, and loads none of them.
