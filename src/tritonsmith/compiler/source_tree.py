@@ -104,12 +104,11 @@ class TreeReader:
         # Paths are texts below: of a list of packages, to join and to hash `Path`s would take most of all.
         self._sum_of_path = functools.cache(sum_of)
         self._sum = functools.cache(lambda root, name: self._sum_of_path(Path(root, name)))
-        self._words = functools.cache(
-            lambda root, name, kernel: read(self._sum_of_path, Path(root, name), kernel)
-        )
+        self._words = functools.cache(lambda path, kernel: read(self._sum_of_path, Path(path), kernel))
         self.is_file = functools.cache(os.path.isfile)
         self.is_dir = functools.cache(os.path.isdir)
         self.edges = functools.cache(self._edges)
+        self.near = functools.cache(self._near)
         self._files = functools.cache(self._files_of)
         self._loads = loads
         self._loaded = functools.cache(_loaded)
@@ -119,7 +118,7 @@ class TreeReader:
         """Return the files that a kernel needs: see `of`."""
         if copy := self._copy_around(file):
             return KernelSources(copy, file.relative_to(copy).as_posix(), self._copied(copy))
-        place = self._root(file, module)
+        place = self._root(file, kernel, module)
         root, main = str(place), file.relative_to(place).as_posix()
         # Python imports these before the kernel's file, whatever it imports itself.
         around = (f"{folder}/{_INIT}" for folder in _parents(main))
@@ -135,33 +134,53 @@ class TreeReader:
                 if not files:
                     raise SmithError(f"no file of this package matches {pattern!r}", where=place)
                 names |= files
-        for package in sorted(walk.beside):
+        waiting, known = set(walk.beside), set[str]()
+        followed: tuple[str, ...] = ()
+        while waiting:
+            package = min(waiting)
+            known.add(package)
+            waiting.remove(package)
             # Most of them are installed elsewhere, and another walk through the tree reaches nothing new.
             if not (self.is_dir(f"{root}/{package}") or self.is_file(f"{root}/{package}.py")):
                 continue
-            other = _Walk(root, main, kernel, self, package)
+            other = _Walk(root, main, kernel, self, (*followed, package))
             new = (name for name in other.reached() if name not in names)
             # Lazily: a package that is left out anyway is not read to its end.
             more = set(islice(new, _FEW + 1))
-            names |= more if len(more) <= _FEW else set()
+            if len(more) > _FEW:
+                continue
+            names |= more
+            # What installed packages need of each other is installed, and changes with them.
+            if place.name not in _INSTALLED:
+                followed += (package,)
+                waiting |= other.beside - known
         return KernelSources(place, main, tuple((name, self._sum(root, name)) for name in sorted(names)))
 
     def _copy_around(self, file: Path) -> Path | None:
         """Return the folder of a kernel's copies in a corpus: `CORPUS/sources/KEY`; None for other files."""
-        path = str(file)
-        corpus, _, inside = path.rpartition(f"/{COPIES}/")
-        key = inside.partition("/")[0]
-        if not _KEY.fullmatch(key) or not self.is_file(f"{corpus}/{COPIED_LIST}"):
-            return None
-        return Path(corpus, COPIES, key)
+        # A package may have a folder of that name itself.
+        folders = (str(folder) for folder in file.parents if folder.parent.name == COPIES)
+        for folder in folders:
+            corpus = folder.rpartition(f"/{COPIES}/")[0]
+            if _KEY.fullmatch(folder.rpartition("/")[2]) and self.is_file(f"{corpus}/{COPIED_LIST}"):
+                return Path(folder)
+        return None
 
     def _copied_files(self, copy: Path) -> tuple[tuple[str, str], ...]:
         """Return the files of a copy: those of its kernel and no others, also those that nothing imports."""
-        paths = (path for path in copy.rglob("*") if BYTECODE not in path.parts and path.is_file())
-        names = sorted(path.relative_to(copy).as_posix() for path in paths)
-        return tuple((name, self._sum(str(copy), name)) for name in names)
+        names: list[str] = []
+        linked = False
+        # Through links, as Python imports through them: a package may be a link to somebody's checkout.
+        for folder, inside, files in os.walk(copy, followlinks=True):
+            inside[:] = [name for name in inside if name != BYTECODE and not _leads_up(folder, name)]
+            linked = linked or any(Path(folder, name).is_symlink() for name in inside)
+            paths = (f"{folder}/{name}" for name in files)
+            names += (os.path.relpath(path, copy) for path in paths if self.is_file(path))
+            if linked and len(names) > _MOST:
+                raise SmithError(f"links lead from this copy to more than {_MOST} files", where=copy)
+        return tuple((name, self._sum(str(copy), name)) for name in sorted(names))
 
-    def _root(self, file: Path, module: str) -> Path:
+    def _root(self, file: Path, kernel: str, module: str) -> Path:
         """Return the folder with the outermost package; the file's own folder if it is in no package."""
         parts = module.split(".") if module else []
         if parts and file.with_suffix("").parts[-len(parts) :] == tuple(parts):
@@ -169,9 +188,16 @@ class TreeReader:
         folder = file.parent
         while self.is_file(f"{folder}/{_INIT}"):
             folder = folder.parent
+        # As `worker.load.package_of` has it: relative imports make packages of folders without `__init__.py`.
+        deepest = max((level for _, level in self._imports(str(file), kernel)), default=0)
+        if deepest < len(file.parents):
+            folder = min(folder, file.parents[deepest], key=lambda path: len(path.parts))
         return folder
 
-    def _edges(self, root: str, name: str, kernel: str, own: str, package: str) -> _Edges:
+    def _imports(self, path: str, kernel: str) -> tuple[Import, ...]:
+        return self._words(path, kernel) if path.endswith(".py") else ()  # IR has none
+
+    def _edges(self, root: str, name: str, kernel: str, own: str, packages: tuple[str, ...]) -> _Edges:
         """Return what a file of the tree imports.
 
         Args:
@@ -179,26 +205,35 @@ class TreeReader:
             name: the file, relative to it.
             kernel: only what this kernel needs counts; empty for the whole file.
             own: the outermost package of the kernel's file; empty if it is in none.
-            package: one more package that is followed; empty for none.
+            packages: more packages that are followed.
         """
         files: list[tuple[str, bool]] = []
         beside: list[str] = []
         # Installed packages lie beside each other by accident.
         installed = root.rpartition("/")[2] in _INSTALLED
         here = _parents(name)
-        known = self._words(root, name, kernel) if name.endswith(".py") else ()  # IR has no imports
-        for words, level in known:
+        for words, level in self._imports(f"{root}/{name}", kernel):
             first = words.partition(".")[0]
             if level:
                 if level <= len(here) + 1:
                     files += self._files(root, (*here, "")[level - 1], words)
             # A file in no package imports its neighbours as modules of their own, as a script does.
-            elif first in (own, package) or not (own or installed):
+            elif first in (own, *packages) or not (own or installed):
                 if first == own or first not in _others():
                     files += self._files(root, "", words)
             elif first not in _others():
-                beside.append(first)
+                beside.append(words)
         return _Edges(tuple(dict.fromkeys(files)), frozenset(beside))
+
+    def _near(self, root: str, folder: str, beside: frozenset[str]) -> tuple[tuple[str, bool], ...]:
+        """Return the files in a folder of the tree that are imported as modules of their own."""
+        paths = ((words, f"{root}/{folder}/{words.partition('.')[0]}") for words in sorted(beside))
+        return tuple(
+            file
+            for words, path in paths
+            if self.is_file(f"{path}.py") or self.is_dir(path)
+            for file in self._files(root, folder, words)
+        )
 
     def _files_of(self, root: str, base: str, words: str) -> tuple[tuple[str, bool], ...]:
         """Return the existing files of `a.b.c` below a folder; with True, those of packages on the way."""
@@ -224,6 +259,12 @@ class TreeReader:
         return tuple(files)
 
 
+def _leads_up(folder: str, name: str) -> bool:
+    """Report whether a folder is a link to one that it is in itself, where a walk would not end."""
+    path = Path(folder, name)
+    return path.is_symlink() and Path(folder).resolve().is_relative_to(path.resolve())
+
+
 def _loaded(root: Path, pattern: str) -> tuple[str, frozenset[str]]:
     """Return the folder of the module that loads files by their names, and the files that match.
 
@@ -245,9 +286,10 @@ def of(file: Path, kernel: str, module: str = "") -> KernelSources:
     """Return the files that a kernel needs.
 
     Of the kernel's file, only the statements count that the kernel needs. Of the packages around the file, an
-    `__init__.py` counts only if something is imported from it: the others are copied, and may fail. Packages
-    beside the kernel's own count if only a few of their files are needed. A kernel of a corpus needs all that
-    was copied for it, also the files that a package loads by a name made at run time.
+    `__init__.py` counts only if something is imported from it: the others are copied, and may fail. Modules
+    in the folder of the kernel's file count, and so do packages beside the kernel's own of which only a few
+    files are needed; what these need of other packages counts unless they are installed. A kernel of a corpus
+    needs all that was copied for it, also the files that a package loads by a name made at run time.
 
     Args:
         file: absolute.
@@ -342,7 +384,7 @@ class _Edges(NamedTuple):
 
     Attributes:
         files: names of the tree's files; with True, those of packages on the way to a module.
-        beside: names of packages that are not followed.
+        beside: modules of packages that are not followed.
     """
 
     files: tuple[tuple[str, bool], ...]
@@ -356,17 +398,20 @@ def _parents(name: str) -> tuple[str, ...]:
 
 
 class _Walk:
-    """The way from a kernel's file to what it imports from its own package and one other.
+    """The way from a kernel's file to what it imports from its own package and some others.
 
     Attributes:
         beside: the names of all other imported packages, once `reached` is exhausted.
     """
 
-    def __init__(self, root: str, main: str, kernel: str, reader: TreeReader, package: str = "") -> None:
+    def __init__(
+        self, root: str, main: str, kernel: str, reader: TreeReader, packages: tuple[str, ...] = ()
+    ) -> None:
         self.beside: set[str] = set()
         self._root, self._main, self._kernel = root, main, kernel
-        self._reader, self._package = reader, package
+        self._reader, self._packages = reader, packages
         self._own = main.partition("/")[0] if "/" in main else ""
+        self._folder = main.rpartition("/")[0]
         self._around = {f"{folder}/{_INIT}" for folder in _parents(main)}
 
     def reached(self) -> Iterator[str]:
@@ -377,9 +422,11 @@ class _Walk:
             name = waiting.pop()
             yield name
             kernel = self._kernel if name == self._main else ""
-            files, beside = self._reader.edges(self._root, name, kernel, self._own, self._package)
-            self.beside |= beside
-            for imported, passed in files:
+            files, beside = self._reader.edges(self._root, name, kernel, self._own, self._packages)
+            self.beside |= {words.partition(".")[0] for words in beside}
+            # The worker looks for modules in the folder of the kernel's file, even if it is in a package.
+            near = self._reader.near(self._root, self._folder, beside) if self._folder and beside else ()
+            for imported, passed in (*files, *near):
                 # A package around the kernel's file is only passed on the way to a module in it.
                 if imported not in reached and not (passed and imported in self._around):
                     reached.add(imported)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tritonsmith.compiler import source, source_tree
-from tritonsmith.core.errors import FactError
+from tritonsmith.core.errors import FactError, SmithError
 
 KERNEL = "@triton.jit\ndef k(p):\n    helper(p)\n"
 
@@ -82,6 +82,82 @@ def test_the_import_name_tells_the_root_of_a_package_without_init(tmp_path: Path
     assert names(tmp_path, "space/ops/k.py") == ["k.py"]
     assert names(tmp_path, "space/ops/k.py", module="space.ops.k") == ["space/near.py", "space/ops/k.py"]
     assert names(tmp_path, "space/ops/k.py", module="__main__") == ["k.py"]
+
+
+def test_relative_imports_tell_the_root_of_a_package_without_init(tmp_path: Path) -> None:
+    plant(tmp_path, mine__ops__k="from ..base import helper\nfrom mine.more import x\n" + KERNEL)
+    plant(tmp_path, mine__base="helper = 1\n", mine__more="")
+    assert names(tmp_path, "mine/ops/k.py") == ["mine/base.py", "mine/ops/k.py"]
+    assert names(tmp_path, "mine/ops/k.py", "") == ["mine/base.py", "mine/more.py", "mine/ops/k.py"]
+    # Only what the kernel needs decides, as in the worker.
+    plant(tmp_path, mine__ops__k="from ...too.far import other\nfrom .near import helper\n" + KERNEL)
+    plant(tmp_path, mine__ops__near="helper = 1\n")
+    assert names(tmp_path, "mine/ops/k.py") == ["ops/k.py", "ops/near.py"]
+    # More levels than there are folders: the worker says so.
+    plant(tmp_path, mine__ops__k=f"from {'.' * 99}far import helper\n" + KERNEL)
+    assert names(tmp_path, "mine/ops/k.py") == ["k.py"]
+
+
+def test_a_file_of_a_package_imports_modules_beside_it_as_a_script_does(tmp_path: Path) -> None:
+    plant(
+        tmp_path,
+        pack__="",
+        pack__ops__="",
+        pack__ops__k="from near import helper\nfrom pack.base import b\n" + KERNEL + "    b(p)\n",
+        pack__ops__near="import folder.inner, types\nhelper = 1\n",
+        pack__ops__types="",
+        pack__ops__folder__inner="",
+        pack__base="import lone\nb = 1\n",
+        pack__lone="",
+    )
+    assert names(tmp_path, "pack/ops/k.py") == [
+        "pack/__init__.py", "pack/base.py", "pack/ops/__init__.py", "pack/ops/folder/inner.py",
+        "pack/ops/k.py", "pack/ops/near.py",
+    ]  # fmt: skip
+
+
+def test_a_package_beside_brings_those_that_it_needs_unless_they_are_installed(tmp_path: Path) -> None:
+    texts = {
+        "pack__": "",
+        "pack__k": "import second\n@triton.jit\ndef k(p):\n    second.f(p)\n",
+        "second__": "from third.part import f\n",
+        "third__": "",
+        "third__part": "import second, fourth\n",
+        "fourth": "",
+    }
+    for folder in ("checkout", "site-packages"):
+        plant(tmp_path / folder, **texts)
+    needed = ["pack/__init__.py", "pack/k.py", "second/__init__.py"]
+    assert names(tmp_path / "site-packages", "pack/k.py") == needed
+    more = ["fourth.py", "third/__init__.py", "third/part.py"]
+    assert names(tmp_path / "checkout", "pack/k.py") == sorted([*needed, *more])
+
+
+def test_a_copy_of_a_corpus_counts_whole_and_through_its_links(tmp_path: Path) -> None:
+    # Python's folder, and one with the name of a corpus' own, may be anywhere in the path.
+    corpus = tmp_path / "__pycache__" / "sources" / "corpus"
+    copy = corpus / "sources" / "0123456789abcdef"
+    plant(copy, pack__="", pack__sources__k=KERNEL, pack__unread="")
+    plant(tmp_path / "checkout", part__="SCALE = 1\n")
+    (copy / "part").symlink_to(tmp_path / "checkout" / "part")
+    (copy / "pack" / "around").symlink_to(copy)
+    (copy / "pack" / ".#k.py").symlink_to("jane@machine:1")  # the lock of an editor
+    (copy / "pack" / "__pycache__").mkdir()
+    (copy / "pack" / "__pycache__" / "unread.pyc").write_text("")
+    alone = ["k.py"]
+    assert names(copy, "pack/sources/k.py") == alone  # without the list, it is no corpus
+    (corpus / "kernels.toml").write_text("")
+    tree = source_tree.of(copy / "pack/sources/k.py", "k")
+    assert (tree.root, tree.main) == (copy, "pack/sources/k.py")
+    assert [name for name, _ in tree.sums] == [
+        "pack/__init__.py", "pack/sources/k.py", "pack/unread.py", "part/__init__.py",
+    ]  # fmt: skip
+    plant(tmp_path / "checkout", part__="SCALE = 2\n")
+    assert source_tree.of(copy / "pack/sources/k.py", "k").key != tree.key
+    for number in range(2001):
+        (tmp_path / "checkout" / "part" / f"{number}.txt").touch()
+    with pytest.raises(SmithError, match="more than 2000 files"):
+        source_tree.of(copy / "pack/sources/k.py", "k")
 
 
 def test_the_key_is_of_the_content(tmp_path: Path) -> None:
