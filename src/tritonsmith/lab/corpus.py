@@ -23,6 +23,7 @@ from tritonsmith.core.command_line import command
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import SmithError, UsageError, did_you_mean
 from tritonsmith.core.plan import Copy, Plan, RemoveWritten, Step, Write, files, locks
+from tritonsmith.core.text import counted
 from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
 
@@ -268,12 +269,14 @@ def _stale(corpus: Corpus, kernels: Iterable[ListedKernel]) -> Iterator[RemoveWr
         if _key(entry) in used:
             continue
         folder = corpus.folder / SOURCES / _key(entry)
-        paths = tuple(sorted(path for path in folder.rglob("*") if not path.is_dir()))
+        below = list(folder.rglob("*"))
+        # A link to a folder is none of ours, so there is something that a person has added.
+        paths = tuple(sorted(path for path in below if path.is_symlink() or not path.is_dir()))
         # A copy that a person has edited has another hash, and stays.
         if _written(folder, entry, [path for path in paths if path.parent.name != source_tree.BYTECODE]):
-            below = {parent for path in paths for parent in path.parents if parent.is_relative_to(folder)}
-            # rmdir(2) removes only a folder that is empty.
-            deepest_first = sorted(below, key=lambda path: -len(path.parts))
+            # Also one without files, as a cleaner of bytecode leaves it: rmdir(2) removes only empty ones.
+            folders = {folder, *below} - set(paths)
+            deepest_first = sorted(folders, key=lambda path: -len(path.parts))
             yield RemoveWritten(paths, tuple(deepest_first), phase=_PHASE)
 
 
@@ -301,7 +304,7 @@ def table(kernels: Sequence[ListedKernel]) -> Grid:
         for entry in kernels
     ]
     columns = ["kernel", "from", "signature", "options", "targets", "launches"]
-    return tables.plain(f"{len(kernels)} kernels", columns, rows, right=["launches"])
+    return tables.plain(counted(len(kernels), "kernel"), columns, rows, right=["launches"])
 
 
 def as_json(corpus: Corpus, kernels: Sequence[ListedKernel]) -> dict[str, Any]:

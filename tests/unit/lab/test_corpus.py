@@ -169,6 +169,18 @@ def test_sources_that_somebody_changed_are_not_removed(program: Path, here: Corp
     assert mine.read_text() == "helper = 'mine'\n"
 
 
+def test_folders_that_are_added_to_a_copy_do_not_stop_its_removal(program: Path, here: Corpus) -> None:
+    act(corpus.add(here, program))
+    first, second = ((here.folder / entry.file).parent for entry in here.kernels())
+    (first / "__pycache__" / "empty").mkdir(parents=True)
+    (second / "linked").symlink_to(program.parent)
+    act(corpus.remove(here, ["first"]))
+    assert not first.exists()
+    act(corpus.remove(here, ["two"]))
+    assert files(here) == ["near.py", "two.py"]  # with the link, which somebody has made
+    assert (program.parent / "near.py").exists()
+
+
 def test_one_bad_entry_does_not_keep_the_others_out(
     program: Path, here: Corpus, capsys: pytest.CaptureFixture[str]
 ) -> None:
