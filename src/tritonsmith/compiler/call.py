@@ -233,7 +233,9 @@ def headed_results(file: Path, head: type[Head], row: type[Row]) -> tuple[Head, 
         SmithError: there are none, or they have another shape.
     """
     # The head comes first, and before any compile: without it, the worker did not get as far as Triton.
-    first, *lines = untrusted.read_text(file, untrusted.OURS).splitlines() or [""]
+    # Nor does a program that is called like an interpreter, and does nothing.
+    text = untrusted.read_text(file, untrusted.OURS) if file.is_file() else ""
+    first, *lines = text.splitlines() or [""]
     if not first:
         raise SmithError("the worker wrote no results", where=file)
     return _rows_in(file, [first], head)[0], _rows_in(file, lines, row)

@@ -543,15 +543,16 @@ def check(
     judgement = thresholds.check(comparison, limits)
     neither = tuple((row.pair.kernel, row.pair.point, row.pair.b.point.gist) for row in judgement.neither)
     if not judgement.measured and not judgement.findings:
-        hints = ["--json has the compilers' messages"]
         lost = [
             (row.kernel, row.point, row.message)
             for row in judgement.unknown
             if row.finding == thresholds.UNTESTED
         ]
-        messages = [*neither, *lost][:_SHOWN]
+        # Of what only the second compiles, the first's: its interpreter may have no Triton.
+        by_second = [(row.pair.kernel, row.pair.point, row.pair.a.point.gist) for row in judgement.fixed]
+        messages = [*neither, *lost, *by_second][:_SHOWN]
         why = "\n".join(f"{kernel} {point}: {message}" for kernel, point, message in messages)
-        raise FactError("not sure: no kernel compiles by both Tritons", why=why, hints=hints)
+        raise FactError("not sure: no kernel compiles by both Tritons", why=why or None)
     # The usual terms are for both vendors, so no kernel has all of their metrics: only terms of `--fail-on`
     # are required.
     unchecked = (threshold.term.metric for threshold in judgement.unchecked if threshold.required)

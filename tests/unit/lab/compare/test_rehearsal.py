@@ -288,6 +288,16 @@ def test_what_does_not_come_out_alike_is_not_sure(
     assert "not sure: 1 kernel has unknown values" in told
 
 
+def test_what_only_the_second_compiles_is_told_where_nothing_compiles_by_both(
+    listed: Path, pythons: tuple[Path, Path], tmp_path: Path
+) -> None:
+    listed.write_text(LIST.partition('[[kernel]]\nfile = "two.py"')[0].replace(', "mi300x"', ""))
+    compiler.kernel(tmp_path, "one", "flaky 3.6.0")
+    with pytest.raises(Exit, match="not sure: no kernel compiles by both Tritons") as caught:
+        rehearse(Context(), from_=str(pythons[1]), to=str(pythons[0]), kernels=str(listed), jobs="1")
+    assert "why:   one cuda-80-32:" in str(caught.value)
+
+
 @pytest.mark.slow
 def test_a_second_compile_that_fails_is_not_sure_either(
     listed: Path, pythons: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
