@@ -59,6 +59,9 @@ _TOOLS = (
     "TRITON_PTXAS_PATH",
 )
 _GPUS = ("gpu-limits", "gpu-properties", "gpu-targets")
+# Variables that name a machine, a person or a session, and not what to compile: files look for folders by
+# them. That of paths is in each key.
+_PLACES = ("HOME", "HOSTNAME", "LANG", "PATH", "PWD", "PYTHONPATH", "SHELL", "TERM", "TMPDIR", "USER")
 
 
 @dataclass(frozen=True)
@@ -108,6 +111,7 @@ class KeyedJobs:
         # Thousands of kernels have the same few targets, and the same few interpreters.
         self._last: tuple[CompileRequest | None, dict[str, Any]] = (None, {})
         self._packages, self._is_usual = functools.cache(_packages), functools.cache(_is_usual)
+        self._variables = _VariablesRead()
 
     def job(self, request: CompileRequest, triton: Triton, module: str = "") -> CompileJob:
         """Return the job of a kernel.
@@ -133,8 +137,31 @@ class KeyedJobs:
         # Of a user's interpreter, whose packages a kernel may import; the tool's own have Triton alone.
         packages = [] if triton.source or triton.version else self._packages(triton.python)
         linked = _linked(request)
-        key = digest(tree.key, content, *self._tool, *others, packages, *linked)
+        key = digest(tree.key, content, *self._tool, *others, packages, *linked, *self._variables.of(tree))
         return CompileJob(request, triton, folder_of(triton) / key, True, module, tree.key)
+
+
+class _VariablesRead:
+    """Finds the variables that are set and that a kernel's files name: they may decide what these define.
+
+    A name that is put together at run time is not found.
+    """
+
+    def __init__(self) -> None:
+        # A shell sets `_`, which is a name in many texts.
+        names = sorted(name for name in os.environ if len(name) > 1 and name not in _PLACES)
+        self._pattern = re.compile(rf"""["']({"|".join(map(re.escape, names)) or "(?!)"})["']""")
+        self._by_content: dict[str, frozenset[str]] = {}
+
+    def of(self, tree: KernelSources) -> list[tuple[str, str]]:
+        """Return them with their values; nothing for most kernels."""
+        named: set[str] = set()
+        for name, content in tree.sums:
+            if content not in self._by_content:
+                text = untrusted.text_if_any(tree.root / name) if name.endswith(".py") else ""
+                self._by_content[content] = frozenset(self._pattern.findall(text))
+            named |= self._by_content[content]
+        return [(name, os.environ[name]) for name in sorted(named)]
 
 
 def links(request: CompileRequest) -> bool:

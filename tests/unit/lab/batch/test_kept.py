@@ -208,6 +208,28 @@ def test_packages_that_a_kernel_may_import_count(
     assert compiled(ask())[0][1]
 
 
+def test_variables_that_a_kernel_reads_count(
+    ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def key() -> str:
+        return ask("mine", remark).out.name
+
+    remark = "\nimport os\nfrom near import WARPS\nwarps = os.environ.get('MINE_WARPS', os.environ['HOME'])\n"
+    (tmp_path / "near.py").write_text('import os\nWARPS = os.getenv("NEAR_WARPS")\n')
+    monkeypatch.setenv("MINE_WARPS_2", "4")
+    keys = [key()]
+    monkeypatch.setenv("HOME", "/home/of/another/machine")
+    monkeypatch.setenv("MINE_WARPS_2", "8")
+    assert key() == keys[0]
+    for name, value in (("MINE_WARPS", "4"), ("MINE_WARPS", "8"), ("NEAR_WARPS", "8")):
+        monkeypatch.setenv(name, value)
+        keys.append(key())
+    assert len(set(keys)) == len(keys)
+    monkeypatch.delenv("MINE_WARPS")
+    monkeypatch.delenv("NEAR_WARPS")
+    assert key() == keys[0]
+
+
 def test_metrics_are_measured_where_it_was_compiled(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     real, folders = kept_files.measured_now, list[str]()
 
