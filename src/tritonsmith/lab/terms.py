@@ -16,6 +16,7 @@ from tritonsmith.compiler.resources.measure import LAUNCH, WORDS, Value
 from tritonsmith.core.errors import UsageError, did_you_mean
 from tritonsmith.inspect import show as show_stage
 from tritonsmith.lab import metrics
+from tritonsmith.lab.batch import kept_files
 from tritonsmith.lab.compare.matching import TEXTS, Compared
 
 # ASCII, as `\d` matches the digits of every script otherwise.
@@ -168,7 +169,7 @@ def _search(term: TextTerm, pair: Compared) -> TermReading:
     point = pair.pair.b.point
     if term.stage not in point.stages:
         return TermReading(applies=False)
-    there = term.needle in show_stage.stage_text(pair.pair.b.manifest, point, term.stage)
+    there = term.needle in kept_files.stage_text(pair.pair.b.manifest, point, term.stage)
     has = "contains" if there else "does not contain"
     # A term is a symptom, like `spills>0`: `ttgir not contains X` is broken where X is gone.
     return TermReading(applies=True, broken=there != term.lacks, figures=f"{term.stage} {has} {term.needle}")

@@ -174,6 +174,21 @@ def restore(manifest: Manifest) -> None:
     files.write_atomically(manifest.folder / manifests.FILE, whole.render())
 
 
+def stage_text(manifest: Manifest, point: Point, stage: str) -> str:
+    """Return the text of a stage, also of a kept result whose files are in no folder.
+
+    Raises:
+        SmithError: the point has no such stage, or it is a binary, or cannot be read.
+    """
+    place, stage_file = _address_if_any(manifest.folder), point.stages.get(stage)
+    if place and stage_file and stage not in show_stage.BINARY:
+        for row in database().packed_files(*place, point.target):
+            # By content: a compile that a variable steered has its files in the folder.
+            if (row.path, row.sha256) == (stage_file.path, stage_file.sha256):
+                return row.content(manifest.folder.name).decode(errors="replace")
+    return show_stage.stage_text(manifest, point, stage)
+
+
 def unread_targets(manifest: Manifest) -> frozenset[str]:
     """Return the targets of a kept result whose code was not disassembled, since nothing needed that yet."""
     # Where no program could read the code, the metrics say that it was tried.

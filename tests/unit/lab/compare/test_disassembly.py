@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -112,6 +113,21 @@ def test_what_a_user_limits_or_confirms_is_disassembled(
     limits = rehearsal.parse_limits(fail_on)
     result, _ = rehearsal.execute(prepared(), limits, OPTIONS, Rules(confirm=confirm))
     assert counted(result) == {"differs": [2, 2], "equal": [2, 2]}
+
+
+@pytest.mark.parametrize(
+    ("term", "findings"), [("ptx contains //", 2), ("sass contains EXIT", 2), ("ptx contains absent", 0)]
+)
+def test_texts_of_kept_results_are_searched(
+    prepared: Callable[[], UpgradeRehearsal], term: str, findings: int
+) -> None:
+    run(prepared())
+    folders = [kernel.b.out for kernel in prepared().kernels]
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
+    result = run(prepared(), term)
+    assert result.assessment
+    assert (result.compiled, len(result.assessment.findings)) == (0, findings)
 
 
 def test_terms_about_code_that_are_usual_hold_where_nothing_differs() -> None:
