@@ -158,6 +158,8 @@ def add(corpus: Corpus, path: Path, folder: Path | None = None, loads: Sequence[
     for entry in entries:
         try:
             kept, tree = _copied(folder or path.parent, entry, reader)
+            if tree.key not in trees:
+                _check_copy(corpus, tree)
         except SmithError as error:  # one kernel that cannot be copied does not keep the others out
             changes.append(CorpusChange(entry.name, "not added", f"{error.what}: {error.where}"))
             continue
@@ -260,6 +262,18 @@ def _copies(corpus: Corpus, tree: KernelSources) -> Iterator[Step]:
     for name, _ in tree.sums:
         place = corpus.folder / SOURCES / tree.key / name
         yield Copy(tree.root / name, place, root=corpus.folder, phase=_PHASE)
+
+
+def _check_copy(corpus: Corpus, tree: KernelSources) -> None:
+    """Check that a copy that is there already was not edited, which another copy would undo.
+
+    Raises:
+        SmithError: a person has edited it.
+    """
+    for name, content in tree.sums:
+        place = corpus.folder / SOURCES / tree.key / name
+        if place.is_file() and source_tree.sum_of(place) != content:
+            raise SmithError("its copy in the corpus was edited, and would be lost", where=place)
 
 
 def _stale(corpus: Corpus, kernels: Iterable[ListedKernel]) -> Iterator[RemoveWritten]:

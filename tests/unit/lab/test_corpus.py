@@ -161,6 +161,19 @@ def test_what_is_removed_takes_its_sources_along(program: Path, here: Corpus) ->
     assert here.kernels() == ()
 
 
+def test_a_copy_that_somebody_changed_is_not_replaced(program: Path, here: Corpus) -> None:
+    act(corpus.add(here, program))
+    copy = here.folder / here.kernels()[1].file
+    copy.write_text(copy.read_text() + "EDITED = 1\n")
+    update = corpus.add(here, program)
+    assert act(update) == {"first": "same", "two": "not added"}
+    assert "was edited" in update.changes[1].why
+    assert copy.read_text().endswith("EDITED = 1\n")
+    copy.unlink()  # one that is not whole is completed
+    assert act(corpus.add(here, program)) == {"first": "same", "two": "same"}
+    assert copy.is_file()
+
+
 def test_sources_that_somebody_changed_are_not_removed(program: Path, here: Corpus) -> None:
     act(corpus.add(here, program))
     mine = (here.folder / here.kernels()[1].file).with_name("near.py")
