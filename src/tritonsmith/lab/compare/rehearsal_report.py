@@ -46,7 +46,7 @@ def overview(result: RehearsalResult, assessment: Assessment) -> str:
     """Return in a line what was compiled."""
     return (
         f"{result.comparison.a} -> {result.comparison.b}: {counted(assessment.kernels, 'kernel')} by both, "
-        f"{counted(assessment.points, 'compile')} each; per kernel and Triton: "
+        f"{counted(assessment.points, 'compile')} each; of the results by kernel and Triton, "
         f"{result.compiled} compiled now{_cost(result)}, {result.kept} kept{_size(result)}"
         + (f"; {counted(len(result.skipped), 'kernel')} not for both" if result.skipped else "")
     )
