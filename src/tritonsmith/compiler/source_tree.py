@@ -182,12 +182,18 @@ class TreeReader:
 
     def _root(self, file: Path, kernel: str, module: str) -> Path:
         """Return the folder with the outermost package; the file's own folder if it is in no package."""
-        parts = module.split(".") if module else []
-        if parts and file.with_suffix("").parts[-len(parts) :] == tuple(parts):
-            return file.parents[len(parts) - 1]
         folder = file.parent
         while self.is_file(f"{folder}/{_INIT}"):
             folder = folder.parent
+        parts = module.split(".") if module else []
+        if parts and file.with_suffix("").parts[-len(parts) :] == tuple(parts):
+            named = file.parents[len(parts) - 1]
+            # A package may import its own files as modules of another name, and these the package.
+            around = named.relative_to(folder).parts[:1] if named.is_relative_to(folder) else ()
+            imported = {
+                words.partition(".")[0] for words, level in self._imports(str(file), kernel) if not level
+            }
+            return folder if imported.intersection(around) else named
         # As `worker.load.package_of` has it: relative imports make packages of folders without `__init__.py`.
         deepest = max((level for _, level in self._imports(str(file), kernel)), default=0)
         if deepest < len(file.parents):

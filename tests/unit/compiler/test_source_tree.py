@@ -44,6 +44,24 @@ def test_modules_beside_the_file_come_with_it(tmp_path: Path) -> None:
     assert "unused.py" in names(tmp_path, "mine.py", "")  # no kernel is named: all of the file counts
 
 
+def test_a_file_that_its_package_imports_by_another_name_may_import_the_package(tmp_path: Path) -> None:
+    plant(
+        tmp_path,
+        pack__="",
+        pack__base="",
+        pack__gpu__="",
+        pack__gpu__ops__="",
+        pack__gpu__ops__k="from pack.base import helper\n" + KERNEL,
+        pack__gpu__ops__alone="from ops.other import helper\n" + KERNEL,
+        pack__gpu__ops__other="",
+    )
+    root = source_tree.of(tmp_path / "pack/gpu/ops/k.py", "k", "ops.k").root
+    assert root == tmp_path
+    assert "pack/base.py" in names(tmp_path, "pack/gpu/ops/k.py", "k", "ops.k")
+    # Of one that does not, the root is where its own name begins.
+    assert source_tree.of(tmp_path / "pack/gpu/ops/alone.py", "k", "ops.alone").root == tmp_path / "pack/gpu"
+
+
 def test_a_package_brings_its_own_files_and_small_packages_beside_it(tmp_path: Path) -> None:
     site = tmp_path / "site-packages"
     plant(
