@@ -46,6 +46,9 @@ STAGES = "stages"  # outputs of stages by their inputs: see `worker.compile_poin
 _LIBRARIES = "extern_libs"  # an option of both backends: names with paths of files
 _PROGRAM = "tritonsmith kernel.compile"
 _FINAL = ("ok", "failed")  # a crash or a compile that was given up may have been the machine's fault
+# But not if LLVM has reported an error in the code, as in inline assembly of another vendor, and ended the
+# process. Of a lack of memory it says `LLVM ERROR`.
+_REPORTED = "the compiler ended the process: exit code 1\nerror: "
 _FOREIGN = re.compile(r"[^\w.+-]")
 # Variables that Triton does not name in its own cache key, as they are options or digests of files there:
 # their effects, and the tools that make a part of the binary.
@@ -435,7 +438,7 @@ def keep(job: CompileJob, manifest: Manifest, packed: Sequence[PackedPart]) -> N
         points = part.points
         own = [each for each in packed if each.target == target]
         # Without the file's checksum a refusal is not final: see `run._refusal`.
-        if for_good and manifest.file_sha256 and all(point.status in _FINAL for point in points):
+        if for_good and manifest.file_sha256 and all(map(_is_final, points)):
             kept_files.add(job.out, target, part, own)
             continue
         loose += points
@@ -503,8 +506,13 @@ def _same_request(old: Manifest, job: CompileJob, env: str) -> bool:
     return old.command == command(before, env)
 
 
+def _is_final(point: Point) -> bool:
+    """Report whether another compile of a point would give the same result."""
+    return point.status in _FINAL or (point.status == "crashed" and point.error.startswith(_REPORTED))
+
+
 def _whole(old: Manifest, point: Point) -> bool:
-    if point.status not in _FINAL:
+    if not _is_final(point):
         return False
     paths = [(old.folder / stage.path, stage.size) for stage in point.stages.values()]
     return all(path.is_file() and path.stat().st_size == size for path, size in paths)

@@ -194,6 +194,24 @@ def test_a_file_that_was_edited_before_its_compile_is_not_kept(ask: Ask, tmp_pat
     assert kept.results(workspace.default()) == ()
 
 
+@pytest.mark.parametrize(
+    ("error", "stays"),
+    [
+        ("the compiler ended the process: exit code 1\nerror: couldn't allocate output register", True),
+        ("the compiler ended the process: exit code 1\nLLVM ERROR: out of memory", False),
+        ("the compiler died: SIGSEGV", False),
+    ],
+)
+def test_an_error_with_which_llvm_ends_the_process_is_kept(ask: Ask, error: str, *, stays: bool) -> None:
+    ((made, _),) = compiled(ask(chosen=BOTH[:1]))
+    workspace.default().run(kept.removal(workspace.default()), "clear-cache")
+    point = replace(made.points[0], status="crashed", stages={}, error=error)
+    kept.keep(ask(chosen=BOTH[:1]), replace(made, points=(point,)), ())
+    ((found, is_new),) = compiled(ask(chosen=BOTH[:1]))
+    assert is_new is not stays
+    assert found.points[0].status == ("crashed" if stays else "ok")
+
+
 def test_packages_that_a_kernel_may_import_count(
     ask: Ask, python: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
