@@ -310,9 +310,10 @@ def measure(file: Path, pythons: Sequence[Path], sample: int, seed: int) -> None
             for entry, asked in zip(entries, requests, strict=True)
         ]
         print(f"# CPU seconds; {file.parent.name}/{file.name}; Triton {sides[0].triton}")
-        print(f"# {datetime.now(UTC):%Y-%m-%d}, {machine.read().cores} cores of {model()}, not idle")
+        print(f"# {datetime.now(UTC):%Y-%m-%d}, {machine.read().cores} cores of {model()}")
         starts: list[float] = []
         binaries: dict[str, list[Path]] = {name: [] for name in TARGETS}
+        print("kernel = [")
         for entry, pair in zip(entries, pairs, strict=True):
             try:
                 if not starts:  # starts both workers
@@ -322,17 +323,15 @@ def measure(file: Path, pythons: Sequence[Path], sample: int, seed: int) -> None
                     starts.append(start_of(pair[0]))
                 row, manifest = measured_kernel(*pair)
             except SmithError as error:  # a package that is not installed beside PYTHON
-                print(f"\n# {entry.name} is left out: {error.what}")
+                print(f"    # {entry.name} is left out: {error.what}")
                 continue
             for name, point in zip(TARGETS, manifest.points, strict=True):
                 binaries[name] += [
                     manifest.folder / stage.path for kind, stage in point.stages.items() if kind in BINARY
                 ]
-            print(f"\n[[kernel]]\nname = {json.dumps(entry.name)}")
-            for name, value in row.items():
-                print(f"{name} = {[round(part, 4) for part in value]}")
-            sys.stdout.flush()
-        print(f"\n[start]\nseconds = {statistics.fmean(starts):.3f}\n\n[binary]")
+            values = (f"{name} = {[round(part, 4) for part in value]}" for name, value in row.items())
+            print(f"    {{ {', '.join((f'name = {json.dumps(entry.name)}', *values))} }},", flush=True)
+        print(f"]\n\n[start]\nseconds = {statistics.fmean(starts):.3f}\n\n[binary]")
         for name, paths in binaries.items():
             print(f"{name} = {disassembled(paths, sides[0]):.3f}  # of {len(paths)}, each")
 
