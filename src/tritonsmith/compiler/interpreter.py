@@ -435,7 +435,9 @@ def _error(refusal: WorkerRefusal, request: CompileRequest, python: Path) -> Smi
         where, hints = python, ("invoke up creates an environment with a Triton release",)
     elif refusal.kind == "file":
         hints = ("only what the kernel needs is run from the file: its definition and the names in it",)
-    return kind(what, where=where, why=why, hints=hints)
+    error = kind(what, where=where, why=why, hints=hints)
+    error.reads = refusal.reads
+    return error
 
 
 # A top-level package is searched by all finders, since that of an editable install may know it; its

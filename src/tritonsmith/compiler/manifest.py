@@ -156,6 +156,8 @@ class Manifest:
             loaded, to FILE:LINE of its first use.
         warnings: reasons to doubt that a machine with all packages would compile the same code.
         sources: digest of that file and its own imports before the compile; empty if it was not recorded.
+        reads: all other files that loading it has read, each with the digest of its content; empty for one
+            that changed meanwhile. Those of a kept result are relative to the root of the kernel's sources.
     """
 
     folder: Path
@@ -170,6 +172,7 @@ class Manifest:
     stand_ins: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     sources: str = ""
+    reads: Mapping[str, str] = field(default_factory=dict)
 
     def path(self, point: Point, stage: str) -> Path | None:
         """Return the file of a stage; None if the point has none.
@@ -190,9 +193,10 @@ class Manifest:
         content = {"schema": SCHEMA, **vars(self)}
         # A folder may be moved; readers know where they found it.
         del content["folder"]
-        # Only batches record sources: other manifests have no such key.
-        if not self.sources:
-            del content["sources"]
+        # Only batches record sources, and most kernels read nothing: other manifests have no such keys.
+        for name in ("sources", "reads"):
+            if not content[name]:
+                del content[name]
         return json.dumps(content, indent=indent, default=vars) + "\n"
 
 
@@ -310,6 +314,7 @@ def from_results(
         ),
         stand_ins=stand_ins(news),
         warnings=warnings(news),
+        reads=all_reads([head.reads, *(row.reads for row in rows)]),
     )
 
 
@@ -322,6 +327,15 @@ def _compiled(row: CompiledRow, target: Target, triton: str) -> Point:
     known["surgery"] = json.loads(text_of(row.surgery)) if row.surgery else None
     known["error"] = source_tree.name_cells(targets.explained(row.error, target, triton))
     return Point(**known)
+
+
+def all_reads(every: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    """Return the files that any of several loads has read; without a digest if they read another content."""
+    merged: dict[str, str] = {}
+    for reads in every:
+        for name, content in reads.items():
+            merged[name] = content if merged.get(name, content) == content else ""
+    return merged
 
 
 def stand_ins(news: Iterable[LedgerNews]) -> dict[str, str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from types import MappingProxyType
 
 # Scripts tell outcomes apart by these numbers; from 126 on a shell has meanings of its own.
 EXIT_FAILURE = 1
@@ -22,9 +23,11 @@ class SmithError(Exception):
         where: the file, folder, URL or command it is about.
         why: the reason, as far as it is known; may be several lines.
         hints: things to try, each a sentence or a command.
+        reads: files that may be the reason, each with the digest of its content; empty if that is not known.
     """
 
     exit_code = EXIT_FAILURE
+    reads: Mapping[str, str] = MappingProxyType({})
 
     def __init__(
         self, what: str, *, where: object = None, why: str | None = None, hints: Iterable[str] = ()

@@ -50,6 +50,7 @@ class WorkerRefusal:
         parameters: the kernel's parameters, where an option is refused.
         module: the name of a module that cannot be imported.
         package: the package of a stand-in.
+        reads: the files that were read until then: see `messages.CompileHead`.
     """
 
     kind: str
@@ -60,6 +61,7 @@ class WorkerRefusal:
     parameters: tuple[str, ...] = ()
     module: str = ""
     package: str = ""
+    reads: dict[str, str] = dataclasses.field(default_factory=dict)
 
 
 class RequestRefusedError(Exception):

@@ -415,6 +415,7 @@ def about(request: PointsRequest, around: FileSurroundings, notes: list[str]) ->
         missing=tuple(tool.stage for tool in tools if not tool.programs),
         notes=tuple(notes),
         news=around.ledger.news(),
+        reads=around.reads.news(),
     )
 
 

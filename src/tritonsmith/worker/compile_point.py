@@ -79,7 +79,7 @@ def attempt(
         row = dataclasses.replace(row, passes=tuple(operation.passes))
     sys.stdout.flush()
     sys.stderr.flush()
-    return dataclasses.replace(row, news=around.ledger.news())
+    return dataclasses.replace(row, news=around.ledger.news(), reads=around.reads.news())
 
 
 def failed(point: PointRequest, status: str, error: str, began: float) -> CompiledRow:
@@ -126,7 +126,8 @@ def compile_point(
     constexprs: Table = {}
     source: Any = request.file
     if loaded:
-        signature, constexprs = point.signature, complete(loaded, point)
+        with around.reads.watched():  # a heuristic may import what it needs
+            signature, constexprs = point.signature, complete(loaded, point)
         ranges = point.ranges if target.backend == "hip" else ()
         source = make_source(loaded, signature, constexprs, point.hints, ranges)
     ASSEMBLED.clear()

@@ -1,4 +1,4 @@
-"""Set up a kernel's file: stand-ins for missing modules, the fake GPU, and Triton, imported."""
+"""Set up a kernel's file: stand-ins for missing modules, the fake GPU, Triton; record what its load reads."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ import functools
 import importlib
 import importlib.abc
 import importlib.machinery
+import importlib.util
 import json
 import os
+import stat
 import subprocess
 import sys
+import sysconfig
 import tempfile
+import time
 import types
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
 from importlib.machinery import ModuleSpec
 from typing import TYPE_CHECKING, Any
@@ -25,7 +29,7 @@ from .border import RequestRefusedError
 from .fake_gpu import FakeDriver, FakeGpu
 from .fake_torch import PROVIDED, patched, provide, triton_found
 from .foreign import INSTALLED
-from .messages import DisassemblerRequest, FileRequest
+from .messages import DisassemblerRequest, FileRequest, PointsRequest
 from .stubs import ImportWatcher, Ledger, LentFinder, StubFinder, UnknownError
 
 if TYPE_CHECKING:
@@ -35,6 +39,11 @@ if TYPE_CHECKING:
 # OpenMP and the linear algebra libraries of NumPy and torch read these when they are imported. A process with
 # threads must not fork: a lock that another thread holds stays locked in the child.
 SINGLE_THREADED = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+UNKNOWN = ""  # in place of a digest
+_MOST_READ = 2000  # files; `compiler.source_tree` takes no more of a package either
+_LARGEST_READ = 64 << 20  # bytes of a file; the tool itself reads no larger one
+_WRITES = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+_OF_LINUX = ("/proc", "/sys")  # not /dev: what is a regular file there is a user's, in /dev/shm
 
 
 class FileSurroundings:
@@ -45,12 +54,14 @@ class FileSurroundings:
         gpu: the target's GPU.
         disassemblers: the disassembler of each binary stage, with those of its programs that exist.
         watcher: runs code around the import of some modules.
+        reads: a record of the files that the file's load reads.
     """
 
     def __init__(self, modules: Iterable[str], gpus: Table, lent: Table) -> None:
         self.ledger = Ledger(PROVIDED)
         self.gpu = FakeGpu(self.ledger.note, UnknownError, gpus)
         self.disassemblers: dict[str, DisassemblerRequest] = {}
+        self.reads = FileReads()
         around = {"torch": patched, "torch.utils._triton": triton_found}
         self.watcher = ImportWatcher(
             {name: functools.partial(change, self.gpu) for name, change in around.items()}
@@ -104,6 +115,155 @@ class FileSurroundings:
         parts = package.split(".")
         for length in range(1, len(parts) + 1):
             self.watcher.around[".".join(parts[:length])] = run
+
+
+class FileReads:
+    """The files that the load of a kernel's file reads: what was compiled holds while they stay the same.
+
+    Neither a data file nor a module that is found by a name made at run time is in the file's text. What is
+    installed, Python's own library, Triton and this tool are left out.
+    """
+
+    def __init__(self) -> None:
+        # Modules may have been imported before anything is watched, such as a torch for several forks.
+        self._began = time.time_ns()
+        self._opened: dict[str, tuple[int, ...]] = {}  # the state of each file when it was opened
+        self._before = frozenset(sys.modules)
+        self._modules = 0  # number of those that were looked at
+        self._written: set[str] = set()
+        self._missed: set[str] = set()
+        self._digests: dict[str, str] = {}
+        self._told: set[str] = set()
+        self._left_out: tuple[str, ...] = ()
+        self._counts: dict[str, bool] = {}  # by folder
+        self._file = ""
+        self._depth = 0
+        self._hooked = False
+
+    def leave_out(self, file: str, folders: Iterable[str]) -> None:
+        """Do not count a kernel's file, whose content is known otherwise, nor the files in some folders."""
+        own = [os.path.dirname(os.path.abspath(__file__)), *_OF_LINUX]
+        own += [sysconfig.get_path(name) or "" for name in ("stdlib", "platstdlib")]
+        every = [os.path.abspath(folder) for folder in (*own, *folders) if folder]
+        every += [os.path.realpath(folder) for folder in every]
+        self._left_out = tuple({os.path.join(folder, "") for folder in every})
+        self._file = os.path.abspath(file)
+        self._counts.clear()
+
+    @contextlib.contextmanager
+    def watched(self) -> Iterator[None]:
+        """Count what the body of a `with` opens; a refusal in it tells what was read until then."""
+        if not self._hooked:
+            sys.addaudithook(self._hear)  # for good: a hook cannot be removed
+            self._hooked = True
+        self._depth += 1
+        try:
+            yield
+        except RequestRefusedError as error:
+            # What was looked for and is not there may be the reason, so the refusal is not for good.
+            reads = {**self._every(), **dict.fromkeys(sorted(self._missed)[:1], UNKNOWN)}
+            error.refusal = dataclasses.replace(error.refusal, reads=reads)
+            raise
+        finally:
+            self._depth -= 1
+
+    def news(self) -> dict[str, str]:
+        """Return the files that were not told before, each with the digest of what was read."""
+        news = {name: content for name, content in self._every().items() if name not in self._told}
+        self._told.update(news)
+        return news
+
+    def _hear(self, event: str, arguments: tuple[object, ...]) -> None:
+        """Note what Python is about to do: see `sys.addaudithook`."""
+        if not self._depth or event not in ("open", "import", "os.rename"):
+            return
+        # An exception would be one of the code that opens the file.
+        with contextlib.suppress(Exception):
+            if event == "os.rename":
+                self._written.add(_path_of(arguments[1]))
+            elif event == "import":
+                if arguments[1]:  # an extension, which the system opens
+                    self._open(_path_of(arguments[1]))
+            elif not isinstance(arguments[0], int):
+                path, flags = _path_of(arguments[0]), arguments[2]
+                if isinstance(flags, int) and flags & _WRITES:
+                    self._written.add(path)
+                else:
+                    self._open(_source_of(path))
+
+    def _open(self, path: str) -> None:
+        if self._does_count(path) and path not in self._opened:
+            try:
+                status = os.stat(path)
+            except FileNotFoundError:
+                self._missed.add(path)
+                return
+            if stat.S_ISREG(status.st_mode):
+                self._opened[path] = _state(status)
+
+    def _does_count(self, path: str) -> bool:
+        folder = os.path.dirname(path)
+        if folder not in self._counts:
+            installed = any(part in INSTALLED for part in folder.split(os.sep))
+            self._counts[folder] = not installed and not os.path.join(folder, "").startswith(self._left_out)
+        return self._counts[folder] and path != self._file
+
+    def _every(self) -> dict[str, str]:
+        names = {*self._opened, *self._digests}
+        if len(sys.modules) != self._modules:
+            modules = {name: module for name, module in sys.modules.items() if name not in self._before}
+            self._modules = len(sys.modules)
+            names.update(filter(self._does_count, filter(None, map(_file_of, modules.values()))))
+        names -= self._written
+        if len(names) > _MOST_READ:
+            return {min(names): UNKNOWN}
+        depth, self._depth = self._depth, 0  # what is opened here counts for nothing
+        for name in sorted(names - set(self._digests)):
+            content = self._digest(name)
+            if content is not None:
+                self._digests[name] = content
+        self._depth = depth
+        return {name: self._digests[name] for name in sorted(names) if name in self._digests}
+
+    def _digest(self, path: str) -> str | None:
+        """Return the digest of what was read of a file; None if it cannot be read, and so was not."""
+        try:
+            before = os.stat(path)
+            if not stat.S_ISREG(before.st_mode) or before.st_size > _LARGEST_READ:
+                return UNKNOWN
+            with open(path, "rb") as file:
+                content = sha256(file.read(_LARGEST_READ)).hexdigest()
+            after = _state(os.stat(path))
+        except FileNotFoundError:
+            return UNKNOWN
+        except OSError:
+            return None
+        # What was edited since it was opened, or perhaps since it was imported, was read as it was before.
+        same = after == self._opened[path] if path in self._opened else before.st_ctime_ns <= self._began
+        return content if same and after == _state(before) else UNKNOWN
+
+
+def _path_of(name: object) -> str:
+    return os.path.abspath(os.fsdecode(name))  # type: ignore[arg-type] # else an exception
+
+
+def _state(status: os.stat_result) -> tuple[int, ...]:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _source_of(path: str) -> str:
+    """Return the source of a file of bytecode; any other file unchanged."""
+    with contextlib.suppress(ValueError, NotImplementedError):
+        source = importlib.util.source_from_cache(path) if path.endswith(".pyc") else path
+        return source if os.path.exists(source) else path
+    return path
+
+
+def _file_of(module: object) -> str:
+    """Return the file of a module; empty if it has none."""
+    # Not `getattr`, which may run a module's own `__getattr__`.
+    path = getattr(module, "__dict__", {}).get("__file__")
+    return os.path.abspath(path) if isinstance(path, str) else ""
 
 
 # What a compile sets for itself before it loads the kernel's file: `import torch` reads none of it.
@@ -240,6 +400,8 @@ def prepare(request: FileRequest, around: FileSurroundings | None = None) -> Fil
 
     origin = os.path.dirname(triton.__file__)
     around.disassemblers = {name: available(tool, origin) for name, tool in request.disassemblers.items()}
+    scratch = request.scratch if isinstance(request, PointsRequest) else ""
+    around.reads.leave_out(request.file, (origin, scratch))
     return around
 
 

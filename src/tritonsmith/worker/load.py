@@ -56,11 +56,12 @@ class EndlessLoadError(BaseException):
 
 def load_checked(request: FileRequest, around: FileSurroundings, number: int = 0) -> LoadedKernel | None:
     """Load as `load_for` does, and check that the kernel has the parameters of all points of this load."""
-    loaded = load_for(request, around, number)
-    if loaded is not None:
-        target = request.points[number].target
-        served = [point for point in request.points if point.target == target or not around.gpu.queried]
-        check_parameters(request, loaded, served)
+    with around.reads.watched():
+        loaded = load_for(request, around, number)
+        if loaded is not None:
+            target = request.points[number].target
+            served = [point for point in request.points if point.target == target or not around.gpu.queried]
+            check_parameters(request, loaded, served)
     return loaded
 
 
@@ -71,7 +72,7 @@ def load_for(request: FileRequest, around: FileSurroundings, number: int = 0) ->
     around.become(GPUTarget(*request.points[number].target))
     if request.ir:
         return None
-    with quiet():
+    with quiet(), around.reads.watched():
         return load(request.file, request.kernel, around)
 
 

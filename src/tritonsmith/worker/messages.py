@@ -345,6 +345,8 @@ class CompileHead:
         missing: the stages for which there is no disassembler.
         notes: messages about options that were left out.
         news: the news of loading the file.
+        reads: the files that loading it has read, each with the digest of its content; empty for one that
+            changed meanwhile, or stands for too many.
     """
 
     triton: str
@@ -355,6 +357,7 @@ class CompileHead:
     missing: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     news: LedgerNews = LedgerNews()
+    reads: dict[str, str] = dataclasses.field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -372,6 +375,7 @@ class CompiledRow:
 
     Attributes:
         news: the news of the compile.
+        reads: as in `CompileHead`, of files that this process has not told before.
         loaded: the kernel could be loaded for this target.
     """
 
@@ -395,6 +399,7 @@ class CompiledRow:
     cpu_seconds: dict[str, float] = dataclasses.field(default_factory=dict)
     shared: tuple[str, ...] = ()
     news: LedgerNews = LedgerNews()
+    reads: dict[str, str] = dataclasses.field(default_factory=dict)
     loaded: bool = True
 
 

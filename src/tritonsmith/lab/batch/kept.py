@@ -15,7 +15,7 @@ import functools
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
@@ -79,6 +79,7 @@ class CompileJob:
             the file had, and a kernel that the compiler refused is refused again.
         module: of a keyed job, the import name of the kernel's file; empty if it is no module of a package.
         sources: of a keyed job, a digest of the file and its imports.
+        root: of a keyed job, the folder that these are in.
     """
 
     request: CompileRequest
@@ -87,6 +88,7 @@ class CompileJob:
     keyed: bool = False
     module: str = ""
     sources: str = ""
+    root: Path = Path()
 
     @property
     def title(self) -> str:
@@ -141,7 +143,7 @@ class KeyedJobs:
         packages = [] if triton.source or triton.version else self._packages(triton.python)
         linked = _linked(request)
         key = digest(tree.key, content, *self._tool, *others, packages, *linked, *self._variables.of(tree))
-        return CompileJob(request, triton, folder_of(triton) / key, True, module, tree.key)
+        return CompileJob(request, triton, folder_of(triton) / key, True, module, tree.key, tree.root)
 
 
 class _VariablesRead:
@@ -316,6 +318,7 @@ class ResultFinder:
         self._env = env
         self._trees: dict[tuple[Path, str], KernelSources | None] = {}
         self._versions: dict[tuple[str, ...], str] = {}
+        self._sum = functools.cache(_sum_if_any)
         self._steered = is_steered()
 
     def sources(self, job: CompileJob) -> str:
@@ -344,18 +347,36 @@ class ResultFinder:
         rows = database().find_packed(*kept_files.address(job.out), names)
         # A run asks whether all is there before it takes it, and to read a manifest takes the most of both.
         made_of = (rows, self._env, job.request, job.triton)
-        if (known := _READ.get(job.out)) and known[:-1] == made_of:
+        known = _READ.get(job.out)
+        if known and known[:-1] == made_of and self._reads_the_same(known.manifest, job):
             return known.manifest
-        parts = []
+        parts = list[Manifest]()
         for text in ResultStore.unpacked(rows).values():
             # One that cannot be read, as it came from elsewhere, is made again.
             with suppress(FactError, ValueError):
                 parts.append(manifests.parse(untrusted.json_of(text), job.out))
+        current = [part for part in parts if self._reads_the_same(part, job)]
+        if len(current) < len(parts):
+            return merged(job, self._env, current) if current else None
         manifest = merged(job, self._env, parts) if parts else None
         if len(_READ) >= _MOST_READ:
             _READ.clear()
         _READ[job.out] = _ReadManifest(*made_of, manifest)
         return manifest
+
+    def _reads_the_same(self, manifest: Manifest | None, job: CompileJob) -> bool:
+        """Report whether the files that a compile has read still have the content that they had."""
+        if not manifest or not manifest.reads:
+            return True
+        # Another checkout has the same key, and a file that is not below its root may be another one for it.
+        if manifest.file != str(job.request.file) and any(name.startswith("/") for name in manifest.reads):
+            return False
+        # Texts: of a thousand results, to join `Path`s would take most of all.
+        paths = (
+            (name if name.startswith("/") else f"{job.root}/{name}", content)
+            for name, content in manifest.reads.items()
+        )
+        return all(content and self._sum(path) == content for path, content in paths)
 
     def _in_folder(self, job: CompileJob, version: str) -> Manifest | None:
         try:
@@ -364,7 +385,8 @@ class ResultFinder:
         except (FactError, OSError):
             return None
         same = (old.file_sha256, old.triton) == (content, version)
-        if not same or not _same_request(old, job, self._env) or not self._same_sources(old, job):
+        same = same and _same_request(old, job, self._env) and self._same_sources(old, job)
+        if not same or not self._reads_the_same(old, job):
             return None
         # A manifest is written last and whole, so a killed run leaves no half result. But files may be
         # deleted.
@@ -404,6 +426,13 @@ class ResultFinder:
         return self._trees[place]
 
 
+def _sum_if_any(path: str) -> str:
+    # A result may be a stranger's, and name anything.
+    with suppress(FactError, ValueError):
+        return source_tree.sum_of(Path(path))
+    return ""
+
+
 def is_steered() -> bool:
     """Report whether a variable of this process changes what a Triton compiles."""
     return any(
@@ -412,8 +441,8 @@ def is_steered() -> bool:
     )
 
 
-def keep(job: CompileJob, manifest: Manifest, packed: Sequence[PackedPart]) -> None:
-    """Keep what was compiled for a keyed job, with its metrics.
+def keep(job: CompileJob, manifest: Manifest, packed: Sequence[PackedPart]) -> Manifest:
+    """Keep what was compiled for a keyed job, with its metrics; return the manifest as it is kept.
 
     What is not final, or was steered by a variable, is for this run alone: its files go to the job's folder.
 
@@ -432,7 +461,8 @@ def keep(job: CompileJob, manifest: Manifest, packed: Sequence[PackedPart]) -> N
         )
     # A file that was edited since the key was made would be kept under the key of another content.
     tree = TreeReader(KeptImports()).of(job.request.file, job.request.kernel, job.module)
-    for_good = not is_steered() and tree.key == job.sources
+    manifest = replace(manifest, reads=_other_reads(manifest.reads, tree))
+    for_good = not is_steered() and tree.key == job.sources and all(manifest.reads.values())
     loose: list[Point] = []
     for target, part in kept_files.by_target(manifest):
         points = part.points
@@ -447,6 +477,23 @@ def keep(job: CompileJob, manifest: Manifest, packed: Sequence[PackedPart]) -> N
         text = replace(manifest, points=tuple(loose)).render()
         write = Write(job.out / manifests.FILE, text, phase="kernel")
         space.run(Plan("kernel", (write,)), "kernel.unit", quiet=True)
+    return manifest
+
+
+def _other_reads(reads: Mapping[str, str], tree: KernelSources) -> dict[str, str]:
+    """Return the files that are no part of a kernel's key, those below its root by their relative paths.
+
+    Two checkouts of a package have the same key, and each its own files.
+    """
+    sums, roots = dict(tree.sums), tuple(dict.fromkeys((tree.root, tree.root.resolve())))
+    others = {}
+    for path, content in reads.items():
+        below = next((root for root in roots if Path(path).is_relative_to(root)), None)
+        name = str(Path(path).relative_to(below)) if below else path
+        # Of one that was edited and edited back, the key tells another content than what was compiled.
+        if sums.get(name) != content:
+            others[name] = "" if name in sums else content
+    return others
 
 
 def are_complete(jobs: Iterable[CompileJob], env: str = "") -> bool:
@@ -481,6 +528,7 @@ def merged(job: CompileJob, env: str, parts: Sequence[Manifest]) -> Manifest:
         points=tuple(points),
         stand_ins={name: place for part in parts for name, place in part.stand_ins.items()},
         warnings=tuple(dict.fromkeys(text for part in parts for text in part.warnings)),
+        reads=manifests.all_reads(part.reads for part in parts),
     )
 
 

@@ -166,8 +166,10 @@ def compiled(
         for out, parts, packed in _filled(left, known, refused, options):
             if whole[out].keyed:
                 # Its files go to the database, and need not wait for the end of the run.
-                kept.keep(whole[out], kept.merged(whole[out], options.env, parts), packed)
-            merged = kept.merged(whole[out], options.env, [*there[out], *parts])
+                fresh = kept.keep(whole[out], kept.merged(whole[out], options.env, parts), packed)
+                merged = kept.merged(whole[out], options.env, [*there[out], fresh])
+            else:
+                merged = kept.merged(whole[out], options.env, [*there[out], *parts])
             manifest = replace(merged, sources=sources[out])
             if not whole[out].keyed:
                 _write(manifest)
@@ -601,7 +603,16 @@ def _refusal(unit: _Unit, error: SmithError, env: str) -> Manifest:
     )
     command = kept.command(job, env)
     return Manifest(
-        job.out, request.kernel, str(request.file), content, job.triton.triton, "", "", command, points
+        job.out,
+        request.kernel,
+        str(request.file),
+        content,
+        job.triton.triton,
+        "",
+        "",
+        command,
+        points,
+        reads=error.reads,
     )
 
 

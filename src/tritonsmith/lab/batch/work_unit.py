@@ -9,7 +9,7 @@ import functools
 import io
 import tarfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -222,12 +222,13 @@ def _compiled_there(job: RemoteJob) -> RemoteResult | PackedResult | SmithError:
                 request = replace(job.request, file=file)
                 manifest = _compiled(request, place, scratch, shared, state, sent=sent)
             except SmithError as error:
-                return _about_file_here(plain(error), file, original)
+                return _about_file_here(plain(error), file, original, scratch)
             points = tuple(
                 replace(point, error=point.error.replace(str(file), str(original)))
                 for point in manifest.points
             )
-            named = replace(manifest, file=str(original), points=points)
+            reads = _elsewhere(manifest.reads, scratch)
+            named = replace(manifest, file=str(original), points=points, reads=reads)
             if job.packs:
                 return PackedResult(named, kept_files.pack(named, code=request.disassemble))
             return RemoteResult(named, _tar(manifest.folder))
@@ -358,11 +359,19 @@ def _tar(folder: Path) -> bytes:
     return zstandard.ZstdCompressor().compress(stream.getvalue())
 
 
-def _about_file_here(error: SmithError, there: Path, here: Path) -> SmithError:
+def _about_file_here(error: SmithError, there: Path, here: Path, scratch: Path) -> SmithError:
     """Return an error about the copy there as an error about the file here."""
     # The class stays the same, since it decides whether a refusal is final: see `_refusal`.
     where, why = (text and text.replace(str(there), str(here)) for text in (error.where, error.why))
-    return type(error)(error.what, where=where, why=why, hints=error.hints)
+    about_here = type(error)(error.what, where=where, why=why, hints=error.hints)
+    about_here.reads = _elsewhere(error.reads, scratch)
+    return about_here
+
+
+def _elsewhere(reads: Mapping[str, str], scratch: Path) -> dict[str, str]:
+    """Return the files that did not come with a unit: the sender knows the content of those that did."""
+    own = scratch, scratch.resolve()
+    return {name: content for name, content in reads.items() if not any(map(Path(name).is_relative_to, own))}
 
 
 def plain(error: SmithError) -> SmithError:
@@ -370,7 +379,9 @@ def plain(error: SmithError) -> SmithError:
     # pickle rebuilds an exception from its `args`, which does not fit classes with parameters of their own.
     if type(error).__init__ is SmithError.__init__:
         return error
-    return SmithError(error.what, where=error.where, why=error.why, hints=error.hints)
+    same = SmithError(error.what, where=error.where, why=error.why, hints=error.hints)
+    same.reads = error.reads
+    return same
 
 
 def stages_of(place: Interpreter) -> Path:

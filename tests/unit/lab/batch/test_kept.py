@@ -212,6 +212,85 @@ def test_an_error_with_which_llvm_ends_the_process_is_kept(ask: Ask, error: str,
     assert found.points[0].status == ("crashed" if stays else "ok")
 
 
+@pytest.mark.parametrize("end", ["", " refuse"])
+def test_files_that_a_load_has_read_count(ask: Ask, tmp_path: Path, end: str) -> None:
+    data = tmp_path / "data.json"
+    data.write_text("1")
+    every = [ask("reader", f"reads data.json{end}"), ask("other", end)]
+
+    def new() -> list[str]:
+        return [Path(made.file).stem for made, is_new in compiled(*every) if is_new]
+
+    assert new() == ["reader", "other"]
+    assert new() == []
+    data.write_text("2")
+    assert new() == ["reader"]
+    assert new() == []
+    data.unlink()
+    assert not kept.are_complete(every)
+    data.write_text("1")
+    assert new() == ["reader"]  # the results of the last content only are kept
+    data.write_text("2")
+    data.write_text("1")
+    assert new() == []
+
+
+def test_only_the_target_whose_load_has_read_a_file_is_compiled_again(ask: Ask, tmp_path: Path) -> None:
+    wanted = ask("k", "reads data.json")
+    data = tmp_path / "data.json"
+    for number, target in enumerate(BOTH):
+        data.write_text(str(number))
+        compiled(replace(wanted, request=replace(wanted.request, targets=(target,))))
+    assert [point.target for point in found(wanted)] == ["hip:gfx942:64"]
+
+
+def found(job: CompileJob) -> tuple[manifest.Point, ...]:
+    old = kept.ResultFinder("").find(job)
+    return old.points if old else ()
+
+
+def test_what_was_edited_while_it_was_loaded_is_not_kept(ask: Ask, tmp_path: Path) -> None:
+    (tmp_path / "data.json").write_text("edited meanwhile")
+    ((made, _),) = compiled(ask("k", "reads data.json"))
+    assert made.points
+    assert kept.results(workspace.default()) == ()
+
+
+@pytest.mark.parametrize(("name", "again"), [("data.json", False), ("../data.json", True)])
+def test_checkouts_with_the_same_key_have_files_of_their_own(
+    tmp_path: Path, python: Path, name: str, again: bool
+) -> None:
+    jobs = []
+    for checkout in ("one", "two"):
+        file = compiler.kernel(make_folder(tmp_path / checkout / "kernels"), "k", f"reads {name}")
+        (file.parent / name).write_text("1")
+        request = CompileRequest(file, "", "*fp32,64", BOTH)
+        jobs.append(kept.KeyedJobs().job(request, tritons.parse(str(python))))
+    assert jobs[0].out == jobs[1].out
+    compiled(jobs[0])
+    assert len(found(jobs[0])) == 2
+    # A result that depends on files below the folder of the kernel's sources alone serves all checkouts.
+    assert (found(jobs[1]) == ()) == again
+    (jobs[1].request.file.parent / name).write_text("2")
+    assert found(jobs[1]) == ()
+    assert len(found(jobs[0])) == 2
+
+
+def make_folder(path: Path) -> Path:
+    path.mkdir(parents=True)
+    return path
+
+
+def test_files_that_a_load_has_read_stay_known_when_code_is_read(ask: Ask, tmp_path: Path) -> None:
+    (tmp_path / "data.json").write_text("1")
+    ((made, _),) = compiled(ask("k", "reads data.json"))
+    assert list(made.reads) == ["data.json"]
+    for target, part in kept_files.by_target(made):
+        kept_files.keep_code(kept_files.ReadCode(part, target, "", {}))
+    (tmp_path / "data.json").write_text("2")
+    assert found(ask("k", "reads data.json")) == ()
+
+
 def test_packages_that_a_kernel_may_import_count(
     ask: Ask, python: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

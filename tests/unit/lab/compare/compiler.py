@@ -30,9 +30,16 @@ def answer(path):
     breaks = "breaks " + {version!r} in text
     if flaky or breaks:
         open({log!r} + ".flaky", "w").close()
-    refused = {{"kind": "file", "what": "it is refused"}} if "refuse" in text else None
+    reads = {{}}
+    if "reads " in text:  # a file, as loading the kernel's file would
+        name = text.split("reads ")[1].split()[0]
+        path = os.path.normpath(os.path.join(os.path.dirname(request["file"]), name))
+        content = open(path, "rb").read()
+        reads[path] = "" if content == b"edited meanwhile" else hashlib.sha256(content).hexdigest()
+    refused = {{"kind": "file", "what": "it is refused", "reads": reads}} if "refuse" in text else None
     head = {{"triton": {version!r}, "origin": "/fake", "python": "3.11", "missing": [],
-             "notes": [], "variables": {{}}, "file_sha256": hashlib.sha256(data).hexdigest()}}
+             "notes": [], "variables": {{}}, "file_sha256": hashlib.sha256(data).hexdigest(),
+             "reads": reads}}
     rows = [{{"refused": refused}}] if refused else [head]
     for point in [] if refused else request["points"]:
         folder = os.path.join(request["output"], point["id"])
