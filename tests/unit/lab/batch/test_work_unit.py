@@ -46,6 +46,18 @@ def test_there_and_back(tmp_path: Path) -> None:
     assert not (tmp_path / "out" / "manifest.json").exists()  # its writer knows the command
 
 
+@pytest.mark.parametrize("end", ["", " refuse"])
+def test_files_that_came_with_a_unit_are_not_told_by_their_paths_there(tmp_path: Path, end: str) -> None:
+    python = compiler.make(tmp_path / "venv")
+    elsewhere = tmp_path / "data.json"
+    elsewhere.write_text("1")
+    told = []
+    for name in ("k.py", str(elsewhere)):
+        answer = work_unit.compile_there(parcel(compiler.kernel(tmp_path, "k", f"reads {name}{end}"), python))
+        told.append(list((answer if isinstance(answer, SmithError) else answer.manifest).reads))
+    assert told == [[], [str(elsewhere)]]
+
+
 def test_what_is_kept_comes_back_compressed(tmp_path: Path) -> None:
     sent = parcel(compiler.kernel(tmp_path), compiler.make(tmp_path / "venv"))
     answer = pickle.loads(pickle.dumps(work_unit.compile_there(replace(sent, packs=True))))  # noqa: S301
