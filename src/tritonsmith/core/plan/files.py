@@ -14,6 +14,7 @@ import re
 import shutil
 import stat
 import tempfile
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
@@ -270,8 +271,8 @@ def mark(root: Path) -> None:
             hints=["set TRITONSMITH_HOME to an empty or new folder"],
         )
     root.mkdir(parents=True, exist_ok=True)
-    # Whoever marks the folder at the same time sees no half tag.
-    fresh = root / f"{_TAG}.{os.getpid()}"
+    # Whoever marks the folder at the same time, another thread perhaps, sees no half tag and moves its own.
+    fresh = root / f"{_TAG}.{threading.get_native_id()}"
     fresh.write_text(f"{CACHEDIR_SIGNATURE}\n# This folder belongs to tritonsmith.\n", encoding="ascii")
     fresh.replace(root / _TAG)
     (root / _MARKER).write_text("schema = 1\n", encoding="ascii")

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -46,6 +47,24 @@ def test_mark_goes_on_after_a_kill_between_tag_and_marker(root: Path) -> None:
     (root / MARKER).unlink()
     assert not files.is_marked(root)
     files.mark(root)
+    assert files.is_marked(root)
+
+
+def test_two_threads_mark_a_folder_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root, write = tmp_path / "root", Path.write_text
+    others: list[threading.Thread] = []
+
+    def write_text(path: Path, text: str, **how: str) -> int:
+        length = write(path, text, **how)
+        if not others:  # the first tag is written, and has not its name yet
+            others.append(threading.Thread(target=files.mark, args=(root,)))
+            others[0].start()
+            others[0].join()
+        return length
+
+    monkeypatch.setattr(Path, "write_text", write_text)
+    files.mark(root)
+    assert others
     assert files.is_marked(root)
 
 
