@@ -14,10 +14,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -528,24 +527,13 @@ def make_all(versions: Iterable[str]) -> None:
     missing = [version for version in dict.fromkeys(versions) if version and plan(version).steps]
     if len(missing) < 2:  # noqa: PLR2004 - several
         return
-    stopped, began = threading.Event(), time.monotonic()
-
-    def make_one(version: str) -> None:
-        with stopping.interruptible(stopped.is_set):
-            make(version)
-
-    count = min(len(missing), machine.read().cores)
-    with stopping.stoppable(), PhaseProgress() as progress, ThreadPoolExecutor(count) as threads:
+    began = time.monotonic()
+    with PhaseProgress() as progress:
         progress.begin(venv.PHASE)
-        pending = {threads.submit(make_one, version): version for version in missing}
-        try:
-            for done, future in enumerate(as_completed(pending), 1):
-                future.result()
-                progress.update(done, len(missing), pending[future])
-        except BaseException:
-            stopped.set()
-            threads.shutdown(wait=False, cancel_futures=True)
-            raise
+        making = {version: partial(make, version) for version in missing}
+        made = stopping.at_once(making, machine.read().cores)
+        for count, (version, _) in enumerate(made, 1):
+            progress.update(count, len(missing), version)
         progress.end(time.monotonic() - began)
 
 

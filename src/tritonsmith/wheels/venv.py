@@ -107,6 +107,7 @@ def _by_uv(steps: tuple[Step, ...], env: EnvDir, base: PythonEnv, large: str) ->
         return (*begun, *installs)
     last = InstallWheel(
         (sys.executable, "-m", "pip"),
+        _is_own(base),
         uv.path,
         env.python,
         site_packages(env, base),
@@ -117,6 +118,12 @@ def _by_uv(steps: tuple[Step, ...], env: EnvDir, base: PythonEnv, large: str) ->
         stamp=installs[-1].stamp,
     )
     return (*begun, *installs[:-1], last)
+
+
+def _is_own(base: PythonEnv) -> bool:
+    """Report whether the tool runs in this interpreter, and its environment has no settings for pip."""
+    same = base.executable.resolve() == Path(sys.executable).resolve()
+    return same and not Path(sys.prefix, "pip.conf").exists()
 
 
 def pip_install(python: Path, *arguments: str) -> tuple[str, ...]:

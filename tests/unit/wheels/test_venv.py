@@ -96,22 +96,29 @@ def pip_with(tmp_path: Path, needs: str, settings: str = "") -> tuple[str, ...]:
     program.write_text(
         f"""#!/bin/sh
 if [ "$1" = config ]; then echo "global.timeout='9'"; echo "{settings}"; exit; fi
-echo "pip $3" >> {tmp_path}/calls
-[ "$3" = install ] || {{ mkdir {tmp_path}/home/envs/a/wheel && cp {wheel} {tmp_path}/home/envs/a/wheel; }}
+in=
+if [ "$1" = --python ]; then in=" --python"; shift 2; fi
+echo "pip$in $1 PIP_PYTHON=${{PIP_PYTHON-unset}}" >> {tmp_path}/calls
+[ "$1" = install ] || {{ mkdir {tmp_path}/home/envs/a/wheel && cp {wheel} {tmp_path}/home/envs/a/wheel; }}
 """
     )
     program.chmod(0o755)
     return (str(program),)
 
 
+INSTALLED = "pip --python install PIP_PYTHON=/another/python"
 NEEDS_NOTHING = 'Requires-Dist: importlib-metadata; python_version < "3.10"\nRequires-Dist: lit; extra == "x"'
 
 
 @pytest.mark.parametrize(
     ("needs", "calls"),
-    [(NEEDS_NOTHING, []), (f"{NEEDS_NOTHING}\nRequires-Dist: setuptools>=40", ["pip install"])],
+    [(NEEDS_NOTHING, []), (f"{NEEDS_NOTHING}\nRequires-Dist: setuptools>=40", [INSTALLED])],
 )
-def test_uv_unpacks_what_pip_finds(tmp_path: Path, uv: Path, needs: str, calls: list[str]) -> None:
+@pytest.mark.parametrize("same", [True, False])
+def test_uv_unpacks_what_pip_finds(
+    tmp_path: Path, uv: Path, needs: str, calls: list[str], *, same: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIP_PYTHON", "/another/python")
     space = Workspace(tmp_path / "home")
     space.claim()
     env = space.env("a")
@@ -120,18 +127,19 @@ def test_uv_unpacks_what_pip_finds(tmp_path: Path, uv: Path, needs: str, calls: 
     *begun, last = plan.steps
     assert isinstance(last, InstallWheel)
     assert last.uv == uv
+    assert last.same  # the tests run in the interpreter that the environment is based on
     assert last.installs
     # Of a run that was killed.
     left_over = env.path / "wheel" / "half.whl"
     left_over.parent.mkdir(parents=True)
     left_over.touch()
     runner = Runner(tmp_path / "log", PhaseProgress(live=False, silent=True))
-    runner.run(replace(plan, steps=(*begun, replace(last, pip=pip_with(tmp_path, needs)))))
+    runner.run(replace(plan, steps=(*begun, replace(last, pip=pip_with(tmp_path, needs), same=same))))
     said = (tmp_path / "calls").read_text().splitlines()
     seeds = "setuptools" if base.minor == "3.11" else "pip"
     assert said == [
         f"{seeds} UV_LINK_MODE=unset",
-        "pip download",
+        f"pip{'' if same else ' --python'} download PIP_PYTHON=unset",
         "triton==3.9.0 UV_LINK_MODE=unset",
         *calls,
     ]
@@ -140,8 +148,31 @@ def test_uv_unpacks_what_pip_finds(tmp_path: Path, uv: Path, needs: str, calls: 
     assert not (env.path / "wheel").exists()
 
 
-@pytest.mark.parametrize("command", ["install", "download"])
-def test_settings_of_pip_install_hold_and_no_others(tmp_path: Path, uv: Path, command: str) -> None:
+@pytest.mark.usefixtures("uv")
+def test_a_pip_of_another_python_or_with_settings_of_its_own_is_told_the_interpreter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env, base = Workspace(tmp_path / "home").env("a"), replace(venv.base_interpreter(""), wheels=tmp_path)
+
+    def is_same(base: PythonEnv) -> bool:
+        last = venv.plan(env, base, large="triton==3.9.0").steps[-1]
+        assert isinstance(last, InstallWheel)
+        return last.same
+
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    assert is_same(base)
+    other = tmp_path / "python"
+    other.touch()
+    assert not is_same(replace(base, executable=other))
+    (tmp_path / "pip.conf").touch()
+    assert not is_same(base)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    ["install.index-url='https://mirror'", "download.index-url='https://mirror'", "global.python='3.12'"],
+)
+def test_settings_of_pip_install_hold_and_no_others(tmp_path: Path, uv: Path, setting: str) -> None:
     space = Workspace(tmp_path / "home")
     space.claim()
     env = space.env("a")
@@ -150,12 +181,12 @@ def test_settings_of_pip_install_hold_and_no_others(tmp_path: Path, uv: Path, co
     ]
     assert isinstance(last, InstallWheel)
     assert last.uv == uv
-    pip = pip_with(tmp_path, NEEDS_NOTHING, f"{command}.index-url='https://mirror'")
+    pip = pip_with(tmp_path, NEEDS_NOTHING, setting)
     env.path.mkdir(parents=True)
     Runner(tmp_path / "log", PhaseProgress(live=False, silent=True)).run(
         Plan("wheel", (replace(last, pip=pip, stamp=None),))
     )
-    assert (tmp_path / "calls").read_text().splitlines() == ["pip install"]
+    assert (tmp_path / "calls").read_text().splitlines() == ["pip --python install PIP_PYTHON=unset"]
 
 
 def test_who_puts_it_there_is_no_part_of_what_a_venv_has(tmp_path: Path, uv: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import threading
 from collections.abc import Mapping, Sequence
@@ -406,7 +405,8 @@ def _end(prepared: PreparedDump, space: Workspace) -> None:
 
 
 def _work(space: Workspace) -> Path:
-    return space.root / "passes" / ".work" / str(os.getpid())
+    # One for each thread, as a bisect dumps both sides at once.
+    return space.root / "passes" / ".work" / str(threading.get_native_id())
 
 
 def _set(choices: Choices, out: Path) -> dict[str, str]:

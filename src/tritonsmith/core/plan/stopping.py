@@ -8,15 +8,17 @@ import stat
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 GRACE_AFTER_INT = 5.0  # seconds; Ninja lets running compiles finish writing
 GRACE_AFTER_TERM = 2.0
 _TOGETHER = 0.1  # seconds within which signals are one: a session that ends sends TERM and HUP
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 class ProcessGroup(Protocol):
@@ -105,6 +107,34 @@ def check() -> None:
     if interruption and not interruption.happened and interruption.asked():
         interruption.happened = True
         raise KeyboardInterrupt
+
+
+def at_once(calls: Mapping[K, Callable[[], V]], count: int) -> Iterator[tuple[K, V]]:
+    """Run functions that wait for processes in `count` threads, and yield each result as it comes.
+
+    When one of them fails, and at ^C, the others are stopped: they have ended when this raises.
+
+    Raises:
+        Exception: as the first function that fails.
+        KeyboardInterrupt: ^C.
+    """
+    from concurrent.futures import ThreadPoolExecutor, as_completed  # noqa: PLC0415 - logging comes with it
+
+    stopped = threading.Event()
+
+    def run(function: Callable[[], V]) -> V:
+        with interruptible(stopped.is_set):
+            return function()
+
+    with stoppable(), ThreadPoolExecutor(max(1, min(len(calls), count))) as threads:
+        pending = {threads.submit(run, function): key for key, function in calls.items()}
+        try:
+            for future in as_completed(pending):
+                yield pending[future], future.result()
+        except BaseException:
+            stopped.set()
+            threads.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def stop(process: ProcessGroup) -> None:

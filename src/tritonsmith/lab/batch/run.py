@@ -510,12 +510,16 @@ def _length(file: Path, kernel: str) -> int:
 def _submit(unit: _Unit, workers: ExecutorPool, options: BatchOptions) -> Future[UnitResult]:
     if unit.place:
         shared = work_unit.stages_of(unit.place) if _shares(unit) else None
-        # Of a result that is not kept, nobody could disassemble the code later.
-        request = replace(unit.request, disassemble=options.disassemble or not shared)
+        request = _request(unit, options, keeps=shared is not None)
         return workers.executor.submit(
             work_unit.compile_here, request, unit.place, unit.job.out, shared=shared, packs=unit.job.keyed
         )
     return workers.executor.submit(work_unit.compile_there, _remote(unit, options))
+
+
+def _request(unit: _Unit, options: BatchOptions, *, keeps: bool) -> CompileRequest:
+    """Return the request of a unit: a kept result can be disassembled later, and any other only now."""
+    return replace(unit.request, disassemble=options.disassemble if keeps else unit.request.disassemble)
 
 
 def _shares(unit: _Unit) -> bool:
@@ -526,8 +530,7 @@ def _shares(unit: _Unit) -> bool:
 
 def _remote(unit: _Unit, options: BatchOptions) -> RemoteJob:
     triton, shares = unit.job.triton, _shares(unit)
-    # As in `_submit`: what is not kept is disassembled where it is compiled.
-    request = replace(unit.request, disassemble=options.disassemble or not shares)
+    request = _request(unit, options, keeps=shares)
     return work_unit.pack(
         request,
         triton,

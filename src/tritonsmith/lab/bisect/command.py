@@ -20,13 +20,14 @@ from tritonsmith.core.errors import InterruptedRunError, SmithError, UsageError
 from tritonsmith.core.plan import digest, files
 from tritonsmith.core.plan.steps.fetch import GitRemote
 from tritonsmith.core.ui import console
-from tritonsmith.facts import git
+from tritonsmith.facts import git, machine
 from tritonsmith.lab import experiment
 from tritonsmith.lab import terms as language
 from tritonsmith.lab.bisect import history, llvm_range, program_tests, report
 from tritonsmith.lab.bisect.candidates import BisectSubject, CommitBuilds, TritonTests
 from tritonsmith.lab.bisect.kernels import (
     KernelCompiles,
+    KernelTests,
     WrongResultTests,
     broken_limit,
     kernel_folder,
@@ -51,6 +52,7 @@ from tritonsmith.lab.journal import Observation
 
 ANSWER = "answer.json"  # in the folder of a bisect, what `--json` prints of one that has ended
 TESTS = "tests"  # there, too
+_WHEELS = 2  # tested at once by default; more would install releases that a search does not need
 _VENDORS = {"cuda": "nvidia", "hip": "amd"}
 
 
@@ -65,7 +67,8 @@ class TritonBisect:
         bad: the bad one.
         builds: makes commits ready; None without a clone.
         vendor: `nvidia` or `amd` if only one is asked about.
-        jobs: releases tested at once, and commits that share a build.
+        jobs: commits that share a build and are tested at once.
+        wheels: releases and nightlies that are tested at once.
         tell: gets a line for each test.
     """
 
@@ -76,6 +79,7 @@ class TritonBisect:
     builds: ClonedBuilds | None = None
     vendor: str = ""
     jobs: int = 1
+    wheels: int = 1
     tell: Callable[[str], None] = field(default=print)
 
     def run(self) -> BisectResult:
@@ -101,8 +105,17 @@ class TritonBisect:
         # The search is kept, as it comes to know the nightlies and the outcomes that `run`, `costs` and the
         # explanation share.
         question = self.session.question
-        search = StagedSearch(self.good, self.bad, self.builds, self.vendor, self.jobs, self.tell)
-        return replace(search, releases_only=question.releases_only, index=question.nightlies)
+        return StagedSearch(
+            self.good,
+            self.bad,
+            self.builds,
+            self.vendor,
+            self.jobs,
+            self.wheels,
+            self.tell,
+            releases_only=question.releases_only,
+            index=question.nightlies,
+        )
 
     def costs(self) -> Iterator[CandidateCost]:
         """Yield each candidate of the stage that is not over."""
@@ -151,7 +164,8 @@ def prepare(
         session: with the question.
         kernels: that it is about; none for a command or a test.
         scheduler: address of a Dask scheduler; empty for this machine.
-        jobs: tests at once; None for one, and for as many compiles as cores and memory allow.
+        jobs: tests at once; None for one, two releases of a kernel, and as many compiles as cores and
+            memory allow.
         silent: show no progress.
     """
     question = session.question
@@ -177,7 +191,10 @@ def prepare(
     backends = {target.backend for kernel in kernels for target in kernel.asked.targets}
     # With targets of both vendors, no commit is an unlikely one.
     vendor = _VENDORS[backends.pop()] if len(backends) == 1 else ""
-    return TritonBisect(session, tests, good, bad, builds, vendor, jobs or 1, console.note)
+    # Most of the time of a release is its installation, which keeps one core busy. A command or a test of the
+    # user's may want the machine for itself.
+    wheels = jobs or (min(_WHEELS, machine.read().cores) if isinstance(tests, KernelTests) else 1)
+    return TritonBisect(session, tests, good, bad, builds, vendor, jobs or 1, wheels, console.note)
 
 
 def run(bisect: TritonBisect, kernels: tuple[ComparedKernel, ...], *, silent: bool) -> ExplainedBisect:
@@ -295,10 +312,17 @@ def _tests(
         return CheckoutTests(test, scratch, good, bad, scheduler, jobs or 1)
     if when_wrong.is_requested(question.when):
         return WrongResultTests(kernels, scratch, question.timeout, silent=silent)
-    compiles = KernelCompiles(
-        kernels, scratch, scheduler, jobs, question.timeout, silent=silent, again=question.confirm > 1
-    )
     terms = language.parse(question.when, "--when")
+    compiles = KernelCompiles(
+        kernels,
+        scratch,
+        scheduler,
+        jobs,
+        question.timeout,
+        silent=silent,
+        again=question.confirm > 1,
+        disassemble=any(map(language.needs_code, terms)),
+    )
     return broken_limit(compiles, terms, good) if terms else same_failure(compiles, bad)
 
 

@@ -61,6 +61,7 @@ class KernelCompiles:
         timeout: seconds for one point; None for the usual.
         silent: show no progress.
         again: compile anew at each request, for what differs from run to run.
+        disassemble: the question is about machine code.
     """
 
     kernels: tuple[ComparedKernel, ...]
@@ -70,6 +71,7 @@ class KernelCompiles:
     timeout: int | None = None
     silent: bool = False
     again: bool = False
+    disassemble: bool = True
     _known: dict[str, Manifests] = field(default_factory=dict, compare=False)
 
     def prepare(self, tritons: Sequence[Triton]) -> None:
@@ -107,7 +109,11 @@ class KernelCompiles:
 
     def _jobs(self, triton: Triton) -> tuple[CompileJob, ...]:
         return tuple(
-            CompileJob(kernel.asked, triton, kernel_folder(self.out, triton, kernel))
+            CompileJob(
+                replace(kernel.asked, disassemble=self.disassemble),
+                triton,
+                kernel_folder(self.out, triton, kernel),
+            )
             for kernel in self.kernels
             # Builds of main are prereleases, which a specifier leaves out by default (PEP 440).
             if not triton.triton or kernel.versions.contains(triton.triton, prereleases=True)

@@ -133,7 +133,8 @@ class StagedSearch:
         bad: the bad one.
         builds: of a clone, which make its commits ready; None without a clone.
         vendor: `nvidia` or `amd` if only one is asked about.
-        jobs: releases tested at once, and commits that share a build.
+        jobs: commits that share a build and are tested at once.
+        wheels: releases and nightlies that are tested at once.
         note: gets a line about each stage.
         releases_only: end with the releases.
         index: URL of an index of nightlies; empty if none was given.
@@ -147,6 +148,7 @@ class StagedSearch:
     builds: ClonedBuilds | None = None
     vendor: str = ""
     jobs: int = 1
+    wheels: int = 1
     note: Callable[[str], None] = print
     releases_only: bool = False
     index: str = ""
@@ -267,7 +269,7 @@ class StagedSearch:
         # No prior: a release is not likelier than another, as all of them have hundreds of commits.
         rows = candidates.of_tritons(tritons)
         costs = WheelCosts(tritons)
-        return BisectRange(rows, costs, self.known, jobs=self.jobs, observations=self.observations)
+        return BisectRange(rows, costs, self.known, jobs=self.wheels, observations=self.observations)
 
     def _search_releases(self) -> Search[Candidate, BisectStep]:
         releases = self._releases()

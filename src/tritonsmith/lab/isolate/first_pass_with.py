@@ -26,7 +26,9 @@ from tritonsmith.compiler.resources.measure import Value
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, SmithError, UsageError
-from tritonsmith.core.plan import digest
+from tritonsmith.core.plan import digest, stopping
+from tritonsmith.core.ui.progress import PhaseProgress
+from tritonsmith.facts import machine
 from tritonsmith.inspect import show_passes as show
 from tritonsmith.inspect.show_passes import ComparedRun, Divergence
 from tritonsmith.ir import ir_text
@@ -351,6 +353,7 @@ def as_json(held: FirstOccurrence | None, pattern: str) -> dict[str, Any]:
     }
 
 
+_PHASE = "dump the passes"
 _RELEASES = "two releases may print the same IR differently, so this is a place to start and not a proof"
 
 
@@ -432,10 +435,11 @@ def _parting(
     # those do, too, what is left is the assembler.
     for level, name in ((Level.PASSES, ""), (Level.LLVM, "-llvm")):
         llvm = level is Level.LLVM
-        runs = (
-            _dump(asked, good, out / f"good{name}", llvm=llvm, silent=silent),
-            _dump(asked, bad, out / f"bad{name}", llvm=llvm, silent=silent),
-        )
+        dumps = {
+            side: partial(_dump, asked, triton, out / f"{side}{name}", llvm=llvm)
+            for side, triton in (("good", good), ("bad", bad))
+        }
+        runs = _at_once(dumps, silent=silent)
         # After the last pass that leaves the same IR in both: a front end that only writes its constants in
         # another order is not to blame.
         divergence = show.divergence(*runs, lasting=True)
@@ -478,12 +482,26 @@ def _left(side: ComparedRun, dump: Dump) -> str:
     return side.index.text(show.after_pass(side.index, dump)) if show.shows(dump) else ""
 
 
-def _dump(asked: CompileRequest, side: Triton, out: Path, *, llvm: bool, silent: bool) -> ComparedRun:
+def _at_once(
+    dumps: Mapping[str, Callable[[], ComparedRun]], *, silent: bool
+) -> tuple[ComparedRun, ComparedRun]:
+    began = time.monotonic()
+    with PhaseProgress(live=False if silent else None, silent=silent) as progress:
+        progress.begin(_PHASE)
+        runs = {}
+        for side, run in stopping.at_once(dumps, machine.read().cores):
+            runs[side] = run
+            progress.update(len(runs), len(dumps), f"the {side} one")
+        progress.end(time.monotonic() - began)
+    return runs["good"], runs["bad"]
+
+
+def _dump(asked: CompileRequest, side: Triton, out: Path, *, llvm: bool) -> ComparedRun:
     # Without locations, which differ between Tritons where the IR does not.
-    request = tritons.applied(asked, side)
+    request = replace(tritons.applied(asked, side), disassemble=False)
     prepared = dump_run.of_kernel(
         request, tritons.place_of(side, 1), Choices(llvm=llvm, line_info=False), out
     )
-    index, _ = dump_run.dump_kernel(prepared, silent=silent)
+    index, _ = dump_run.dump_kernel(prepared, silent=True)
     dump_run.check(index)
     return ComparedRun(index, choose_kernel(index, index.kernels[0].name))

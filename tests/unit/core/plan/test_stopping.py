@@ -1,4 +1,4 @@
-"""SIGTERM, SIGHUP and a terminal that is closed."""
+"""SIGTERM, SIGHUP and a terminal that is closed; and what is done at once, of which one fails."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tritonsmith.core.errors import SmithError
 from tritonsmith.core.plan import stopping
 from tritonsmith.core.plan.stopping import stoppable
 
@@ -115,3 +116,26 @@ def test_a_closed_terminal(tmp_path: Path) -> None:
         assert os.waitpid(pid, os.WNOHANG) == (0, 0)
     os.close(terminal)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 130
+
+
+def test_functions_run_at_once() -> None:
+    both = threading.Barrier(2, timeout=60)
+    results = stopping.at_once(dict.fromkeys("ab", both.wait), 2)
+    assert sorted(name for name, _ in results) == ["a", "b"]
+    assert list(stopping.at_once({}, 2)) == []
+
+
+def test_a_function_that_fails_stops_the_others() -> None:
+    both = threading.Barrier(2, timeout=60)
+
+    def fail() -> None:
+        both.wait()
+        raise SmithError("broken")
+
+    def wait() -> None:
+        both.wait()
+        while True:
+            stopping.check()
+
+    with pytest.raises(SmithError, match="broken"):
+        list(stopping.at_once({"waits": wait, "fails": fail, "comes too late": wait}, 2))

@@ -15,9 +15,11 @@ from tests.unit.lab.fake_subject import FakeSubject
 from tritonsmith.compiler import tritons
 from tritonsmith.core.errors import FactError, InterruptedRunError, SmithError, UsageError
 from tritonsmith.core.text import version_key
+from tritonsmith.facts import machine
 from tritonsmith.lab import journal
 from tritonsmith.lab.bisect import command, history, report, session
 from tritonsmith.lab.bisect.command import TritonBisect
+from tritonsmith.lab.bisect.kernels import KernelCompiles, KernelTests
 from tritonsmith.lab.bisect.search import LACKS, LLVM, NATIVE_TREE, TOOLS
 from tritonsmith.lab.bisect.session import BisectQuestion, BisectSession
 from tritonsmith.lab.bisect.stages import BisectResult, NotReproducedError
@@ -64,6 +66,35 @@ def bisect(
     )
     assert told[: -len(tests.tested)] == for_fix
     return result.answer, one.session
+
+
+def prepared(question: BisectQuestion, jobs: int | None = None) -> TritonBisect:
+    return command.prepare(session.begin(replace(question, env="debug")), (), jobs=jobs, silent=True)
+
+
+def test_two_releases_of_a_kernel_are_tested_at_once_and_a_command_alone() -> None:
+    assert prepared(QUESTION).wheels == min(2, machine.read().cores)
+    assert prepared(QUESTION).search.wheels == prepared(QUESTION).wheels
+    program = replace(QUESTION, kernel="", when=(), command=("python", "x.py"), folder="/")
+    assert [prepared(program, jobs).wheels for jobs in (None, 3)] == [1, 3]
+    assert prepared(replace(QUESTION, when=("wrong",))).wheels == 1
+    assert (prepared(QUESTION).jobs, prepared(QUESTION, 3).jobs, prepared(QUESTION, 3).wheels) == (1, 3, 3)
+
+
+@pytest.mark.parametrize(
+    ("when", "reads"),
+    [
+        (("spills>0", "ptx contains bar.sync"), False),
+        (("spills>0", "sass contains HMMA"), True),
+        (("instructions>+5%",), True),
+        ((), False),
+    ],
+)
+def test_only_a_question_about_machine_code_disassembles(when: tuple[str, ...], *, reads: bool) -> None:
+    tests = prepared(replace(QUESTION, when=when)).tests
+    assert isinstance(tests, KernelTests)
+    assert isinstance(tests.compiles, KernelCompiles)
+    assert tests.compiles.disassemble is reads
 
 
 RELEASES = history.releases_between("3.0.0", "3.9.0")

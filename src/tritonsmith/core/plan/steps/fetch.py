@@ -337,6 +337,7 @@ class InstallWheel(Step):
 
     Attributes:
         pip: the command line of a pip that is not the environment's own.
+        same: whether that pip runs in the very Python that the environment is based on.
         uv: the program.
         python: the environment's interpreter.
         site: its site-packages.
@@ -346,6 +347,7 @@ class InstallWheel(Step):
     """
 
     pip: tuple[str, ...]
+    same: bool
     uv: Path
     python: Path
     site: Path
@@ -358,11 +360,13 @@ class InstallWheel(Step):
         """The commands that install the package alone, and the one that adds what it requires."""
         quiet = ("--quiet", "--disable-pip-version-check")
         pip = (*self.pip, "--python", str(self.python))
+        # `--python` starts pip once more in that interpreter, which would choose the same wheel.
+        chooses = self.pip if self.same else pip
         linked = ("--link-mode", "hardlink", "--cache-dir", str(self.folder / "uv"))
         target = ("--python", str(self.python), "--find-links", str(self.folder), self.requirement)
         return (
             # By pip: which index, which checksums and constraints are settings that uv does not read.
-            (*pip, "download", *quiet, "--no-deps", "--dest", str(self.folder), self.requirement),
+            (*chooses, "download", *quiet, "--no-deps", "--dest", str(self.folder), self.requirement),
             # uv links what it has unpacked: once its cache is gone, each file has this one name. If an
             # earlier run was killed, half a package may be there, which must not pass for an installed one.
             (str(self.uv), *UV_INSTALL, "--reinstall", *linked, *target),
@@ -385,12 +389,13 @@ class InstallWheel(Step):
         download, unpack, compiles, complete = self.commands
         # A link mode or a target of the user's would put the files elsewhere.
         no_settings = dict.fromkeys(name for name in tools.environ if name.startswith("UV_"))
+        own_python = {"PIP_PYTHON": None}  # a setting like `--python`
         files.remove_owned(self.folder, self.root)
         if _has_own_settings(self.pip) or (self.python.parents[1] / "pip.conf").exists():
             tools.run(self, complete, here, {})
             return
         try:
-            tools.run(self, download, here, {})
+            tools.run(self, download, here, own_python)
             wheel = next(self.folder.glob("*.whl"), None)
             if wheel:
                 tools.run(self, unpack, here, no_settings)
@@ -408,10 +413,10 @@ class InstallWheel(Step):
 
 @functools.cache
 def _has_own_settings(pip: tuple[str, ...]) -> bool:
-    """Report whether pip has settings for `pip install` alone, or for `pip download` alone."""
+    """Report whether settings of pip are for `pip install` or `pip download` alone, or name a Python."""
     # An index in such a section is often a company's own, and another one must not be asked instead.
     answer = process.query((*pip, "config", "list"), timeout=_ANSWER)
-    own = re.compile(r"^(?:install|download)\.", re.MULTILINE)
+    own = re.compile(r"^(?:install\.|download\.|global\.python=)", re.MULTILINE)
     return answer is None or answer.code != 0 or own.search(answer.out) is not None
 
 

@@ -25,7 +25,7 @@ from tritonsmith.core.text import duration
 from tritonsmith.core.ui import console, tables
 from tritonsmith.core.ui.tables import Grid
 from tritonsmith.facts import variables
-from tritonsmith.lab import experiment, failure, journal
+from tritonsmith.lab import experiment, failure, journal, terms
 from tritonsmith.lab.experiment import Rules
 from tritonsmith.lab.journal import Journal, Observation, Verdict
 from tritonsmith.lab.reduce import shrink
@@ -166,10 +166,7 @@ def by_compile(
         SmithError: the symptom is not there, or not any more in a new process.
     """
     began = time.monotonic()
-    texts = (*configs.load("kernels")["stages"]["disassembled"], "instructions")
-    # Disassembling takes time: it is done only if a limit reads machine code.
-    reads = any(text in term.text for term in subject.terms for text in texts)
-    subject.request = replace(subject.request, disassemble=reads)
+    subject.request = replace(subject.request, disassemble=any(map(terms.needs_code, subject.terms)))
     key = (subject.key, subject.triton)
     with _emptied(subject.out):
         observation = _shown(subject.baseline(), subject.request.file)
