@@ -110,13 +110,21 @@ def obtain(source: LlvmSource, request: LlvmRequest, workspace: Workspace) -> So
     """Return the steps that fetch the sources at the pin.
 
     Raises:
-        UsageError: there is no pin to fetch, or a tarball's URL has no checksum.
+        UsageError: there is no pin to fetch, the commit of the sources is unknown, or a tarball's URL has no
+            checksum.
     """
     if source.kind == "tarball":
         return _tarball(source, request, workspace)
     # The user's own tree is read, and never moved to another commit: elsewhere it lends its objects only.
     if source.kind == "checkout" and (request.settings.any_commit or request.fit(source.commit) == "pin"):
         return SourceTree(Path(source.location), source.commit, (), source.dirty)
+    if source.kind == "checkout" and not source.commit:
+        raise UsageError(
+            "these sources are of no known commit",
+            where=source.location,
+            why="git knows no commit of this folder, as if a tarball was unpacked there",
+            hints=["build them as they are: --any-commit", "or give the tarball: --llvm-source FILE.tar.xz"],
+        )
     if request.pin is None:
         raise UsageError(
             "the wanted LLVM commit is unknown",

@@ -123,6 +123,14 @@ def test_any_commit_builds_a_checkout_elsewhere_too() -> None:
     assert tree == SourceTree(Path("/home/dev/llvm-project"), made.OTHER, ())
 
 
+def test_sources_without_a_commit_are_built_as_they_are_or_not_at_all() -> None:
+    source = LlvmSource("checkout", "/home/dev/llvm-19.1.7")
+    with pytest.raises(UsageError, match="of no known commit") as caught:
+        obtain(source, made.request(), SPACE)
+    assert "--any-commit" in str(caught.value)
+    assert obtain(source, made.request(any_commit=True), SPACE) == SourceTree(Path(source.location), "", ())
+
+
 def test_other_projects_are_another_folder() -> None:
     source = LlvmSource("tarball", "/srv/llvm.tar.xz")
     paths = {obtain(source, made.request(made.PIN, *names), SPACE).path for names in ((), ("needs-lld",))}
