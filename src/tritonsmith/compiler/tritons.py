@@ -530,9 +530,9 @@ def make_all(versions: Iterable[str]) -> None:
     began = time.monotonic()
     with PhaseProgress() as progress:
         progress.begin(venv.PHASE)
-        making = {version: partial(make, version) for version in missing}
-        made = stopping.at_once(making, machine.read().cores)
-        for count, (version, _) in enumerate(made, 1):
+        calls = {version: partial(make, version) for version in missing}
+        ready = stopping.at_once(calls, machine.read().cores)
+        for count, (version, _) in enumerate(ready, 1):
             progress.update(count, len(missing), version)
         progress.end(time.monotonic() - began)
 
