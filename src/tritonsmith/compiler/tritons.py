@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
@@ -531,9 +531,9 @@ def make_all(versions: Iterable[str]) -> None:
     with PhaseProgress() as progress:
         progress.begin(venv.PHASE)
         calls = {version: partial(make, version) for version in missing}
-        ready = stopping.at_once(calls, machine.read().cores)
-        for count, (version, _) in enumerate(ready, 1):
-            progress.update(count, len(missing), version)
+        with closing(stopping.at_once(calls, machine.read().cores)) as ready:
+            for count, (version, _) in enumerate(ready, 1):
+                progress.update(count, len(missing), version)
         progress.end(time.monotonic() - began)
 
 

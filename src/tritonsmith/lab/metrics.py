@@ -75,6 +75,11 @@ def needs_code(name: str) -> bool:
     return any(key.startswith(_INSTRUCTIONS) for key in keys)
 
 
+def is_timed(name: str) -> bool:
+    """Report whether a known name stands for the time of a compile."""
+    return any(TIME in keys_of(name, backend) for backend in _LANGUAGES)
+
+
 def metric(key: str) -> Metric:
     """Return the description of a metric, by its key."""
     return Metric(key, _title(key), _better(key))

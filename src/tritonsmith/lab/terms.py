@@ -141,6 +141,11 @@ def needs_code(term: Term) -> bool:
     return metrics.needs_code(term.metric)
 
 
+def is_timed(term: Term) -> bool:
+    """Report whether a term is about the time that something takes, which depends on what else runs."""
+    return isinstance(term, Limit) and metrics.is_timed(term.metric)
+
+
 def look(term: Term, pair: Compared) -> TermReading:
     """Apply a term to a pair that compiles on both sides."""
     if isinstance(term, TextTerm):

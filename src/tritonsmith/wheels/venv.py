@@ -107,7 +107,7 @@ def _by_uv(steps: tuple[Step, ...], env: EnvDir, base: PythonEnv, large: str) ->
         return (*begun, *installs)
     last = InstallWheel(
         (sys.executable, "-m", "pip"),
-        _is_own(base),
+        _chooses_alike(base),
         uv.path,
         env.python,
         site_packages(env, base),
@@ -120,8 +120,8 @@ def _by_uv(steps: tuple[Step, ...], env: EnvDir, base: PythonEnv, large: str) ->
     return (*begun, *installs[:-1], last)
 
 
-def _is_own(base: PythonEnv) -> bool:
-    """Report whether the tool runs in this interpreter, and its environment has no settings for pip."""
+def _chooses_alike(base: PythonEnv) -> bool:
+    """Report whether the tool's own pip runs in this interpreter, and has no settings of its own."""
     same = base.executable.resolve() == Path(sys.executable).resolve()
     return same and not Path(sys.prefix, "pip.conf").exists()
 

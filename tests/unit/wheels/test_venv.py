@@ -98,7 +98,7 @@ def pip_with(tmp_path: Path, needs: str, settings: str = "") -> tuple[str, ...]:
 if [ "$1" = config ]; then echo "global.timeout='9'"; echo "{settings}"; exit; fi
 in=
 if [ "$1" = --python ]; then in=" --python"; shift 2; fi
-echo "pip$in $1 PIP_PYTHON=${{PIP_PYTHON-unset}}" >> {tmp_path}/calls
+echo "pip$in $1 PIP_PYTHON=${{PIP_PYTHON-unset}}${{PIP_REQUIRE_VIRTUALENV}}" >> {tmp_path}/calls
 [ "$1" = install ] || {{ mkdir {tmp_path}/home/envs/a/wheel && cp {wheel} {tmp_path}/home/envs/a/wheel; }}
 """
     )
@@ -114,9 +114,9 @@ NEEDS_NOTHING = 'Requires-Dist: importlib-metadata; python_version < "3.10"\nReq
     ("needs", "calls"),
     [(NEEDS_NOTHING, []), (f"{NEEDS_NOTHING}\nRequires-Dist: setuptools>=40", [INSTALLED])],
 )
-@pytest.mark.parametrize("same", [True, False])
+@pytest.mark.parametrize("alike", [True, False])
 def test_uv_unpacks_what_pip_finds(
-    tmp_path: Path, uv: Path, needs: str, calls: list[str], *, same: bool, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, uv: Path, needs: str, calls: list[str], *, alike: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PIP_PYTHON", "/another/python")
     space = Workspace(tmp_path / "home")
@@ -127,19 +127,19 @@ def test_uv_unpacks_what_pip_finds(
     *begun, last = plan.steps
     assert isinstance(last, InstallWheel)
     assert last.uv == uv
-    assert last.same  # the tests run in the interpreter that the environment is based on
+    assert last.alike  # the tests run in the interpreter that the environment is based on
     assert last.installs
     # Of a run that was killed.
     left_over = env.path / "wheel" / "half.whl"
     left_over.parent.mkdir(parents=True)
     left_over.touch()
     runner = Runner(tmp_path / "log", PhaseProgress(live=False, silent=True))
-    runner.run(replace(plan, steps=(*begun, replace(last, pip=pip_with(tmp_path, needs), same=same))))
+    runner.run(replace(plan, steps=(*begun, replace(last, pip=pip_with(tmp_path, needs), alike=alike))))
     said = (tmp_path / "calls").read_text().splitlines()
     seeds = "setuptools" if base.minor == "3.11" else "pip"
     assert said == [
         f"{seeds} UV_LINK_MODE=unset",
-        f"pip{'' if same else ' --python'} download PIP_PYTHON=unset",
+        f"pip{'' if alike else ' --python'} download PIP_PYTHON=unset0",
         "triton==3.9.0 UV_LINK_MODE=unset",
         *calls,
     ]
@@ -154,18 +154,18 @@ def test_a_pip_of_another_python_or_with_settings_of_its_own_is_told_the_interpr
 ) -> None:
     env, base = Workspace(tmp_path / "home").env("a"), replace(venv.base_interpreter(""), wheels=tmp_path)
 
-    def is_same(base: PythonEnv) -> bool:
+    def is_alike(base: PythonEnv) -> bool:
         last = venv.plan(env, base, large="triton==3.9.0").steps[-1]
         assert isinstance(last, InstallWheel)
-        return last.same
+        return last.alike
 
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
-    assert is_same(base)
+    assert is_alike(base)
     other = tmp_path / "python"
     other.touch()
-    assert not is_same(replace(base, executable=other))
+    assert not is_alike(replace(base, executable=other))
     (tmp_path / "pip.conf").touch()
-    assert not is_same(base)
+    assert not is_alike(base)
 
 
 @pytest.mark.parametrize(

@@ -53,12 +53,14 @@ class LlvmSource:
         location: URL or absolute path.
         commit: HEAD of a checkout; empty otherwise.
         dirty: tracked files of that checkout differ from it.
+        problem: the reason why git does not tell the commit of a repository.
     """
 
     kind: Literal["git", "checkout", "tarball"]
     location: str
     commit: str = ""
     dirty: bool = False
+    problem: str = ""
 
 
 def locate(source: str) -> LlvmSource:
@@ -74,7 +76,7 @@ def locate(source: str) -> LlvmSource:
     path = Path(source).expanduser().absolute()
     if (path / "llvm" / "CMakeLists.txt").is_file():
         head = facts_git.head(path)
-        return LlvmSource("checkout", str(path), head.commit, head.dirty)
+        return LlvmSource("checkout", str(path), head.commit, head.dirty, head.problem)
     if path.is_file() and path.name.endswith(_ARCHIVES):
         return LlvmSource("tarball", str(path))
     if (path / "HEAD").is_file() or (path / ".git").exists():
@@ -120,9 +122,9 @@ def obtain(source: LlvmSource, request: LlvmRequest, workspace: Workspace) -> So
         return SourceTree(Path(source.location), source.commit, (), source.dirty)
     if source.kind == "checkout" and not source.commit:
         raise UsageError(
-            "these sources are of no known commit",
+            "the commit of these sources is unknown",
             where=source.location,
-            why="git knows no commit of this folder, as if a tarball was unpacked there",
+            why=source.problem or "there is no git repository, as if a tarball had been unpacked here",
             hints=["build them as they are: --any-commit", "or give the tarball: --llvm-source FILE.tar.xz"],
         )
     if request.pin is None:

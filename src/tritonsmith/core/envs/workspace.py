@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -76,8 +77,9 @@ class Workspace:
     def log(self, task: str) -> Path:
         """Return a new log file for one run of a task."""
         now = datetime.now().astimezone()
-        # The process id, because two runs of a task may start in one second.
-        return self.root / "logs" / f"{now:%Y%m%d-%H%M%S}-{task}-{os.getpid()}.log"
+        # Two runs of a task may start in one second, in two threads as well: the first one's id is that of
+        # the process.
+        return self.root / "logs" / f"{now:%Y%m%d-%H%M%S}-{task}-{threading.get_native_id()}.log"
 
     def run(
         self,

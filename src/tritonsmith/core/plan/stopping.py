@@ -8,7 +8,7 @@ import stat
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
@@ -109,10 +109,11 @@ def check() -> None:
         raise KeyboardInterrupt
 
 
-def at_once(calls: Mapping[K, Callable[[], V]], count: int) -> Iterator[tuple[K, V]]:
+def at_once(calls: Mapping[K, Callable[[], V]], count: int) -> Generator[tuple[K, V], None, None]:
     """Run functions that wait for processes in `count` threads, and yield each result as it comes.
 
-    When one of them fails, and at ^C, the others are stopped: they have ended when this raises.
+    When one of them fails, at ^C, and when the generator is closed, the others are stopped, and have ended
+    then. So whoever does not run it to its end in one loop closes it.
 
     Raises:
         Exception: as the first function that fails.

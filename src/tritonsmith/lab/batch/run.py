@@ -71,8 +71,8 @@ class BatchOptions:
         silent: show no progress.
         strict: raise an error if every job is refused for the same reason; if false, only note it in the
             manifests.
-        disassemble: results have the disassembly of their code. If false, that of results that are kept is
-            left to `disassembled`, for those that need it.
+        disassemble: results that are kept have the disassembly of their code. If false, it is left to
+            `disassembled`, for those that need it. Of other results, the request says it.
     """
 
     scheduler: str = ""
@@ -111,13 +111,14 @@ def compile_all(
     env: str = "wheel",
     resume: bool = False,
     silent: bool = False,
+    strict: bool = True,
 ) -> list[Manifest]:
     """Compile many kernels; see `compiled` and `BatchOptions`.
 
     Returns:
         The manifest of each job's folder, in the order of the jobs.
     """
-    options = BatchOptions(scheduler, count, timeout, env, resume, silent)
+    options = BatchOptions(scheduler, count, timeout, env, resume, silent, strict)
     manifests = {job.out: manifest for job, manifest, _ in compiled(jobs, options)}
     return [manifests[job.out] for job in jobs]
 
@@ -518,7 +519,8 @@ def _submit(unit: _Unit, workers: ExecutorPool, options: BatchOptions) -> Future
 
 
 def _request(unit: _Unit, options: BatchOptions, *, keeps: bool) -> CompileRequest:
-    """Return the request of a unit: a kept result can be disassembled later, and any other only now."""
+    """Return the request of a unit, which itself says whether a result that is not kept is disassembled."""
+    # Of a kept result, that can be done later.
     return replace(unit.request, disassemble=options.disassemble if keeps else unit.request.disassemble)
 
 

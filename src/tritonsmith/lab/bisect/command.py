@@ -52,7 +52,7 @@ from tritonsmith.lab.journal import Observation
 
 ANSWER = "answer.json"  # in the folder of a bisect, what `--json` prints of one that has ended
 TESTS = "tests"  # there, too
-_WHEELS = 2  # tested at once by default; more would install releases that a search does not need
+_RELEASES = 2  # tested at once by default; more would install some that a search does not need
 _VENDORS = {"cuda": "nvidia", "hip": "amd"}
 
 
@@ -68,7 +68,7 @@ class TritonBisect:
         builds: makes commits ready; None without a clone.
         vendor: `nvidia` or `amd` if only one is asked about.
         jobs: commits that share a build and are tested at once.
-        wheels: releases and nightlies that are tested at once.
+        releases: releases that are tested at once.
         tell: gets a line for each test.
     """
 
@@ -79,7 +79,7 @@ class TritonBisect:
     builds: ClonedBuilds | None = None
     vendor: str = ""
     jobs: int = 1
-    wheels: int = 1
+    releases: int = 1
     tell: Callable[[str], None] = field(default=print)
 
     def run(self) -> BisectResult:
@@ -111,7 +111,7 @@ class TritonBisect:
             self.builds,
             self.vendor,
             self.jobs,
-            self.wheels,
+            self.releases,
             self.tell,
             releases_only=question.releases_only,
             index=question.nightlies,
@@ -164,8 +164,8 @@ def prepare(
         session: with the question.
         kernels: that it is about; none for a command or a test.
         scheduler: address of a Dask scheduler; empty for this machine.
-        jobs: tests at once; None for one, two releases of a kernel, and as many compiles as cores and
-            memory allow.
+        jobs: tests at once. None for one, and for as many compiles as cores and memory allow; of a kernel,
+            two releases are tested at once then.
         silent: show no progress.
     """
     question = session.question
@@ -191,10 +191,20 @@ def prepare(
     backends = {target.backend for kernel in kernels for target in kernel.asked.targets}
     # With targets of both vendors, no commit is an unlikely one.
     vendor = _VENDORS[backends.pop()] if len(backends) == 1 else ""
-    # Most of the time of a release is its installation, which keeps one core busy. A command or a test of the
-    # user's may want the machine for itself.
-    wheels = jobs or (min(_WHEELS, machine.read().cores) if isinstance(tests, KernelTests) else 1)
-    return TritonBisect(session, tests, good, bad, builds, vendor, jobs or 1, wheels, console.note)
+    releases = _at_once(tests, question, scheduler, jobs)
+    return TritonBisect(session, tests, good, bad, builds, vendor, jobs or 1, releases, console.note)
+
+
+def _at_once(tests: TritonTests, question: BisectQuestion, scheduler: str, jobs: int | None) -> int:
+    """Return the number of releases that are tested at once."""
+    if isinstance(tests, WrongResultTests):  # which tests one after the other
+        return 1
+    # A command or a test of the user's may want the machine for itself, and so does a time.
+    timed = any(map(language.is_timed, language.parse(question.when, "--when")))
+    if jobs or timed or not isinstance(tests, KernelTests):
+        return jobs or 1
+    # Most of the time of a release is its installation, which keeps one core busy.
+    return _RELEASES if scheduler else min(_RELEASES, machine.read().cores)
 
 
 def run(bisect: TritonBisect, kernels: tuple[ComparedKernel, ...], *, silent: bool) -> ExplainedBisect:

@@ -19,7 +19,14 @@ from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core import configs
 from tritonsmith.core.envs import receipts, settings, workspace
 from tritonsmith.core.envs.workspace import EnvDir
-from tritonsmith.core.errors import DownloadError, FactError, SmithError, UsageError
+from tritonsmith.core.errors import (
+    DownloadError,
+    FactError,
+    InterruptedRunError,
+    LockedError,
+    SmithError,
+    UsageError,
+)
 from tritonsmith.core.plan import download
 from tritonsmith.core.text import version_key
 from tritonsmith.core.ui import tables
@@ -272,13 +279,20 @@ def by_date(wheels: Iterable[Triton], good: str, bad: str) -> tuple[Triton, ...]
 
 
 def install_nightly(triton: Triton) -> str:
-    """Install a nightly if needed; return the reason if that fails. Other Tritons are left as they are."""
+    """Install a nightly if needed; return the reason if that fails. Other Tritons are left as they are.
+
+    Raises:
+        InterruptedRunError: ^C.
+        LockedError: another process uses its environment.
+    """
     if not triton.url:
         return ""
     env, base = _env(triton.label), venv.base_interpreter(settings.load("wheel").python.interpreter)
     try:
         with receipts.open_session("up", env.name) as running:
             running.run(venv.plan(env, base, (triton.url,)))
+    except (InterruptedRunError, LockedError):  # which say nothing of the nightly
+        raise
     except SmithError as error:
         return error.line
     return ""

@@ -134,7 +134,7 @@ class StagedSearch:
         builds: of a clone, which make its commits ready; None without a clone.
         vendor: `nvidia` or `amd` if only one is asked about.
         jobs: commits that share a build and are tested at once.
-        wheels: releases and nightlies that are tested at once.
+        releases: releases that are tested at once.
         note: gets a line about each stage.
         releases_only: end with the releases.
         index: URL of an index of nightlies; empty if none was given.
@@ -148,7 +148,7 @@ class StagedSearch:
     builds: ClonedBuilds | None = None
     vendor: str = ""
     jobs: int = 1
-    wheels: int = 1
+    releases: int = 1
     note: Callable[[str], None] = print
     releases_only: bool = False
     index: str = ""
@@ -219,7 +219,7 @@ class StagedSearch:
             good, bad = (wheels.candidates[index].name for index in (state.good, state.bad))
             only = self.releases_only or self._mended
             if not (state.left or only) and self._between(good, bad):
-                wheels = self._wheels(self._with_nightlies(good, bad))
+                wheels = self._wheels(self._with_nightlies(good, bad), self.jobs)
                 state = wheels.state
                 good, bad = (
                     self._commit_of(wheels.candidates[index].name) for index in (state.good, state.bad)
@@ -263,13 +263,13 @@ class StagedSearch:
 
     def _releases(self) -> BisectRange[Candidate]:
         names = history.releases_between(self.good.label, self.bad.label)
-        return self._wheels([self.triton(name) for name in names])
+        return self._wheels([self.triton(name) for name in names], self.releases)
 
-    def _wheels(self, tritons: Sequence[Triton]) -> BisectRange[Candidate]:
+    def _wheels(self, tritons: Sequence[Triton], jobs: int) -> BisectRange[Candidate]:
         # No prior: a release is not likelier than another, as all of them have hundreds of commits.
         rows = candidates.of_tritons(tritons)
         costs = WheelCosts(tritons)
-        return BisectRange(rows, costs, self.known, jobs=self.wheels, observations=self.observations)
+        return BisectRange(rows, costs, self.known, jobs=jobs, observations=self.observations)
 
     def _search_releases(self) -> Search[Candidate, BisectStep]:
         releases = self._releases()
@@ -300,7 +300,8 @@ class StagedSearch:
         return self.triton(good), *self.nightlies, self.triton(bad)
 
     def _search_nightlies(self, good: str, bad: str) -> Search[Candidate, BisectStep]:
-        wheels = self._wheels(self._with_nightlies(good, bad))
+        # Nightlies are installed one after the other.
+        wheels = self._wheels(self._with_nightlies(good, bad), self.jobs)
         return _step((yield from first_bad(wheels)), wheels.candidates)
 
     def _commit_of(self, name: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache, partial
@@ -25,7 +26,7 @@ from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.resources.measure import Value
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.envs.workspace import Workspace
-from tritonsmith.core.errors import FactError, SmithError, UsageError
+from tritonsmith.core.errors import FactError, InterruptedRunError, SmithError, UsageError
 from tritonsmith.core.plan import digest, stopping
 from tritonsmith.core.ui.progress import PhaseProgress
 from tritonsmith.facts import machine
@@ -439,7 +440,7 @@ def _parting(
             side: partial(_dump, asked, triton, out / f"{side}{name}", llvm=llvm)
             for side, triton in (("good", good), ("bad", bad))
         }
-        runs = _at_once(dumps, silent=silent)
+        runs = _both(dumps, silent=silent)
         # After the last pass that leaves the same IR in both: a front end that only writes its constants in
         # another order is not to blame.
         divergence = show.divergence(*runs, lasting=True)
@@ -482,26 +483,40 @@ def _left(side: ComparedRun, dump: Dump) -> str:
     return side.index.text(show.after_pass(side.index, dump)) if show.shows(dump) else ""
 
 
-def _at_once(
-    dumps: Mapping[str, Callable[[], ComparedRun]], *, silent: bool
+def _both(
+    dumps: Mapping[str, Callable[[], ComparedRun | SmithError]], *, silent: bool
 ) -> tuple[ComparedRun, ComparedRun]:
-    began = time.monotonic()
+    """Dump both sides at once.
+
+    Raises:
+        SmithError: one failed; if both did, that of the good side.
+    """
+    began, runs = time.monotonic(), dict[str, ComparedRun | SmithError]()
     with PhaseProgress(live=False if silent else None, silent=silent) as progress:
         progress.begin(_PHASE)
-        runs = {}
-        for side, run in stopping.at_once(dumps, machine.read().cores):
-            runs[side] = run
-            progress.update(len(runs), len(dumps), f"the {side} one")
+        with closing(stopping.at_once(dumps, machine.read().cores)) as ended:
+            for side, run in ended:
+                runs[side] = run
+                progress.update(len(runs), len(dumps), f"the {side} one")
         progress.end(time.monotonic() - began)
-    return runs["good"], runs["bad"]
+    good, bad = runs["good"], runs["bad"]
+    if isinstance(good, SmithError):
+        raise good
+    if isinstance(bad, SmithError):
+        raise bad
+    return good, bad
 
 
-def _dump(asked: CompileRequest, side: Triton, out: Path, *, llvm: bool) -> ComparedRun:
+def _dump(asked: CompileRequest, side: Triton, out: Path, *, llvm: bool) -> ComparedRun | SmithError:
     # Without locations, which differ between Tritons where the IR does not.
-    request = replace(tritons.applied(asked, side), disassemble=False)
-    prepared = dump_run.of_kernel(
-        request, tritons.place_of(side, 1), Choices(llvm=llvm, line_info=False), out
-    )
-    index, _ = dump_run.dump_kernel(prepared, silent=True)
-    dump_run.check(index)
-    return ComparedRun(index, choose_kernel(index, index.kernels[0].name))
+    choices = Choices(llvm=llvm, line_info=False)
+    try:
+        request = replace(tritons.applied(asked, side), disassemble=False)
+        prepared = dump_run.of_kernel(request, tritons.place_of(side, 1), choices, out)
+        index, _ = dump_run.dump_kernel(prepared, silent=True)
+        dump_run.check(index)
+        return ComparedRun(index, choose_kernel(index, index.kernels[0].name))
+    except InterruptedRunError:
+        raise
+    except SmithError as error:  # not raised, as the other side would be stopped
+        return error

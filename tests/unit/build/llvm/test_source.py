@@ -125,9 +125,11 @@ def test_any_commit_builds_a_checkout_elsewhere_too() -> None:
 
 def test_sources_without_a_commit_are_built_as_they_are_or_not_at_all() -> None:
     source = LlvmSource("checkout", "/home/dev/llvm-19.1.7")
-    with pytest.raises(UsageError, match="of no known commit") as caught:
+    with pytest.raises(UsageError, match="is unknown") as caught:
         obtain(source, made.request(), SPACE)
     assert "--any-commit" in str(caught.value)
+    with pytest.raises(UsageError, match="dubious ownership"):
+        obtain(replace(source, problem="dubious ownership"), made.request(), SPACE)
     assert obtain(source, made.request(any_commit=True), SPACE) == SourceTree(Path(source.location), "", ())
 
 

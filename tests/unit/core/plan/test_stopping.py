@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -139,3 +140,12 @@ def test_a_function_that_fails_stops_the_others() -> None:
 
     with pytest.raises(SmithError, match="broken"):
         list(stopping.at_once({"waits": wait, "fails": fail, "comes too late": wait}, 2))
+
+
+def test_whoever_does_not_wait_for_all_stops_the_others() -> None:
+    def wait() -> None:
+        while True:
+            stopping.check()
+
+    with closing(stopping.at_once({"ends": lambda: None, "waits": wait}, 2)) as results:
+        assert next(results) == ("ends", None)

@@ -73,12 +73,19 @@ def prepared(question: BisectQuestion, jobs: int | None = None) -> TritonBisect:
 
 
 def test_two_releases_of_a_kernel_are_tested_at_once_and_a_command_alone() -> None:
-    assert prepared(QUESTION).wheels == min(2, machine.read().cores)
-    assert prepared(QUESTION).search.wheels == prepared(QUESTION).wheels
-    program = replace(QUESTION, kernel="", when=(), command=("python", "x.py"), folder="/")
-    assert [prepared(program, jobs).wheels for jobs in (None, 3)] == [1, 3]
-    assert prepared(replace(QUESTION, when=("wrong",))).wheels == 1
-    assert (prepared(QUESTION).jobs, prepared(QUESTION, 3).jobs, prepared(QUESTION, 3).wheels) == (1, 3, 3)
+    two = min(2, machine.read().cores)
+    program = replace(QUESTION, kernel="", when=(), command=("x",), folder="/")
+    assert prepared(QUESTION).releases == prepared(QUESTION).search.releases == two
+    assert (prepared(QUESTION).jobs, prepared(QUESTION, 3).jobs, prepared(QUESTION, 3).releases) == (1, 3, 3)
+    assert [prepared(program, jobs).releases for jobs in (None, 3)] == [1, 3]
+
+
+def test_what_is_slower_beside_another_is_tested_alone() -> None:
+    timed = replace(QUESTION, when=("spills>0", "time>+15%"))
+    assert [prepared(timed, jobs).releases for jobs in (None, 2)] == [1, 2]
+    assert prepared(replace(QUESTION, when=("compile_seconds>9",))).releases == 1
+    wrong = replace(QUESTION, when=("wrong",))
+    assert [prepared(wrong, jobs).releases for jobs in (None, 2)] == [1, 1]
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.lab.compare import compiler
 from tests.unit.lab.compare.making import point, written
 from tests.unit.lab.fake_subject import FakeSubject
+from tritonsmith.compiler import targets, tritons
+from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import UsageError
 from tritonsmith.lab import terms as language
@@ -18,6 +21,7 @@ from tritonsmith.lab.bisect.kernels import (
     broken_limit,
     same_failure,
 )
+from tritonsmith.lab.compare.two_sides import ComparedKernel
 from tritonsmith.lab.journal import Verdict
 
 pytestmark = pytest.mark.unit
@@ -109,3 +113,14 @@ def test_a_failure_counts_if_it_is_the_same(
     outcome = same_failure(compiles, lambda: spec(bad)).test(spec(triton))
     assert outcome.verdict is verdict, outcome
     assert bool(outcome.why) == (verdict is SKIP)
+
+
+@pytest.mark.usefixtures("in_threads")
+def test_a_refusal_is_the_same_outcome_alone_and_beside_another_triton(tmp_path: Path) -> None:
+    file = compiler.kernel(tmp_path, "bad", "refuse")
+    asked = CompileRequest(file, "bad", "*fp32,64", targets.parse_all(["a100"]))
+    sides = [tritons.parse(str(compiler.make(tmp_path / name))) for name in ("early", "middle", "late")]
+    compiles = KernelCompiles((ComparedKernel("bad", asked),), tmp_path / "out", count=2, silent=True)
+    tests = same_failure(compiles, lambda: sides[-1])
+    pair = [outcome.verdict for _, outcome in tests.outcomes(sides[1:])]
+    assert [*pair, tests.test(sides[0]).verdict] == [BAD, BAD, BAD]

@@ -9,7 +9,15 @@ import pytest
 from git import Repo
 
 from tritonsmith.compiler.tritons import Triton
-from tritonsmith.core.errors import DownloadError, FactError, UsageError
+from tritonsmith.core.errors import (
+    DownloadError,
+    FactError,
+    InterruptedRunError,
+    LockedError,
+    SmithError,
+    StepError,
+    UsageError,
+)
 from tritonsmith.lab.bisect import history
 
 pytestmark = pytest.mark.unit
@@ -115,3 +123,19 @@ def test_without_a_clone_only_a_name_tells() -> None:
     found = history.standings(wheels, "1" * 40, None)
     assert [str(one.standing) for one in found] == ["built from it", "unknown"]
     assert history.first_with(history.standings(wheels, "3" * 8, None)) is None
+
+
+@pytest.mark.parametrize("error", [InterruptedRunError("interrupted"), LockedError("busy")])
+def test_only_what_is_wrong_with_a_nightly_makes_it_a_skip(
+    error: SmithError, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nightly = Triton("3.6.0.dev20251103", url="file:///none.whl")
+
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(history.receipts, "open_session", fail)
+    with pytest.raises(type(error)):
+        history.install_nightly(nightly)
+    error = StepError("pip found no such file")
+    assert history.install_nightly(nightly) == "pip found no such file"

@@ -337,7 +337,7 @@ class InstallWheel(Step):
 
     Attributes:
         pip: the command line of a pip that is not the environment's own.
-        same: whether that pip runs in the very Python that the environment is based on.
+        alike: whether that pip chooses a wheel as one in the environment does.
         uv: the program.
         python: the environment's interpreter.
         site: its site-packages.
@@ -347,7 +347,7 @@ class InstallWheel(Step):
     """
 
     pip: tuple[str, ...]
-    same: bool
+    alike: bool
     uv: Path
     python: Path
     site: Path
@@ -360,8 +360,8 @@ class InstallWheel(Step):
         """The commands that install the package alone, and the one that adds what it requires."""
         quiet = ("--quiet", "--disable-pip-version-check")
         pip = (*self.pip, "--python", str(self.python))
-        # `--python` starts pip once more in that interpreter, which would choose the same wheel.
-        chooses = self.pip if self.same else pip
+        # `--python` starts pip once more, in that interpreter.
+        chooses = self.pip if self.alike else pip
         linked = ("--link-mode", "hardlink", "--cache-dir", str(self.folder / "uv"))
         target = ("--python", str(self.python), "--find-links", str(self.folder), self.requirement)
         return (
@@ -389,13 +389,14 @@ class InstallWheel(Step):
         download, unpack, compiles, complete = self.commands
         # A link mode or a target of the user's would put the files elsewhere.
         no_settings = dict.fromkeys(name for name in tools.environ if name.startswith("UV_"))
-        own_python = {"PIP_PYTHON": None}  # a setting like `--python`
+        # A setting like `--python`, and one that is about installing outside of a virtual environment.
+        here_too = {"PIP_PYTHON": None, "PIP_REQUIRE_VIRTUALENV": "0"}
         files.remove_owned(self.folder, self.root)
         if _has_own_settings(self.pip) or (self.python.parents[1] / "pip.conf").exists():
             tools.run(self, complete, here, {})
             return
         try:
-            tools.run(self, download, here, own_python)
+            tools.run(self, download, here, here_too)
             wheel = next(self.folder.glob("*.whl"), None)
             if wheel:
                 tools.run(self, unpack, here, no_settings)
