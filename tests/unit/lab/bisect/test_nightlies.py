@@ -9,6 +9,7 @@ import pytest
 from git import Repo
 
 from tritonsmith.compiler.tritons import Triton
+from tritonsmith.core.envs import receipts
 from tritonsmith.core.errors import (
     DownloadError,
     FactError,
@@ -134,7 +135,7 @@ def test_only_what_is_wrong_with_a_nightly_makes_it_a_skip(
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(history.receipts, "open_session", fail)
+    monkeypatch.setattr(receipts, "open_session", fail)
     with pytest.raises(type(error)):
         history.install_nightly(nightly)
     error = StepError("pip found no such file")
