@@ -324,14 +324,31 @@ def fingerprint(python: Path) -> str:
 
     A version does not tell two Tritons apart: a checkout has that of its last release for months.
     """
+    rows = []
+    for name, path, about in _files(python):
+        base = name.rpartition("/")[2]
+        # What compiles is read. The rest of a wheel, such as profilers, has some hundred MiB.
+        whole = base.endswith((".py", ".bc")) or base.startswith(("libtriton", _PTXAS))
+        content = _sum(path, about.st_size, about.st_mtime_ns) if whole else str(about.st_size)
+        rows.append((name, content))
+    return digest(rows) if rows else ""
+
+
+def state(python: Path) -> str:
+    """Return a key of the files of the Triton that an interpreter imports, by their sizes and times."""
+    return digest([(name, about.st_size, about.st_mtime_ns) for name, _, about in _files(python)])
+
+
+def _files(python: Path) -> Iterator[tuple[str, str, os.stat_result]]:
+    """Yield the files of the Triton that an interpreter imports: names in the package, paths and states."""
     site = _site(python)
     if site is None:
-        return ""
+        return
     folder = site / "triton"
     if not (folder / "__init__.py").is_file():  # an editable install, or the interpreter of a commit
         hooks = [*sorted(site.glob("*.pth")), *sorted(site.glob("*_finder.py"))]
         folder = package_owners.editable_package(hooks) or folder
-    rows, visited = [], set[str]()
+    visited = set[str]()
     # Links are followed: backends of a checkout, and all libraries of a commit, lie elsewhere.
     for parent, inner, names in os.walk(folder, followlinks=True):
         real = os.path.realpath(parent)
@@ -343,12 +360,7 @@ def fingerprint(python: Path) -> str:
         for name in sorted(names):
             path = f"{parent}/{name}"
             with suppress(OSError):  # a link to nothing
-                about = os.stat(path)  # noqa: PTH116 - see above
-                # What compiles is read. The rest of a wheel, such as profilers, has some hundred MiB.
-                whole = name.endswith((".py", ".bc")) or name.startswith(("libtriton", _PTXAS))
-                content = _sum(path, about.st_size, about.st_mtime_ns) if whole else str(about.st_size)
-                rows.append((f"{inside}/{name}" if inside else name, content))
-    return digest(rows) if rows else ""
+                yield f"{inside}/{name}" if inside else name, path, os.stat(path)  # noqa: PTH116 - see above
 
 
 def changed(python: Path) -> str:

@@ -14,13 +14,13 @@ from tritonsmith.compiler import targets as gpu_targets
 from tritonsmith.compiler.interpreter import HostPrograms, Interpreter, worker_variables
 from tritonsmith.compiler.request import CompileRequest, expand_points
 from tritonsmith.compiler.targets import Target
-from tritonsmith.core import process
+from tritonsmith.core import process, untrusted
 from tritonsmith.core.envs.receipts import Session
 from tritonsmith.core.envs.settings import Settings
 from tritonsmith.core.envs.workspace import EnvDir, Workspace
 from tritonsmith.core.errors import StepError
-from tritonsmith.core.plan import MakeDir, Plan, Run
-from tritonsmith.core.plan.steps.base import CommandFailedError
+from tritonsmith.core.plan import MakeDir, Plan, Run, Step, digest, files
+from tritonsmith.core.plan.steps.base import CommandFailedError, StepTools
 from tritonsmith.wheels import venv
 from tritonsmith.worker.messages import CompiledRow, CompileHead
 
@@ -28,6 +28,8 @@ PHASE = "compile vector-add"
 KERNEL = "vector_add"
 FILE = Path(__file__).parent / "examples" / "vector_add.py"
 SIGNATURE = "*fp32:16,*fp32:16,*fp32:16,i32,BLOCK=1024"
+_RECORD = ".compiled-by"  # beside its results
+_VARIABLES = ("LD_", "PYTHON", "TRITON")  # that may decide whether Triton works
 _TIMEOUT = 600  # seconds; a Debug build under load
 _PIP = 120.0  # seconds; it unpacks one wheel
 
@@ -76,7 +78,52 @@ def execute(prepared: PreparedUp, session: Session) -> dict[str, Any]:
     return answer
 
 
-def smoke_test(place: Path, python: Path, targets: tuple[Target, ...], programs: HostPrograms) -> Plan:
+@dataclass(frozen=True)
+class CompileUnlessSame(Step):
+    """Compile the bundled kernel, unless it was compiled by the same files of Triton.
+
+    Attributes:
+        compile: the compile.
+        request: the file with its request.
+        python: interpreter that has Triton.
+        results: the file of the results.
+        record: file with the state that the last success was for.
+    """
+
+    compile: Run
+    request: Path
+    python: Path
+    results: Path
+    record: Path
+
+    def shell(self) -> list[str]:
+        """Return the command line of the compile."""
+        return self.compile.shell()
+
+    def act(self, tools: StepTools) -> None:
+        """Compile, unless nothing has changed."""
+        # Only now: the steps before may have built Triton anew.
+        if untrusted.text_if_any(self.record) == self._state(tools):
+            tools.write_log("not compiled again: Triton's files, the request and the variables are the same")
+            return
+        files.remove([self.record])
+        self.compile.act(tools)
+        files.write_atomically(self.record, self._state(tools))
+
+    def _state(self, tools: StepTools) -> str:
+        kept = {name: text for name, text in tools.environ.items() if name.startswith(_VARIABLES)}
+        texts = [untrusted.text_if_any(path) for path in (self.request, self.results)]
+        return digest(repr(self.compile), texts, sorted(kept.items()), tritons.state(self.python))
+
+
+def smoke_test(
+    place: Path,
+    python: Path,
+    targets: tuple[Target, ...],
+    programs: HostPrograms,
+    *,
+    unless_same: bool = False,
+) -> Plan:
     """Return steps that compile the kernel with a cache of its own; they fail if one of the targets does.
 
     Args:
@@ -84,6 +131,7 @@ def smoke_test(place: Path, python: Path, targets: tuple[Target, ...], programs:
         python: interpreter that has Triton.
         targets: the targets.
         programs: programs of this machine.
+        unless_same: leave out the compile if it succeeded with the same files of Triton.
     """
     folder = place / "kernels"
     request = CompileRequest(FILE, KERNEL, SIGNATURE, targets)
@@ -100,13 +148,11 @@ def smoke_test(place: Path, python: Path, targets: tuple[Target, ...], programs:
     # This file does not query the GPU, so that the request need not be full of facts about it.
     question = replace(question, stages=stages, gpus={})
     file = folder / f"{KERNEL}.request.json"
-    return Plan(
-        "compile the bundled vector-add",
-        (
-            MakeDir(out, phase=PHASE),
-            *call.steps(python, question, file, env=worker_variables(interpreter), phase=PHASE),
-        ),
-    )
+    write, test = call.steps(python, question, file, env=worker_variables(interpreter), phase=PHASE)
+    last: Step = test
+    if unless_same:
+        last = CompileUnlessSame(test, file, python, results_file(place), folder / _RECORD, phase=PHASE)
+    return Plan("compile the bundled vector-add", (MakeDir(out, phase=PHASE), write, last))
 
 
 def results_file(place: Path) -> Path:

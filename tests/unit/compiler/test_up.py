@@ -7,13 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from tritonsmith.compiler import targets, up
+from tests.unit.lab.compare import compiler
+from tritonsmith.compiler import targets, tritons, up
 from tritonsmith.compiler.interpreter import HostPrograms
 from tritonsmith.compiler.targets import Target
 from tritonsmith.core.envs import receipts, settings, workspace
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import ConfigError, StepError
 from tritonsmith.core.plan import Plan, Run, Write
+from tritonsmith.core.plan.runner import Runner
+from tritonsmith.core.ui.progress import PhaseProgress
 from tritonsmith.wheels import venv
 from tritonsmith.worker.border import text_of
 from tritonsmith.worker.messages import CompiledRow, CompileHead, StageFile
@@ -126,3 +129,37 @@ def test_the_response_is_in_the_order_of_up(tmp_path: Path) -> None:
     assert [result["target"] for result in answer["results"]] == ["cuda:90:32", "hip:gfx942:64"]
     made = tmp_path / "kernels" / "vector_add" / path
     assert answer["results"][1]["stages"] == {"hsaco": {"path": str(made), "bytes": 12}}
+
+
+def test_an_installation_in_which_nothing_has_changed_is_not_tested_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python = compiler.make(tmp_path / "venv")
+    package = tritons.package(python)
+    plan = up.smoke_test(tmp_path, python, targets.default(), HostPrograms(), unless_same=True)
+    *before, last = plan.steps
+    assert isinstance(last, up.CompileUnlessSame)
+    counted = f"echo compiled >> {tmp_path}/compiles; echo done > {up.results_file(tmp_path)}"
+    broken = tmp_path / "broken"
+    quick = replace(last.compile, argv=("sh", "-c", f"{counted}; test ! -e {broken}"))
+
+    def compiles() -> int:
+        runner = Runner(tmp_path / "log", PhaseProgress(live=False, silent=True))
+        runner.run(replace(plan, steps=(*before, replace(last, compile=quick))))
+        return len((tmp_path / "compiles").read_text().splitlines())
+
+    assert [compiles(), compiles()] == [1, 1]
+    (package / "libtriton.so").touch()
+    assert [compiles(), compiles()] == [2, 2]
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/elsewhere")
+    assert [compiles(), compiles()] == [3, 3]
+    up.results_file(tmp_path).unlink()
+    assert [compiles(), compiles()] == [4, 4]
+    # One that failed is tried again, also where it changed nothing.
+    broken.touch()
+    (package / "libtriton.so").unlink()
+    for _ in range(2):
+        with pytest.raises(StepError):
+            compiles()
+    broken.unlink()
+    assert [compiles(), compiles()] == [7, 7]

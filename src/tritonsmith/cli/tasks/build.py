@@ -275,7 +275,7 @@ def install_triton(
     targets, programs = compiler_targets.proof(chosen.triton.backends), interpreter.locate_programs(space)
     place = space.env(chosen.name)
     # An extension module that links does not necessarily load, so the installation ends with a compile.
-    proof = up.smoke_test(place.path, place.python, targets, programs)
+    proof = up.smoke_test(place.path, place.python, targets, programs, unless_same=True)
     prepared = commands.prepare_install(chosen, space, located, proof, force=force)
     output.warnings(prepared.warnings)
     if chosen.llvm.debug_libraries:
