@@ -156,11 +156,14 @@ def generate(side: Side, quick: Path) -> None:
         program = GENERATOR.search(step.command)
         if target.exists():
             continue
-        if program is None or not (quick / "NATIVE" / "bin" / program[1]).is_file():
+        # The closure builds one of them a single time, as a Debug program.
+        folders = (quick / "NATIVE" / "bin", quick / "bin")
+        folder = next((path for path in folders if program and (path / program[1]).is_file()), None)
+        if folder is None:
             slow.append(step.output)
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
-        command = step.command.replace(f"{side.build}/bin/", f"{quick}/NATIVE/bin/")
+        command = step.command.replace(f"{side.build}/bin/", f"{folder}/")
         subprocess.run(("sh", "-c", command), cwd=step.build, check=True, capture_output=True)
     ninja(side.build, "llvm-tblgen", "mlir-tblgen", "mlir-linalg-ods-yaml-gen", "mlir-pdll", *slow)
 
