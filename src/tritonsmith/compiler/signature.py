@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from tritonsmith.compiler.source import KernelParameter, KernelSource
-from tritonsmith.core import configs
+from tritonsmith.core import configs, untrusted
 from tritonsmith.core.errors import UsageError, did_you_mean
 from tritonsmith.core.text import split_outside_brackets
 
@@ -292,7 +292,7 @@ def parse_value(text: str) -> Any:
     if text.startswith("tl.") and text[3:].isidentifier():
         return {DTYPE: text[3:]}
     try:
-        value = ast.literal_eval(text)
+        value = ast.literal_eval(untrusted.parse_expression(text.lstrip(" \t")))
     # The last two: a text may be nested more deeply than Python's parser can follow.
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         if _DTYPES.fullmatch(text):
@@ -338,7 +338,7 @@ def evaluated(text: str, names: Mapping[str, Any], flag: str, *, whole: bool = T
         UsageError: it is no such expression, or names something that the kernel does not have.
     """
     try:
-        body: ast.expr = ast.parse(text.strip(), mode="eval").body
+        body: ast.expr = untrusted.parse_expression(text.strip())
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise UsageError(f"{flag} cannot be {text!r}", why=str(error), hints=[_GRID]) from error
     own = ""

@@ -13,8 +13,11 @@ import itertools
 import json
 import os
 import stat
+import sys
+import threading
 import tomllib
 from collections.abc import Hashable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache
 from pathlib import Path
@@ -26,6 +29,9 @@ OURS = 1 << 30  # of what the tool wrote, or had written: manifests of 40,000 co
 TOML_LIMIT = 1 << 20  # tomllib takes 2 s for so much
 _CHUNK = 1 << 16  # bytes
 T = TypeVar("T")
+# Where one thread interrupts another's parser, CPython 3.11 takes the depth of the one for that of the other,
+# and raises a SystemError. 3.10, 3.12 and 3.13 do not.
+_PARSER = threading.Lock() if sys.version_info[:2] == (3, 11) else nullcontext()
 DEPTH = 64  # of tables in each other: what goes deeper ends in a RecursionError somewhere
 
 # The name of a folder of a clearing in the cache begins with this; the next clearing empties it.
@@ -268,6 +274,18 @@ def _whole_numbers(value: Any) -> Iterator[int]:
         yield value
 
 
+def parse(text: str | bytes, name: str = "<unknown>") -> ast.Module:
+    """Parse Python as `ast.parse` does, also in several threads."""
+    with _PARSER:
+        return ast.parse(text, name)
+
+
+def parse_expression(text: str) -> ast.expr:
+    """Parse an expression as `ast.parse` does, also in several threads."""
+    with _PARSER:
+        return ast.parse(text, mode="eval").body
+
+
 def python_tree(text: str | bytes, name: str = "<unknown>") -> ast.Module:
     """Parse Python.
 
@@ -280,7 +298,7 @@ def python_tree(text: str | bytes, name: str = "<unknown>") -> ast.Module:
         UnreadableError: nested too deeply for the parser, or with a NUL.
     """
     try:
-        return ast.parse(text, name)
+        return parse(text, name)
     # The parser's stack is full, not the machine's memory: CPython reports "too
     # many nested parentheses" so.
     except (RecursionError, MemoryError):

@@ -77,7 +77,7 @@ def finder_mapping(finder: Path) -> dict[str, Path]:
     # setuptools' finder is a program; it is read, and its table parsed as a literal, never imported.
     match = _MAPPING.search(text_of_file(finder))
     try:
-        table = ast.literal_eval(match[1]) if match else {}
+        table = ast.literal_eval(untrusted.parse_expression(match[1])) if match else {}
     # The last two: nested too deeply.
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         return {}

@@ -16,6 +16,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from tritonsmith.core import untrusted
 from tritonsmith.worker.load import needed
 
 # The standard library's `ast` is enough: the result has no comments and one way of spacing, which is how a
@@ -32,7 +33,7 @@ _MODULE = frozenset({"__name__", "__file__", "__doc__", "__builtins__", "__annot
 
 def needed_only(text: str, kernel: str) -> str | None:
     """Return the text with those statements of the module that a kernel needs, as the worker runs them."""
-    module = ast.parse(text)
+    module = untrusted.parse(text)
     module.body = needed(module, kernel) or module.body
     return text_of(module, text)
 
@@ -147,7 +148,7 @@ def _assignment(node: ast.AST) -> tuple[str, ast.expr | None]:
 
 def parsed(text: str) -> tuple[ast.Module, list[ast.AST]]:
     """Return the tree of a text, and its nodes in the order of the text: their places are their numbers."""
-    tree = ast.parse(text)
+    tree = untrusted.parse(text)
     nodes: list[ast.AST] = []
     waiting: list[ast.AST] = [tree]
     while waiting:
@@ -505,7 +506,7 @@ def _word(decorator: ast.expr) -> str:
 
 def unused_parameters(text: str, function: str) -> list[str]:
     """Return the parameters that a function does not use."""
-    head = kernel_of(ast.parse(text), function)
+    head = kernel_of(untrusted.parse(text), function)
     if not head:
         return []
     used = {node.id for part in head.body for node in ast.walk(part) if isinstance(node, ast.Name)}
@@ -523,7 +524,7 @@ def with_values(text: str, function: str, values: Mapping[str, ast.expr]) -> str
 
 
 def _changed(text: str, function: str, names: Sequence[str], values: Mapping[str, ast.expr]) -> str | None:
-    module = ast.parse(text)
+    module = untrusted.parse(text)
     head = kernel_of(module, function)
     if not head:
         return None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from threading import Event
+from threading import Barrier, Event
 
 import pytest
 from hypothesis import given, settings
@@ -20,7 +21,7 @@ from tritonsmith.lab.journal import Journal, Observation, Verdict
 from tritonsmith.lab.reduce import ir_control_flow, ir_operations, shrink
 from tritonsmith.lab.reduce.ir_operations import Cutter
 from tritonsmith.lab.reduce.reduce_ir import IrSearch, size_of
-from tritonsmith.lab.reduce.shrink import DeltaCandidate, OutOfTimeError
+from tritonsmith.lab.reduce.shrink import DeltaCandidate, DeltaSearch, OutOfTimeError, Part
 
 pytestmark = pytest.mark.unit
 
@@ -182,3 +183,27 @@ def test_what_comes_after_the_first_that_is_interesting_is_not_waited_for() -> N
         answers = experiment.run(search(), test, Journal(), quiet, first=True)
     assert [answer.verdict for answer in answers] == [Verdict.BAD, Verdict.SKIP, Verdict.GOOD]
     assert tested.count("endless") == 1
+
+
+class Numbers(DeltaSearch[tuple[int, ...]]):
+    """Removes numbers one by one."""
+
+    def moves(self) -> Sequence[Callable[[], Part[tuple[int, ...], bool]]]:
+        """See `DeltaSearch`."""
+        start = self.best
+        return (lambda: self._delta(start, lambda gone: tuple(n for n in start if n not in gone)),)
+
+
+def test_what_follows_a_candidate_is_tested_while_its_test_goes_on() -> None:
+    """Tests that end only when both have begun: the second one follows the first, which is no failure."""
+    both = Barrier(2, timeout=60)
+    together = {(1, 3, 4, 5), (1, 4, 5)}  # 2 goes, and then 3
+
+    def ask(numbers: tuple[int, ...]) -> Observation:
+        if numbers in together:
+            both.wait()
+        return Observation(Verdict.BAD if {1, 4, 5} <= set(numbers) else Verdict.GOOD)
+
+    with shrink.asking(ask, 2) as test:
+        search = Numbers((1, 2, 3, 4, 5), len, jobs=2)
+        assert experiment.run(search.search(), test, Journal(), quiet, first=True) == (1, 4, 5)

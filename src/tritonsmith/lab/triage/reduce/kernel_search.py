@@ -11,6 +11,7 @@ from typing import Any
 
 from tritonsmith.compiler import signature
 from tritonsmith.compiler.signature import parse_value
+from tritonsmith.core import untrusted
 from tritonsmith.lab.reduce import python_source
 from tritonsmith.lab.reduce.python_source import Place
 from tritonsmith.lab.reduce.shrink import DeltaSearch, Part
@@ -75,7 +76,7 @@ class SourceCounts:
 
 def size_of(candidate: KernelCandidate) -> CandidateSize:
     """Measure a candidate."""
-    nodes = list(ast.walk(ast.parse(candidate.text)))
+    nodes = list(ast.walk(untrusted.parse(candidate.text)))
     counted = sum(isinstance(node, _COUNTED) for node in nodes)
     digits = [_digits(node.value) for node in nodes if isinstance(node, ast.Constant)]
     digits += [_digits(parse_value(entry)) for _, entry in candidate.entries if not entry.startswith("*")]
@@ -89,7 +90,7 @@ def size_of(candidate: KernelCandidate) -> CandidateSize:
 
 def counts(text: str, kernel: str) -> SourceCounts:
     """Count lines and arguments for a report; no arguments where the kernel's head cannot be found."""
-    tree = ast.parse(text)
+    tree = untrusted.parse(text)
     lines = [line.strip() for line in text.splitlines()]
     heads = [
         node.args for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == kernel
@@ -190,7 +191,7 @@ class KernelSearch(DeltaSearch[KernelCandidate]):
     def _unused(self) -> _Move:
         """Remove unused parameters of all functions."""
         changed = False
-        for function in python_source.functions(ast.parse(self.best.text)):
+        for function in python_source.functions(untrusted.parse(self.best.text)):
             best, name = self.best, function.name
             items = python_source.unused_parameters(best.text, name)
             make = partial(self._without_parameters, best, name)
@@ -248,7 +249,12 @@ class KernelSearch(DeltaSearch[KernelCandidate]):
                     places.append(place)
                     yield self._with(text)
 
-            hit = yield from self._first(each())
+            def after(
+                hit: int, taken: KernelCandidate, places: list[int] = places
+            ) -> Iterator[KernelCandidate | None]:
+                return (self._with(text) for _, text in candidates(taken.text, places[hit]))
+
+            hit = yield from self._first(each(), after)
             if hit is None:
                 return changed
             begin, changed = places[hit], True

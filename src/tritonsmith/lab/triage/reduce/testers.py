@@ -436,7 +436,7 @@ def main_program(text: str, symptom: Symptom, asked: CompileRequest | None) -> s
     if not calls or not all(calls):
         return ""
     # A kernel may use Triton by its full name, or import `tl` alone.
-    taken = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
+    taken = {node.id for node in ast.walk(untrusted.parse(text)) if isinstance(node, ast.Name)}
     head = [] if {"triton"} & taken else ["    import triton"]
     resources = _resources(symptom, asked)
     lines = [

@@ -54,8 +54,9 @@ def test_the_same_whatever_is_tested_at_once() -> None:
         time.sleep(0.001 * (len(candidate.text) % 3))
         return loads_in_a_loop(candidate)
 
+    # Not the number of tests: how many have begun when the first success comes depends on their durations.
     assert searched(KernelSearch(START, "kernel", jobs=3), slow, jobs=3) == reduced(START)[0]
-    assert reduced(START, jobs=2) == reduced(START, jobs=2)
+    assert reduced(START, jobs=2)[0] == reduced(START)[0]
 
 
 @pytest.mark.slow
