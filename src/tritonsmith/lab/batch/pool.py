@@ -155,14 +155,12 @@ class ExecutorPool:
 
 
 @contextmanager
-def opened(scheduler: str, count: int, *, units: int | None = None) -> Iterator[ExecutorPool]:
+def opened(scheduler: str, count: int) -> Iterator[ExecutorPool]:
     """Open a pool for the body of a `with`; if the body fails, remaining units are cancelled.
 
     Args:
         scheduler: address of a Dask scheduler; empty for processes of this machine.
         count: of those processes.
-        units: number of units, where it is known and a unit only waits for a process of its own. If no
-            process of the pool would get a second one, threads take them: a process takes 0.4 s to start.
 
     Raises:
         SmithError: there is no such scheduler.
@@ -180,15 +178,15 @@ def opened(scheduler: str, count: int, *, units: int | None = None) -> Iterator[
         return
     # A plain `ProcessPoolExecutor` would end with the first process that dies, and take along all that is
     # pending.
-    executor = Processes(count) if units is None or units > count else Threads(count)
+    processes = Processes(count)
     try:
-        yield ExecutorPool(executor, count, remote=False, workers=lambda: ("here",))
+        yield ExecutorPool(processes, count, remote=False, workers=lambda: ("here",))
     except BaseException:
         # This also happens when the consumer drops the generator: units that nobody waits for would compile
         # on.
-        executor.shutdown(cancel_futures=True)
+        processes.shutdown(cancel_futures=True)
         raise
-    executor.shutdown()
+    processes.shutdown()
 
 
 @contextmanager
@@ -437,33 +435,6 @@ class Processes(Executor):
             self._own.pool = pool
             self._made.append(pool)
         return pool
-
-
-class Threads(Executor):
-    """As `ThreadPoolExecutor`, but what runs is interrupted by a shutdown that cancels futures.
-
-    Args:
-        count: of the threads.
-    """
-
-    def __init__(self, count: int) -> None:
-        self._pool = ThreadPoolExecutor(count, "unit")
-        self._stopped = threading.Event()
-
-    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Run `fn` in one of the threads."""
-
-        def run() -> T:
-            with stopping.interruptible(self._stopped.is_set):
-                return fn(*args, **kwargs)
-
-        return self._pool.submit(run)
-
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """End the threads; with `cancel_futures`, interrupt what they run."""
-        if cancel_futures:
-            self._stopped.set()
-        self._pool.shutdown(wait=wait, cancel_futures=cancel_futures)
 
 
 class _State:

@@ -385,7 +385,7 @@ def _filled(
     missing, reasons = dict(units), {job.out: list[SmithError]() for job in left}
     lengths = _in_order(todo, known)
     with (
-        pool.opened(options.scheduler, min(number, len(todo)), units=len(todo)) as workers,
+        pool.opened(options.scheduler, min(number, len(todo))) as workers,
         PhaseProgress(live=False if options.silent else None, silent=options.silent) as progress,
     ):
         progress.begin(_PHASE)

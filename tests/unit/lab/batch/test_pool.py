@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from concurrent.futures import Executor, Future
 from dataclasses import replace
 from pathlib import Path
@@ -14,39 +13,11 @@ from tests.unit.lab.compare import compiler
 from tritonsmith.compiler import targets, tritons
 from tritonsmith.compiler.manifest import Manifest
 from tritonsmith.compiler.request import CompileRequest, Sweep
-from tritonsmith.core.errors import FactError, InterruptedRunError
-from tritonsmith.core.plan import stopping
+from tritonsmith.core.errors import FactError
 from tritonsmith.lab.batch import pool, run, work_unit
 from tritonsmith.lab.batch.kept import CompileJob
 from tritonsmith.lab.batch.pool import ExecutorPool, LostError
 from tritonsmith.lab.batch.work_unit import UnfitWorkerError
-
-
-@pytest.mark.parametrize(("units", "kind"), [(2, pool.Threads), (3, pool.Processes), (None, pool.Processes)])
-def test_threads_take_units_that_no_process_would_get_a_second_of(units: int | None, kind: type) -> None:
-    with pool.opened("", 2, units=units) as workers:
-        assert isinstance(workers.executor, kind)
-
-
-def test_units_in_threads_are_interrupted_when_nobody_waits_for_them() -> None:
-    begun = threading.Event()
-
-    def wait() -> None:
-        begun.set()
-        while True:
-            stopping.check()
-
-    futures = []
-
-    def interrupted() -> None:
-        with pool.opened("", 1, units=1) as workers:
-            futures.append(workers.executor.submit(wait))
-            assert begun.wait(60)
-            raise InterruptedRunError("^C")
-
-    with pytest.raises(InterruptedRunError):
-        interrupted()
-    assert isinstance(futures[0].exception(), KeyboardInterrupt)
 
 
 class Workers(Executor):

@@ -129,9 +129,9 @@ def test_a_process_that_is_killed_is_replaced(tmp_path: Path) -> None:
     once = compiler.kernel(tmp_path, "once", "die once")
     always = compiler.kernel(tmp_path, "always", "die always")
     jobs = [job(tmp_path, file, str(python), file.stem) for file in (once, good, always)]
-    made = run.compile_all(jobs[:2], count=1, silent=True)
+    made = run.compile_all(jobs[:2], count=2, silent=True)
     assert [point.status for one in made for point in one.points] == ["ok"] * 4
-    made = run.compile_all(jobs[1:], count=1, silent=True)
+    made = run.compile_all(jobs[1:], count=2, silent=True)
     assert [point.status for one in made for point in one.points] == ["ok", "ok", "crashed", "crashed"]
     assert "the compiling process died" in made[1].points[0].error
     assert manifest.read(tmp_path / "always") == made[1]
@@ -166,10 +166,11 @@ def test_what_is_refused_is_a_row_unless_everything_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("names", ["abc", "ab"], ids=["in processes", "in threads"])
-def test_interrupted_it_leaves_no_process(tmp_path: Path, names: str) -> None:
+def test_interrupted_it_leaves_no_process(tmp_path: Path) -> None:
     python = compiler.make(tmp_path / "venv")
-    jobs = [job(tmp_path, compiler.kernel(tmp_path, name, "hang"), str(python), name) for name in names]
+    jobs = [
+        job(tmp_path, compiler.kernel(tmp_path, name, "hang"), str(python), name) for name in ("a", "b", "c")
+    ]
     before = psutil.Process().children(recursive=True)  # git, which GitPython keeps for other tests
     family: list[psutil.Process] = []
 
@@ -186,5 +187,5 @@ def test_interrupted_it_leaves_no_process(tmp_path: Path, names: str) -> None:
     assert not caught.value.hints  # nothing goes on from here: only a study keeps what is there
     thread.join()
     workers = [one for one in family if "resource_tracker" not in command_of(one)]
-    assert len(family) >= 2  # a worker of each of the two, and their processes
+    assert len(family) >= 4
     assert all_gone(workers)
