@@ -51,6 +51,7 @@ from tritonsmith.wheels.ptxas import RegistryPtxas
 WHEEL = "triton-"  # `triton-3.4.0`: the environment of a release
 _VERSION = re.compile(r"\d+(\.\d+){1,2}((a|b|rc|\.post|\.dev)\d+)*", re.ASCII)
 _OPTION = re.compile(r"([A-Za-z_]\w*)=(?!=)(.+)", re.ASCII | re.DOTALL)
+_INFO = ".dist-info"
 _PTXAS = "ptxas"
 # Spellings that tell where a Triton is from.
 _PYTORCH, _INSTALLED, _NIGHTLY, _COMMIT = "pytorch:", "installed", "nightly:", "commit "
@@ -335,8 +336,26 @@ def fingerprint(python: Path) -> str:
 
 
 def state(python: Path) -> str:
-    """Return a key of the files of the Triton that an interpreter imports, by their sizes and times."""
-    return digest([(name, about.st_size, about.st_mtime_ns) for name, _, about in _files(python)])
+    """Return a key of what an interpreter imports as Triton; empty if there is none to find.
+
+    The files of the package, of the interpreter and of what decides where Python looks count by their sizes,
+    times and modes.
+    """
+    site = _site(python)
+    rows = [(name, *_about(about)) for name, _, about in _files(python)]
+    if site is None or not rows:
+        return ""
+    # `.pth` files and the entry points of backends lie beside the package.
+    beside = sorted(site.iterdir())
+    infos = [path for folder in beside if folder.suffix == _INFO for path in sorted(folder.iterdir())]
+    own = [python.resolve(), python, python.parents[1] / "pyvenv.cfg", *beside, *infos]
+    # Python writes into folders, so these count by their names.
+    states = [_about(path.lstat()) if path.is_file() or path.is_symlink() else () for path in own]
+    return digest(rows, [(str(path), *state) for path, state in zip(own, states, strict=True)])
+
+
+def _about(status: os.stat_result) -> tuple[int, ...]:
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_mode
 
 
 def _files(python: Path) -> Iterator[tuple[str, str, os.stat_result]]:

@@ -29,7 +29,7 @@ KERNEL = "vector_add"
 FILE = Path(__file__).parent / "examples" / "vector_add.py"
 SIGNATURE = "*fp32:16,*fp32:16,*fp32:16,i32,BLOCK=1024"
 _RECORD = ".compiled-by"  # beside its results
-_VARIABLES = ("LD_", "PYTHON", "TRITON")  # that may decide whether Triton works
+_SHELL = frozenset(("_", "COLUMNS", "LINES", "OLDPWD", "PWD", "SHLVL"))  # variables that decide nothing
 _TIMEOUT = 600  # seconds; a Debug build under load
 _PIP = 120.0  # seconds; it unpacks one wheel
 
@@ -87,6 +87,7 @@ class CompileUnlessSame(Step):
         request: the file with its request.
         python: interpreter that has Triton.
         results: the file of the results.
+        out: the folder of what is compiled.
         record: file with the state that the last success was for.
     """
 
@@ -94,6 +95,7 @@ class CompileUnlessSame(Step):
     request: Path
     python: Path
     results: Path
+    out: Path
     record: Path
 
     def shell(self) -> list[str]:
@@ -103,17 +105,21 @@ class CompileUnlessSame(Step):
     def act(self, tools: StepTools) -> None:
         """Compile, unless nothing has changed."""
         # Only now: the steps before may have built Triton anew.
-        if untrusted.text_if_any(self.record) == self._state(tools):
+        before = tritons.state(self.python)
+        if before and untrusted.text_if_any(self.record) == self._key(tools, before):
             tools.write_log("not compiled again: Triton's files, the request and the variables are the same")
             return
         files.remove([self.record])
         self.compile.act(tools)
-        files.write_atomically(self.record, self._state(tools))
+        # Whoever works on Triton may have edited a file meanwhile.
+        if tritons.state(self.python) == before:
+            files.write_atomically(self.record, self._key(tools, before))
 
-    def _state(self, tools: StepTools) -> str:
-        kept = {name: text for name, text in tools.environ.items() if name.startswith(_VARIABLES)}
+    def _key(self, tools: StepTools, state: str) -> str:
+        variables = {name: text for name, text in tools.environ.items() if name not in _SHELL}
         texts = [untrusted.text_if_any(path) for path in (self.request, self.results)]
-        return digest(repr(self.compile), texts, sorted(kept.items()), tritons.state(self.python))
+        outputs = [(str(path), path.lstat().st_size) for path in sorted(self.out.rglob("*"))]
+        return digest(repr(self.compile), texts, outputs, sorted(variables.items()), state)
 
 
 def smoke_test(
@@ -151,7 +157,7 @@ def smoke_test(
     write, test = call.steps(python, question, file, env=worker_variables(interpreter), phase=PHASE)
     last: Step = test
     if unless_same:
-        last = CompileUnlessSame(test, file, python, results_file(place), folder / _RECORD, phase=PHASE)
+        last = CompileUnlessSame(test, file, python, results_file(place), out, folder / _RECORD, phase=PHASE)
     return Plan("compile the bundled vector-add", (MakeDir(out, phase=PHASE), write, last))
 
 

@@ -44,6 +44,9 @@ _UNREACHABLE = re.compile(
 _FATAL = re.compile(r"^(?:LLVM|rocm) ERROR: (?P<text>[^\n]*)", re.MULTILINE)
 # Python's faulthandler prints `Fatal Python error: Aborted` for a signal, after the message that counts.
 _ERROR = re.compile(r"^(?!\s|Fatal Python)[^\n]*?\berror: (?P<text>[^\n]*)$", re.MULTILINE)
+# `ptxas /tmp/x.ptx, line 4; error   : Arguments mismatch ...`, below an error of Triton's that says nothing.
+_PTXAS = re.compile(r"^ptxas\b[^\n]*?\b(?:error|fatal) *: (?P<text>[^\n]*)$", re.MULTILINE)
+_ABORTED = "Ptx assembly aborted due to errors"
 _PIPELINE = re.compile(r"Pipeline failed while executing \[(?P<text>[^\n]*)\]")
 _GENERAL = "Failures have been detected while processing an MLIR pass pipeline"  # after a crash
 _RAISED = re.compile(r"^(?P<text>\w*(?:Error|Exception): [^\n]*)$", re.MULTILINE)
@@ -103,6 +106,9 @@ def of(log: str, *, crashed: str = "", timeout: bool = False, code: int = 1) -> 
 
 def _refused(log: str) -> Failure | None:
     """Return the message of a pass that failed in an orderly way."""
+    by_ptxas = (match["text"] for match in _PTXAS.finditer(log))
+    if message := next((text for text in by_ptxas if text != _ABORTED), ""):
+        return Failure("error", f"ptxas: {_plain(message)}")
     # A diagnostic names the reason; what Python raises afterwards often says only that there was one.
     messages = [match["text"] for match in _ERROR.finditer(log)]
     if message := next((text for text in messages if not text.startswith(_GENERAL)), ""):

@@ -104,6 +104,7 @@ class Journal:
         observations: name of a change to its observations, in the order of the tests.
         ended: there is nothing to go on with.
         answer: the answer in one line, once it has ended.
+        late: changes that were ruled out since then, so that the answer may be another one now.
         confirm: how many tests of a change have to agree.
         skipped: names of changes that a person has ruled out.
         task: name of the command; empty in an older journal.
@@ -116,6 +117,7 @@ class Journal:
     observations: defaultdict[str, list[Observation]] = field(default_factory=lambda: defaultdict(list))
     ended: bool = False
     answer: str = ""
+    late: list[str] = field(default_factory=list)
     confirm: int = 1
     skipped: set[str] = field(default_factory=set)
     task: str = ""
@@ -152,6 +154,11 @@ class Journal:
         known = (self.known(change) for _ in range(self.confirm))
         return [observation for observation in known if observation]
 
+    def rule_out(self, change: str) -> None:
+        """Rule out a change in this run."""
+        self.skipped.add(change)
+        self.late += [change] if self.ended else []
+
     def skip(self, change: str) -> None:
         """Rule out a change, in this run and in those that go on from its file.
 
@@ -159,7 +166,7 @@ class Journal:
             StepError: as `add`.
         """
         if change not in self.skipped:
-            self.skipped.add(change)
+            self.rule_out(change)
             self._append({"skip": change})
 
     def add(self, change: str, observation: Observation) -> None:
@@ -235,7 +242,7 @@ def read(path: Path, *, to_go_on: bool = True, untested: bool = False) -> Journa
                 journal.ended, journal.answer = True, untrusted.typed(str, row["answer"], "answer")
                 continue
             if "skip" in row:
-                journal.skipped.add(untrusted.typed(str, row["skip"], "skip"))
+                journal.rule_out(untrusted.typed(str, row["skip"], "skip"))
                 continue
             name, observation = untrusted.typed(str, row.pop("change"), "change"), _observation(row)
             if untested or not to_go_on or observation.verdict is not Verdict.SKIP:

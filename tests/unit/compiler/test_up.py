@@ -155,6 +155,15 @@ def test_an_installation_in_which_nothing_has_changed_is_not_tested_again(
     assert [compiles(), compiles()] == [3, 3]
     up.results_file(tmp_path).unlink()
     assert [compiles(), compiles()] == [4, 4]
+    (package / "libtriton.so").chmod(0o600)
+    assert [compiles(), compiles()] == [5, 5]
+    (package.parent / "breaks.pth").write_text("import sys; sys.modules['triton'] = None\n")
+    assert [compiles(), compiles()] == [6, 6]
+    output = tmp_path / "kernels" / up.KERNEL / "a.ptx"
+    output.touch()
+    assert [compiles(), compiles()] == [7, 7]
+    output.unlink()
+    assert [compiles(), compiles()] == [8, 8]
     # One that failed is tried again, also where it changed nothing.
     broken.touch()
     (package / "libtriton.so").unlink()
@@ -162,4 +171,21 @@ def test_an_installation_in_which_nothing_has_changed_is_not_tested_again(
         with pytest.raises(StepError):
             compiles()
     broken.unlink()
-    assert [compiles(), compiles()] == [7, 7]
+    assert [compiles(), compiles()] == [11, 11]
+
+
+def test_an_edit_during_the_test_is_tested_the_next_time(tmp_path: Path) -> None:
+    python = compiler.make(tmp_path / "venv")
+    *_, last = up.smoke_test(tmp_path, python, targets.default(), HostPrograms(), unless_same=True).steps
+    assert isinstance(last, up.CompileUnlessSame)
+    (tmp_path / "kernels").mkdir()
+    edits = replace(last.compile, argv=("sh", "-c", f"echo '# x' >> {tritons.package(python)}/__init__.py"))
+    Runner(tmp_path / "log", PhaseProgress(live=False, silent=True)).run(
+        Plan("edits", (replace(last, compile=edits),))
+    )
+    assert not last.record.exists()
+
+
+def test_where_no_file_of_triton_is_found_there_is_always_a_test(tmp_path: Path) -> None:
+    python = tmp_path / "bin" / "python"
+    assert tritons.state(python) == ""

@@ -120,3 +120,25 @@ def test_no_folder_stays_in_a_text() -> None:
     assert failure.anonymous("see https://x.org/a/b/c") == "see https://x.org/a/b/c"
     text = failure.anonymous('/home/jane doe/k.py:3:1: error: x\nFile "/home/jane doe/a.py", 3 / 4 and a/b/c')
     assert text == 'k.py:3:1: error: x\nFile "a.py", 3 / 4 and a/b/c'
+
+
+def test_an_error_of_ptxas_is_its_own_and_not_that_around_it() -> None:
+    def log(*lines: str) -> str:
+        around = "PTXASError: PTXAS error: Internal Triton PTX codegen error\n`ptxas` stderr:"
+        return "\n".join([around, *lines, "", "Repro command: /x/ptxas --gpu-name=sm_90a /tmp/a.ptx"])
+
+    aborted = "ptxas fatal   : Ptx assembly aborted due to errors"
+    mismatch = "line 42; error   : Arguments mismatch for instruction 'mov'"
+    same = [
+        failure.of(log(f"ptxas /tmp/1.ptx, {mismatch}", aborted)),
+        failure.of(log(f"ptxas-blackwell /tmp/2.ptx, {mismatch.replace('42', '7')}", aborted)),
+    ]
+    assert same == [Failure("error", "ptxas: Arguments mismatch for instruction 'mov'")] * 2
+    assert failure.is_shown(same[0], log(f"ptxas /tmp/3.ptx, {mismatch}", aborted), 1)
+    other = failure.of(
+        log("ptxas /tmp/1.ptx, line 6; fatal   : Parsing error near 'x': syntax error", aborted)
+    )
+    assert other == Failure("error", "ptxas: Parsing error near 'x': syntax error")
+    assert failure.of(log(aborted)).text == "Internal Triton PTX codegen error"
+    extern = failure.of(log("ptxas fatal   : Unresolved extern function 'f'"))
+    assert extern == Failure("error", "ptxas: Unresolved extern function 'f'")

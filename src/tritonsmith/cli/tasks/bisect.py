@@ -137,13 +137,19 @@ def status(context: Any, bisect: str = _NAME, json: bool = JSON) -> None:
     if json:
         tested = report.tested_json(begun)
         about = {"session": begun.folder.name, "question": asdict(begun.question)}
-        output.json({"schema": 1, **about, "tested": tested, "answer": begun.answer or None})
+        found = {"answer": begun.answer or None, "skipped_since": begun.journal.late}
+        output.json({"schema": 1, **about, "tested": tested, **found})
         return
     console.out().print(f"{begun.folder.name}:", markup=False)
     for line in continued(console.typed(report.repeat(begun.question)), console.out().width - _INDENT):
         console.out().print(f"{'':<{_INDENT}}{line}", markup=False)
     console.out().print(report.tested(begun) if begun.outcomes else "nothing tested yet")
     console.out().print(begun.answer or console.typed("not finished: invoke bisect --resume"), markup=False)
+    if late := begun.journal.late:
+        words = (
+            f"before {', '.join(late)} {'was' if len(late) == 1 else 'were'} skipped: invoke bisect --resume"
+        )
+        console.out().print(console.typed(words), markup=False)
 
 
 @task()

@@ -71,6 +71,8 @@ class BatchOptions:
         silent: show no progress.
         strict: raise an error if every job is refused for the same reason; if false, only note it in the
             manifests.
+        only_kernels: note refusals of kernels in the manifests, and raise any other error, such as a full
+            disk.
         disassemble: results that are kept have the disassembly of their code. If false, it is left to
             `disassembled`, for those that need it. Of other results, the request says it.
     """
@@ -83,6 +85,7 @@ class BatchOptions:
     silent: bool = False
     strict: bool = True
     disassemble: bool = True
+    only_kernels: bool = False
 
 
 @dataclass(frozen=True)
@@ -111,14 +114,16 @@ def compile_all(
     env: str = "wheel",
     resume: bool = False,
     silent: bool = False,
-    strict: bool = True,
+    only_kernels: bool = False,
 ) -> list[Manifest]:
     """Compile many kernels; see `compiled` and `BatchOptions`.
 
     Returns:
         The manifest of each job's folder, in the order of the jobs.
     """
-    options = BatchOptions(scheduler, count, timeout, env, resume, silent, strict)
+    options = BatchOptions(
+        scheduler, count, timeout, env, resume, silent, strict=not only_kernels, only_kernels=only_kernels
+    )
     manifests = {job.out: manifest for job, manifest, _ in compiled(jobs, options)}
     return [manifests[job.out] for job in jobs]
 
@@ -393,6 +398,7 @@ def _filled(
         for unit, result in _results(lengths, workers, options, progress):
             out = unit.job.out
             if isinstance(result, SmithError):
+                _check_of_kernel(result, options)
                 reasons[out] += [] if isinstance(result, DiedError) else [result]
                 parts[out].append(_refusal(unit, result, options.env))
             elif isinstance(result, PackedResult):
@@ -591,13 +597,23 @@ def _fingerprint(triton: Triton, env: str) -> str:
     return tritons.fingerprint(place.python)
 
 
+def _check_of_kernel(error: SmithError, options: BatchOptions) -> None:
+    """Raise an error that is not noted in a manifest: see `BatchOptions.only_kernels`."""
+    if options.only_kernels and not (_is_of_kernel(error) or isinstance(error, DiedError)):
+        raise error
+
+
+def _is_of_kernel(error: SmithError) -> bool:
+    """Report whether an error is a refusal of the kernel, and not of a machine that is full or busy."""
+    return isinstance(error, (FactError, UsageError)) and not isinstance(error, UnavailableError)
+
+
 def _refusal(unit: _Unit, error: SmithError, env: str) -> Manifest:
     """Return a refusal or a death as one point for each target that nothing came of."""
     job, request = unit.job, unit.request
     # Without the file's checksum it is tried again. Unless the kernel itself was refused, and the job's key
     # says that nothing has changed since. A busy machine, or one without the interpreter, refuses no kernel.
-    final = isinstance(error, (FactError, UsageError)) and not isinstance(error, UnavailableError)
-    final = final and job.keyed
+    final = _is_of_kernel(error) and job.keyed
     content = source_tree.sum_of(request.file) if final else ""
     untested = isinstance(error, LostError | UnavailableError)
     status: Status = "crashed" if isinstance(error, DiedError) else "lost" if untested else "failed"

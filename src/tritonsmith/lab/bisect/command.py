@@ -12,6 +12,7 @@ from typing import Any
 from tritonsmith.build import worktree_add
 from tritonsmith.check import when_wrong
 from tritonsmith.compiler import source_tree, tritons
+from tritonsmith.compiler.run import check as check_request
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core import untrusted
 from tritonsmith.core.command_line import command
@@ -169,6 +170,9 @@ def prepare(
         silent: show no progress.
     """
     question = session.question
+    # A wrong signature is reported before the first release is installed, which takes a while.
+    for kernel in kernels:
+        check_request(kernel.asked)
     clone = clone_of(question)
     good, bad = (_end(question, flag, clone) for flag in ("good", "bad"))
     test = _test_file(question)
@@ -332,6 +336,7 @@ def _tests(
         silent=silent,
         again=question.confirm > 1,
         disassemble=any(map(language.needs_code, terms)),
+        timed=any(map(language.is_timed, terms)),
     )
     return broken_limit(compiles, terms, good) if terms else same_failure(compiles, bad)
 

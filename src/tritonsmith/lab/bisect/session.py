@@ -10,11 +10,13 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from tritonsmith.compiler import tritons
 from tritonsmith.core import untrusted
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, UsageError, did_you_mean
 from tritonsmith.core.plan import Plan, Remove, digest, files, locks
+from tritonsmith.core.text import version_key
 from tritonsmith.facts import git_history
 from tritonsmith.lab import journal as journals
 from tritonsmith.lab.bisect.search import LACKS, LLVM, TOOLS
@@ -36,6 +38,7 @@ _TRITON = re.compile(r"\w[\w.+!-]*", re.ASCII)
 # A value that began with a dash would be an option to git or pip.
 _VALUE = re.compile(r"([^-\x00-\x1f\x7f][^\x00-\x1f\x7f]*)?")
 _WHOLE = re.compile(r"[0-9a-f]{40}|\d+\.\d+\.\d+(?:\.dev\d+)?(?:\+[\w.]+)?", re.ASCII)
+_RELEASE = re.compile(r"\d+\.\d+(\.\d+)?", re.ASCII)
 _DIGITS = re.compile(r"[0-9a-f]{7,40}", re.ASCII)
 _CLONE = re.compile(r"bisect-[0-9a-f]{8}")  # an env that a user named bisect-mine is theirs
 _ENV = re.compile(rf"{_CLONE.pattern}-([0-9a-f]{{8}}|unpinned)|bisect-pytest")
@@ -319,8 +322,25 @@ def skip(session: BisectSession, text: str) -> str:
         skip_in_llvm(session, commit)
         return commit
     name = known_name(session, text)
+    _check_between(session.question, name)
     session.journal.skip(name)
     return name
+
+
+def _check_between(question: BisectQuestion, name: str) -> None:
+    """Check that a candidate may be skipped.
+
+    Raises:
+        UsageError: it is an end, or a release that is not between the ends.
+    """
+    ends = question.good, question.bad
+    ended = any(name == end or (_DIGITS.fullmatch(end) and name.startswith(end)) for end in ends)
+    if all(_RELEASE.fullmatch(text) for text in (name, *ends)):
+        low, high = sorted(map(version_key, map(tritons.full, ends)))
+        ended = not low < version_key(name) < high
+    if ended:
+        why = f"the ends of this bisect are {' and '.join(ends)}; only what lies between them is skipped"
+        raise UsageError(f"cannot skip {name!r}", why=why, hints=["for other ends, begin another bisect"])
 
 
 def known_name(session: BisectSession, triton: str) -> str:

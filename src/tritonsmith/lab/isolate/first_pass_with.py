@@ -460,9 +460,10 @@ def _parting_pass(
             Level.FRONT_END, sentence, good=runs[0].index.text(good), bad=runs[1].index.text(bad)
         )
     if not (good and bad and good.label == bad.label):
+        labels = [{dump.label for dump in run.index.dumps} for run in runs]
         alone = " and ".join(
-            f"only {by} changes the IR of {dump.label}"
-            for dump, by in ((good, "the good one"), (bad, "the bad one"))
+            f"only {by} {'changes the IR in' if dump.label in others else 'runs'} {dump.label}"
+            for dump, by, others in ((good, "the good one", labels[1]), (bad, "the bad one", labels[0]))
             if dump
         )
         return PartingPass(Level.UNKNOWN, f"not one pass: after {divergence.same} passes, {alone}")

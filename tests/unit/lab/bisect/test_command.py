@@ -240,6 +240,24 @@ def test_a_skip_by_hand_counts_and_the_log_has_it() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("name", ["3.0.0", "3.9.0", "2.1.0", "4.0.0"])
+def test_only_what_lies_between_the_ends_can_be_skipped(name: str) -> None:
+    begun = session.begin(QUESTION)
+    with begun.held(), pytest.raises(UsageError, match=f"cannot skip '{name}'"):
+        session.skip(begun, name)
+    with begun.held():
+        assert session.skip(begun, "3.6.0") == "3.6.0"
+
+
+def test_a_skip_after_the_answer_is_shown_beside_it() -> None:
+    _, begun = bisect(releases("3.6.0"))
+    assert (begun.answer, begun.journal.late) == ("first bad: 3.6.0", [])
+    found = session.find()
+    with found.held():
+        session.skip(found, "3.5.0")
+    assert (session.find().answer, session.find().journal.late) == ("first bad: 3.6.0", ["3.5.0"])
+
+
 def test_sessions_are_found_by_the_beginning_of_their_names() -> None:
     with pytest.raises(UsageError, match="no bisect was started"):
         session.find()

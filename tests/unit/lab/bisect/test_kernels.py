@@ -12,8 +12,10 @@ from tests.unit.lab.fake_subject import FakeSubject
 from tritonsmith.compiler import targets, tritons
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.tritons import Triton
-from tritonsmith.core.errors import UsageError
+from tritonsmith.core.envs import workspace
+from tritonsmith.core.errors import StepError, UsageError
 from tritonsmith.lab import terms as language
+from tritonsmith.lab.batch import run, work_unit
 from tritonsmith.lab.bisect.kernels import (
     KernelCompiles,
     Manifests,
@@ -124,3 +126,31 @@ def test_a_refusal_is_the_same_outcome_alone_and_beside_another_triton(tmp_path:
     tests = same_failure(compiles, lambda: sides[-1])
     pair = [outcome.verdict for _, outcome in tests.outcomes(sides[1:])]
     assert [*pair, tests.test(sides[0]).verdict] == [BAD, BAD, BAD]
+
+
+@pytest.mark.usefixtures("in_threads")
+def test_a_full_disk_is_no_outcome_of_a_triton(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    full = StepError("cannot write", why="No space left on device")
+    monkeypatch.setattr(work_unit, "compile_here", lambda *_, **__: full)
+    asked = CompileRequest(compiler.kernel(tmp_path, "k"), "k", "*fp32,64", targets.parse_all(["a100"]))
+    sides = [tritons.parse(str(compiler.make(tmp_path / name))) for name in ("early", "late")]
+    compiles = KernelCompiles((ComparedKernel("k", asked),), tmp_path / "out", count=2, silent=True)
+    with pytest.raises(StepError, match="cannot write"):
+        list(same_failure(compiles, lambda: sides[1]).outcomes(sides))
+
+
+def test_the_time_of_a_compile_is_the_least_of_several(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds = iter([3.0, 1.5, 2.0, 4.0, 5.0, 0.1])
+
+    def compiled(*_: object, **__: object) -> Manifests:
+        return (written(tmp_path / "k", (point(seconds=next(seconds)),)),)
+
+    monkeypatch.setattr(run, "compile_all", compiled)
+    asked = CompileRequest(compiler.kernel(tmp_path, "k"), "k", "*fp32,64", targets.parse_all(["a100"]))
+    kernels = (ComparedKernel("k", asked),)
+    workspace.default().claim()
+    for timed, least in ((True, 1.5), (False, 0.1)):
+        compiles = KernelCompiles(kernels, workspace.default().root, timed=timed, silent=True)
+        assert compiles.of(spec("3.9.0"))[0].points[0].seconds == least
