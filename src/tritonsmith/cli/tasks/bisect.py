@@ -137,8 +137,8 @@ def status(context: Any, bisect: str = _NAME, json: bool = JSON) -> None:
     if json:
         tested = report.tested_json(begun)
         about = {"session": begun.folder.name, "question": asdict(begun.question)}
-        found = {"answer": begun.answer or None, "skipped_since": begun.journal.late}
-        output.json({"schema": 1, **about, "tested": tested, **found})
+        state = {"answer": begun.answer or None, "skipped_since": begun.journal.late}
+        output.json({"schema": 1, **about, "tested": tested, **state})
         return
     console.out().print(f"{begun.folder.name}:", markup=False)
     for line in continued(console.typed(report.repeat(begun.question)), console.out().width - _INDENT):
