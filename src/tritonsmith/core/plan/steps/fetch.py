@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import re
 import shlex
+import threading
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,10 +28,6 @@ _WEB = ("http", "https")  # the login of another URL, `ssh://git@host`, is no se
 _SMALL_TEXT = 1 << 16  # bytes
 # The command line of uv that installs files of this machine, and nothing else.
 UV_INSTALL = ("pip", "install", "--quiet", "--no-config", "--offline", "--no-index", "--no-deps")
-# Not `-m compileall`, which ends with 1 for a file of another Python, such as a template: pip passes it over.
-_COMPILE = "import compileall as c, re, sys; c.compile_dir(sys.argv[1], quiet=2, rx=re.compile(sys.argv[2]))"
-# Packages that every environment begins with, and few use: the first use compiles them.
-_UNCOMPILED = "/(pip|setuptools|pkg_resources|_distutils_hack)/"
 _ANSWER = 60.0  # seconds that pip may take to list its settings, on a busy machine
 _ANOTHER_UNPACKS = 900.0  # seconds to wait for another run's pip: some 100 MB over a slow line
 
@@ -369,9 +366,8 @@ class InstallWheel(Step):
             (*chooses, "download", *quiet, "--no-deps", "--dest", str(self.folder), self.requirement),
             # uv links what it has unpacked: once its cache is gone, each file has this one name. If an
             # earlier run was killed, half a package may be there, which must not pass for an installed one.
+            # Nothing is compiled: the first import does that for what it needs, a third of the modules.
             (str(self.uv), *UV_INSTALL, "--reinstall", *linked, *target),
-            # Not by uv, which would compile everything in the environment, pip as well.
-            (str(self.python), "-c", _COMPILE, str(self.site), _UNCOMPILED),
             (*pip, "install", *quiet, self.requirement),
         )
 
@@ -386,13 +382,15 @@ class InstallWheel(Step):
 
     def act(self, tools: StepTools) -> None:
         here = self.folder.parent
-        download, unpack, compiles, complete = self.commands
+        download, unpack, complete = self.commands
         # A link mode or a target of the user's would put the files elsewhere.
         no_settings = dict.fromkeys(name for name in tools.environ if name.startswith("UV_"))
         # A setting like `--python`, and one that is about installing outside of a virtual environment.
         here_too = {"PIP_PYTHON": None, "PIP_REQUIRE_VIRTUALENV": "0"}
         files.remove_owned(self.folder, self.root)
-        if _has_own_settings(self.pip) or (self.python.parents[1] / "pip.conf").exists():
+        with _ASKING:
+            has_own_settings = _has_own_settings(self.pip)
+        if has_own_settings or (self.python.parents[1] / "pip.conf").exists():
             tools.run(self, complete, here, {})
             return
         try:
@@ -400,7 +398,6 @@ class InstallWheel(Step):
             wheel = next(self.folder.glob("*.whl"), None)
             if wheel:
                 tools.run(self, unpack, here, no_settings)
-                tools.run(self, compiles, here, {})
             # What is no wheel is built, which is pip's business as well.
             if wheel is None or _requires_others(wheel, self.site.parent.name.removeprefix("python")):
                 tools.run(self, complete, here, {})
@@ -410,6 +407,9 @@ class InstallWheel(Step):
     @property
     def title(self) -> str:
         return f"install {self.requirement}"
+
+
+_ASKING = threading.Lock()  # several environments are made at once, and one of them asks
 
 
 @functools.cache
