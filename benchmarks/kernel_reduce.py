@@ -65,7 +65,12 @@ sys.exit("tf32" not in triton.compile(source, target=GPUTarget("cuda", 90, 32)).
 """
 FILES = {"dot.py": DOT, "product.py": PRODUCT, "script.py": SCRIPT}
 _DOT = ("dot.py:dot", "--target", "sm_90", "--signature")
+_MATMUL = "*fp16:16,*fp16:16,*fp32:16,i32,i32,i32,i32:16,i32:16,i32:16,128,128,64"
 CASES = {
+    "tiles": (
+        *(f"{REPOSITORY}/examples/aot/kernels.py:matmul", "--target", "sm_90", "--signature", _MATMUL),
+        *("--when", "ptx contains wgmma.mma_async"),
+    ),
     "failure": (*_DOT, "*fp32:16,*fp32:16,*fp32:16,i32,BLOCK=128"),
     "text": (*_DOT, "*fp32:16,*fp32:16,*fp32:16,i32,BLOCK=32", "--when", "ttgir contains tf32"),
     # triton-lang/triton#11305, in 3.9.0
