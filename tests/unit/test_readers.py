@@ -28,7 +28,6 @@ _KNOWN = {
     "lab/bisect/report.py": _RESULT,
     "lab/bisect/llvm_range.py": _RESULT,
     "build/cmake.py": _PACKAGE,
-    "compiler/signature.py": "an expression of a flag",
     "build/debug_library/abi_check.py": _RESULT,
     "build/debug_library/relink.py": _OWN,
     "build/compile_commands.py": _RESULT,
@@ -75,10 +74,7 @@ _KNOWN = {
     "build/new_pass.py": _PACKAGE,
     "build/suites/results.py": _RESULT,
     "cli/tasks/passes_replay.py": _RESULT,
-    "lab/reduce/python_source.py": _GENERATED,
     "lab/report.py": _PACKAGE,
-    "lab/triage/reduce/testers.py": _GENERATED,
-    "lab/triage/reduce/kernel_search.py": _GENERATED,
     "core/ui/console.py": "a line of the user's own recording, after its mark",
 }
 
