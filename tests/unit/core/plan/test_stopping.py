@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -134,18 +135,23 @@ def test_a_function_that_fails_stops_the_others() -> None:
         raise SmithError("broken")
 
     def wait() -> None:
-        both.wait()
         while True:
             stopping.check()
+            time.sleep(0.001)
+
+    def begin() -> None:
+        both.wait()
+        wait()
 
     with pytest.raises(SmithError, match="broken"):
-        list(stopping.at_once({"waits": wait, "fails": fail, "comes too late": wait}, 2))
+        list(stopping.at_once({"waits": begin, "fails": fail, "comes too late": wait}, 2))
 
 
 def test_whoever_does_not_wait_for_all_stops_the_others() -> None:
     def wait() -> None:
         while True:
             stopping.check()
+            time.sleep(0.001)
 
     with closing(stopping.at_once({"ends": lambda: None, "waits": wait}, 2)) as results:
         assert next(results) == ("ends", None)
