@@ -18,6 +18,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -339,11 +340,6 @@ class ResultStore:
         """Close the file."""
         self._base.close()
 
-    def __del__(self) -> None:
-        # Since 3.13, Python warns of a connection that nobody closes: `kept_files.database` keeps the last.
-        with suppress(AttributeError, sqlite3.Error):
-            self._base.close()
-
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         # Not `DEFERRED`: of two that begin by reading, the second to write would fail at once.
@@ -381,6 +377,9 @@ class ResultStore:
         try:
             files.make_folder(self._path.parent)
             self._base = _connect(self._path)
+            # Since 3.13, Python warns of a connection that nobody closes, and `kept_files.database` keeps the
+            # last. Not by `__del__`, which in a cycle may run after the connection's own end.
+            weakref.finalize(self, self._base.close)
             _prepare(self._base, self._path)
             self._file = self._path.stat().st_ino
         except sqlite3.DatabaseError as error:

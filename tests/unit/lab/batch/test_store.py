@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sqlite3
 import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -154,7 +155,7 @@ WRITER = """
 import os, sys
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 from tritonsmith.lab.batch.store import ResultStore, pack
 here = ResultStore(Path(sys.argv[1]))
 for number in range(int(sys.argv[3])):
@@ -240,3 +241,12 @@ def test_a_strangers_file_may_hold_anything(path: Path, tmp_path: Path, change: 
     with pytest.raises(FactError, match="cannot read these results"):
         here.merge(tmp_path / "there.db")
     assert here.usage() == []
+
+
+def test_a_store_that_is_gone_has_closed_its_file(tmp_path: Path) -> None:
+    kept: Any = ResultStore(tmp_path / "results.db")
+    connection, kept.itself = kept._base, kept  # a cycle, as the frames of an error make
+    del kept
+    gc.collect()
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        connection.execute("SELECT 1")
