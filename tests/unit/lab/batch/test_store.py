@@ -179,7 +179,10 @@ def test_a_file_that_another_process_makes_between_two_questions(path: Path) -> 
             ResultStore(path)  # the other process; the first time, it makes the file
             return SimpleNamespace(fetchone=lambda: row)
 
-    assert not store._check(cast("sqlite3.Connection", Slow()), path)
+    try:
+        assert not store._check(cast("sqlite3.Connection", Slow()), path)
+    finally:
+        base.close()  # `Slow` refers to itself, and keeps it
     assert store._check(base, path)
 
 
