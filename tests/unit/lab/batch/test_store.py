@@ -7,6 +7,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -179,11 +180,9 @@ def test_a_file_that_another_process_makes_between_two_questions(path: Path) -> 
             ResultStore(path)  # the other process; the first time, it makes the file
             return SimpleNamespace(fetchone=lambda: row)
 
-    try:
+    with closing(base):  # `Slow` refers to itself, and keeps it
         assert not store._check(cast("sqlite3.Connection", Slow()), path)
-    finally:
-        base.close()  # `Slow` refers to itself, and keeps it
-    assert store._check(base, path)
+        assert store._check(base, path)
 
 
 def test_two_writers_at_once(path: Path) -> None:
