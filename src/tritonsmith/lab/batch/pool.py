@@ -5,6 +5,7 @@ tritonsmith must be installed on the machines of the cluster, in the same versio
 
 from __future__ import annotations
 
+import atexit
 import functools
 import logging
 import math
@@ -20,7 +21,9 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import metadata
+from multiprocessing import forkserver, util
 from multiprocessing.connection import Connection
+from multiprocessing.context import BaseContext
 from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
@@ -189,6 +192,22 @@ def opened(scheduler: str, count: int) -> Iterator[ExecutorPool]:
     processes.shutdown()
 
 
+def prepare() -> BaseContext:
+    """Start the server that processes of this machine are forked from, if there is none, and do not wait.
+
+    Imports take 0.4 s of CPU time, which each process would otherwise spend on its own. Whoever calls this
+    early, with other work to do before the pool opens, does not wait for them at all.
+    """
+    # Not a fork of this process: a progress bar has threads, whose locks it would copy as they are.
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["tritonsmith.lab.batch.work_unit"])
+    try:
+        forkserver.ensure_running()
+    except OSError:  # its socket is in TMPDIR, and the path of a socket has 107 characters at most (unix(7))
+        return multiprocessing.get_context("spawn")
+    return context
+
+
 @contextmanager
 def _connected(address: str) -> Iterator[Client]:
     """Connect to the scheduler at `tcp://host:port`, whose workers must have this tool.
@@ -334,7 +353,7 @@ class Processes(Executor):
     """
 
     def __init__(self, count: int) -> None:
-        self._context = multiprocessing.get_context("spawn")  # not fork: a progress bar has threads
+        self._context = prepare()
         # No process outlives this one: each holds the reader, and stops when the writer is closed.
         self._reader, self._writer = self._context.Pipe(duplex=False)
         # A thread for each process: it waits for the unit, and gives it to the next process if this one dies.
@@ -431,7 +450,9 @@ class Processes(Executor):
         # One process to a pool: a larger pool breaks as a whole, and does not say whose death it was.
         pool: ProcessPoolExecutor | None = getattr(self._own, "pool", None)
         if pool is None:
-            pool = ProcessPoolExecutor(1, self._context, initializer=_begin, initargs=(self._reader,))
+            # The server's variables are those of the time when it was started.
+            begin = (self._reader, dict(os.environ))
+            pool = ProcessPoolExecutor(1, self._context, initializer=_begin, initargs=begin)
             self._own.pool = pool
             self._made.append(pool)
         return pool
@@ -444,8 +465,17 @@ class _State:
     stopped = False
 
 
-def _begin(reader: Connection) -> None:
-    """Begin a new process, in that process."""
+def _begin(reader: Connection, variables: Mapping[str, str]) -> None:
+    """Begin a new process, in that process.
+
+    Args:
+        reader: ends when the first process does.
+        variables: the environment of the first process.
+    """
+    os.environ.clear()
+    os.environ.update(variables)
+    # A forked process ends by `os._exit`, which leaves out what is registered with `atexit`.
+    util.Finalize(None, atexit._run_exitfuncs, exitpriority=0)  # noqa: SLF001 - no public name calls them
     # ^C on the terminal is the first process's business, which then closes the pipe. A handler, not SIG_IGN,
     # which the compilers would inherit.
     signal.signal(signal.SIGINT, lambda *_: None)

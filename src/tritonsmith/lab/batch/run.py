@@ -366,16 +366,8 @@ def _filled(
     """
     number = options.count or _fitting()
     requests = [(job, request) for job in left for request in _cut(job.request)]
-    places: dict[str, Interpreter] = {}
-    # Before the bars: an environment that is made shows its own.
     # The workers of a cluster have environments of their own, so none is made here for them.
-    here = () if options.scheduler else left
-    tritons.make_all(job.triton.version for job in here)
-    for job in here:
-        if job.triton.label not in places:
-            # With fewer units than cores, each compiles several points at once.
-            each = max(1, number // len(requests))
-            places[job.triton.label] = tritons.place_of(job.triton, each, options.timeout, options.env)
+    places = {} if options.scheduler else _interpreters(left, max(1, number // len(requests)), options)
     prints: dict[str, str] = {}
     for job in left if options.scheduler else ():
         if job.triton.label not in prints:
@@ -413,6 +405,24 @@ def _filled(
                     refused[out] = reasons[out]
                 yield out, parts.pop(out), packed.pop(out, [])
         progress.end(time.monotonic() - began)
+
+
+def _interpreters(jobs: Sequence[CompileJob], each: int, options: BatchOptions) -> dict[str, Interpreter]:
+    """Return the interpreters of the jobs by the labels of their Tritons, and make their environments.
+
+    Args:
+        jobs: the jobs.
+        each: points that a unit compiles at once: with fewer units than cores, there are several.
+        options: of the batch.
+    """
+    pool.prepare()
+    # Before the bars: an environment that is made shows its own.
+    tritons.make_all(job.triton.version for job in jobs)
+    chosen = {job.triton.label: job.triton for job in jobs}
+    return {
+        label: tritons.place_of(triton, each, options.timeout, options.env)
+        for label, triton in chosen.items()
+    }
 
 
 def _results(

@@ -9,7 +9,7 @@ _FIRST_SIGNAL_IS_LOST = """
 import multiprocessing, os, signal, time
 from tritonsmith.lab.batch import pool
 reader, writer = multiprocessing.Pipe(duplex=False)
-pool._begin(reader)
+pool._begin(reader, os.environ.copy())
 seen = []
 signal.signal(signal.SIGTERM, lambda *_: os._exit(7) if seen else seen.append(1))
 writer.close()
