@@ -1,19 +1,22 @@
 """Delta debugging: a search for something smaller that stays interesting, IR or a kernel's source.
 
-Several candidates are tested at once, as if all before them failed, which most do. The first interesting one
-in their order is taken, so the result depends neither on which test ends first nor on how many run. Whatever
-has nothing else to do tests what would follow a candidate whose test goes on: a compiler refuses most of what
-is not interesting long before it has compiled what is.
+Several candidates are tested at once, and the first interesting one in their order is taken, so the result
+depends neither on which test ends first nor on how many run. Beside the first one runs what comes next if
+that is not taken, or if it is, whichever is the likelier by the tests that took as long as it has already: a
+compiler refuses most of what is not interesting long before it has compiled what is.
 """
 
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain, tee
 from typing import Any, Generic, TypeVar
 
 from tritonsmith.core.plan import digest
@@ -24,7 +27,8 @@ T = TypeVar("T", bound=Hashable)
 A = TypeVar("A")
 
 _ROUNDS = 8  # most tests of each of the jobs in one request
-_ROW = 2  # successes after which the next candidate is tested as if it was one
+_PAST = 100  # tests that are remembered
+_LIKE = 3  # of these, the last that took as long as a test goes on are what it is judged by
 
 
 class OutOfTimeError(Exception):
@@ -37,8 +41,9 @@ class DeltaCandidate(Generic[C]):
 
     # Not in the journal: a search that is resumed makes the same candidates again, in the same order.
     content: C
-    # What the search would ask for if it took this one.
-    following: Callable[[], Iterator[C]] = field(default=lambda: iter(()), compare=False)
+    # What the search asks for next if it takes this one, and if it does not.
+    if_taken: Callable[[], Iterator[C]] = field(default=lambda: iter(()), compare=False)
+    if_not: Callable[[], Iterator[C]] = field(default=lambda: iter(()), compare=False)
 
     @property
     def name(self) -> str:
@@ -62,6 +67,7 @@ class DeltaSearch(Generic[C]):
     Attributes:
         best: the smallest interesting candidate so far.
         tried: number of candidates that were tested.
+        answers: whether a candidate is interesting, of those that were tested.
     """
 
     def __init__(
@@ -77,8 +83,8 @@ class DeltaSearch(Generic[C]):
         self._jobs, self._on_better = jobs, on_better
         # These are kept for the whole search: moves reach the same text in several ways, and a test may take
         # seconds.
-        self._answers: dict[C, bool] = {}
-        self._row = 0  # interesting candidates, one after the other
+        self.answers: dict[C, bool] = {}
+        self._move = 0  # the number of the move that is made
 
     def moves(self) -> Sequence[Callable[[], Part[C, bool]]]:
         """Return the searches that shrink the candidate, in order; each reports whether it did."""
@@ -90,7 +96,8 @@ class DeltaSearch(Generic[C]):
         changed = True
         while changed:
             changed = False
-            for move in self.moves():
+            for number, move in enumerate(self.moves()):
+                self._move = number
                 changed = (yield from move()) or changed
         return self.best
 
@@ -146,38 +153,55 @@ class DeltaSearch(Generic[C]):
             candidates: the candidates.
             follow: returns what is asked for next if a candidate is taken, by its place and content.
         """
-        coming = iter(enumerate(candidates))
-        # After a row of successes the next one is likely to be one, too: the other jobs then test what comes
-        # after it, and not what comes if it fails.
-        count = 1 if self._row >= _ROW else self._jobs
+        coming: Iterator[tuple[int, C | None]] = enumerate(candidates)
+        count = self._jobs
         while batch := list(self._next(coming, count)):
-            new = [content for content in dict.fromkeys(c for _, c in batch) if content not in self._answers]
+            new = [content for content in dict.fromkeys(c for _, c in batch) if content not in self.answers]
             places = {content: number for number, content in reversed(batch)}
+            coming, later = tee(coming)
             request = [
-                DeltaCandidate(content, partial(self._ahead, follow, places[content], content))
+                DeltaCandidate(
+                    content,
+                    partial(self._after, follow, places[content], content),
+                    partial(self._instead, later),
+                )
                 for content in new
             ]
             observations = (yield request) if request else ()
             for content, observation in zip(new, observations, strict=True):
                 if observation is not UNNEEDED:
-                    self._answers[content] = observation.verdict is Verdict.BAD
+                    self.answers[content] = observation.verdict is Verdict.BAD
                     self.tried += 1
             # A row of failures is likely to go on, and all jobs wait for the last test of a request. A single
             # job waits for none, and would make candidates that are not needed.
             count = min(2 * count, _ROUNDS * self._jobs) if self._jobs > 1 else 1
             for number, content in batch:
-                self._row = self._row + 1 if self._answers[content] else 0
-                if self._row:
+                if self.answers[content]:
                     self.best, self._size = content, self._size_of(content)
                     self._on_better(content, self.tried)
                     return number
         return None
 
-    def _ahead(self, follow: Callable[[int, C], Iterable[C | None]], number: int, taken: C) -> Iterator[C]:
-        """Yield what is asked for if a candidate is taken, but for what is known."""
-        size = self._size_of(taken)
-        for content in follow(number, taken):
-            if content is not None and content not in self._answers and self._size_of(content) < size:
+    def _after(self, follow: Callable[[int, C], Iterable[C | None]], number: int, taken: C) -> Iterator[C]:
+        """Yield what is asked for once a candidate is taken."""
+        yield from self._unknown(follow(number, taken), self._size_of(taken))
+
+    def _instead(self, later: Iterator[tuple[int, C | None]]) -> Iterator[C]:
+        """Yield what is asked for if none of a request is taken: the rest of this move, and later moves."""
+        yield from self._unknown((content for _, content in copy(later)), self._size)
+        other = copy(self)
+        other.answers = dict(self.answers)
+        for move in other.moves()[self._move + 1 :]:
+            part = move()
+            with suppress(StopIteration):
+                request = next(part)
+                while True:
+                    yield from (candidate.content for candidate in request)
+                    request = part.send([Observation(Verdict.GOOD)] * len(request))
+
+    def _unknown(self, contents: Iterable[C | None], size: Any) -> Iterator[C]:
+        for content in contents:
+            if content is not None and content not in self.answers and self._size_of(content) < size:
                 yield content
 
     def _next(self, coming: Iterator[tuple[int, C | None]], most: int) -> Iterator[tuple[int, C]]:
@@ -185,13 +209,13 @@ class DeltaSearch(Generic[C]):
         count = 0
         for number, content in coming:
             # A candidate may be known to be interesting from an earlier batch: then none after it is tested.
-            if content is None or not self._answers.get(content, True):
+            if content is None or not self.answers.get(content, True):
                 continue
             if not self._size_of(content) < self._size:
                 continue
             yield number, content
             count += 1
-            if count == most or content in self._answers:
+            if count == most or content in self.answers:
                 return
 
 
@@ -238,6 +262,19 @@ def _others(items: Sequence[T], gone: Sequence[T]) -> list[T]:
     return [item for item in items if item not in cut]
 
 
+@dataclass(frozen=True)
+class _Test:
+    """A test that has begun.
+
+    Attributes:
+        began: `time.monotonic()`.
+        answer: of the test.
+    """
+
+    began: float
+    answer: Future[Observation]
+
+
 class _Tests(Generic[C]):
     """Tests of candidates, several at once.
 
@@ -251,47 +288,60 @@ class _Tests(Generic[C]):
         # Threads do: each of them waits for a process.
         self._threads = ThreadPoolExecutor(jobs, thread_name_prefix="reduce")
         # Tests whose result nobody has taken: a search that takes a candidate does not wait for the others.
-        self._begun: dict[C, Future[Observation]] = {}
-        self._followed: DeltaCandidate[C] | None = None
-        self._following: Iterator[C] = iter(())
+        self._begun: dict[C, _Test] = {}
+        self._past: deque[tuple[float, bool]] = deque(maxlen=_PAST)  # seconds, and whether it was interesting
+        self._first: DeltaCandidate[C] | None = None
+        self._if_taken: Iterator[C] = iter(())
+        self._if_not: Iterator[C] = iter(())
 
     def several(self, candidates: Sequence[DeltaCandidate[C]]) -> Iterator[tuple[int, Observation]]:
         """Test candidates, and yield their places with observations as they come."""
-        contents = [candidate.content for candidate in candidates]
-        for content in self._begun.keys() - set(contents):
-            if self._begun[content].cancel():
-                del self._begun[content]
-        for content in contents:
-            self._begin(content)
-        places = {self._begun[content]: place for place, content in enumerate(contents)}
-        while places:
-            # The first one that still runs is taken if it is interesting, whatever comes of those after it.
-            self._look_ahead(candidates[min(places.values())])
+        left = {candidate.content: place for place, candidate in enumerate(candidates)}
+        while left:
+            self._begin_some([candidate for candidate in candidates if candidate.content in left])
             # As they come: one that has ended is in the journal, however long the one before it takes.
-            waited_for = places.keys() | {future for future in self._begun.values() if not future.done()}
-            for future in wait(waited_for, return_when=FIRST_COMPLETED).done & places.keys():
-                place = places.pop(future)
-                del self._begun[contents[place]]
-                yield place, future.result()
+            asked = {self._begun[content].answer: content for content in left if content in self._begun}
+            running = {test.answer for test in self._begun.values() if not test.answer.done()}
+            for answer in wait(asked.keys() | running, return_when=FIRST_COMPLETED).done & asked.keys():
+                del self._begun[asked[answer]]
+                yield left.pop(asked[answer]), answer.result()
 
     def close(self) -> None:
         """Wait for the tests that have begun."""
-        self._threads.shutdown(cancel_futures=True)
+        self._threads.shutdown()
 
-    def _begin(self, content: C) -> None:
-        if content not in self._begun:
-            self._begun[content] = self._threads.submit(self._ask, content)
-
-    def _look_ahead(self, candidate: DeltaCandidate[C]) -> None:
-        """Begin tests of what follows a candidate that is being tested, while a thread has nothing to do."""
-        if candidate is not self._followed:
-            self._followed, self._following = candidate, candidate.following()
-        test = self._begun[candidate.content]
-        while not test.done() and sum(not each.done() for each in self._begun.values()) < self._jobs:
-            content = next(self._following, None)
+    def _begin_some(self, candidates: Sequence[DeltaCandidate[C]]) -> None:
+        """Begin tests while a thread has nothing to do, and what the first one shows is not known."""
+        first = candidates[0].content
+        while sum(not test.answer.done() for test in self._begun.values()) < self._jobs:
+            if first in self._begun and self._begun[first].answer.done():
+                return
+            content = next((each for each in self._coming(candidates) if each not in self._begun), None)
             if content is None:
                 return
-            self._begin(content)
+            self._begun[content] = _Test(time.monotonic(), self._threads.submit(self._timed, content))
+
+    def _coming(self, candidates: Sequence[DeltaCandidate[C]]) -> Iterator[C]:
+        """Yield what is likely to be needed, the likeliest first."""
+        # The first one that still runs is taken if it is interesting, whatever comes of those after it.
+        first, *others = candidates
+        if first is not self._first:
+            self._first, self._if_taken, self._if_not = first, first.if_taken(), first.if_not()
+        yield first.content
+        if_not = chain((candidate.content for candidate in others), self._if_not)
+        likely = self._is_likely(time.monotonic() - self._begun[first.content].began)
+        yield from chain(self._if_taken, if_not) if likely else chain(if_not, self._if_taken)
+
+    def _is_likely(self, seconds: float) -> bool:
+        """Report whether most of the last tests that took longer than this showed something interesting."""
+        longer = [interesting for took, interesting in list(self._past) if took > seconds][-_LIKE:]
+        return 2 * sum(longer) > len(longer)
+
+    def _timed(self, content: C) -> Observation:
+        began = time.monotonic()
+        observation = self._ask(content)
+        self._past.append((time.monotonic() - began, observation.verdict is Verdict.BAD))
+        return observation
 
 
 @contextmanager

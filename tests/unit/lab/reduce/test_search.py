@@ -207,3 +207,25 @@ def test_what_follows_a_candidate_is_tested_while_its_test_goes_on() -> None:
     with shrink.asking(ask, 2) as test:
         search = Numbers((1, 2, 3, 4, 5), len, jobs=2)
         assert experiment.run(search.search(), test, Journal(), quiet, first=True) == (1, 4, 5)
+
+
+def test_what_is_left_is_tested_while_the_test_of_a_likely_one_goes_on() -> None:
+    """After two successes 4 is tested alone, and nothing follows it; so 5 is tested beside it."""
+    both = Barrier(2, timeout=60)
+    together = {(1, 5), (1, 4)}
+
+    def ask(numbers: tuple[int, ...]) -> Observation:
+        if numbers in together:
+            both.wait()
+        return Observation(Verdict.BAD if {1, 4, 5} <= set(numbers) else Verdict.GOOD)
+
+    class Row(DeltaSearch[tuple[int, ...]]):
+        def moves(self) -> Sequence[Callable[[], Part[tuple[int, ...], bool]]]:
+            return (lambda: self.accept((1, 3, 4, 5)), lambda: self.accept((1, 4, 5)), self._last)
+
+        def _last(self) -> Part[tuple[int, ...], bool]:
+            return (yield from self._first([(1, 5), (1, 4)])) is not None
+
+    with shrink.asking(ask, 2) as test:
+        search = Row((1, 2, 3, 4, 5), len, jobs=2)
+        assert experiment.run(search.search(), test, Journal(), quiet, first=True) == (1, 4, 5)
