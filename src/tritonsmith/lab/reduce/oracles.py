@@ -27,6 +27,7 @@ from tritonsmith.ir import ir_text
 from tritonsmith.lab import failure
 from tritonsmith.lab.failure import Failure
 from tritonsmith.lab.journal import Observation, Verdict
+from tritonsmith.lab.reduce.shrink import PendingTest
 from tritonsmith.worker.border import text_of
 from tritonsmith.worker.messages import ChildRow, ReadyRow, ReduceRequest
 from tritonsmith.worker.passes import MARK
@@ -223,7 +224,7 @@ class OraclePool:
         self._free, self._sought = list(members), sought
         self._members, self._lock = tuple(members), threading.Semaphore(len(members))
 
-    def test(self, text: str) -> Observation:
+    def test(self, text: str, _: PendingTest) -> Observation:
         """Test by an oracle that is free whether a text fails in that way."""
         with self._lock:  # as many threads as members: so one is free, but which is not known before
             member = self._free.pop()

@@ -262,17 +262,39 @@ def _others(items: Sequence[T], gone: Sequence[T]) -> list[T]:
     return [item for item in items if item not in cut]
 
 
+@dataclass(eq=False)
+class PendingTest:
+    """A test that goes on, as it sees itself.
+
+    Attributes:
+        is_unneeded: returns whether it is likely that nobody needs its result. A test that therefore ends
+            early returns `UNNEEDED`, and begins anew if its result is needed after all.
+        likely: whether it is likely that the candidate is interesting; set by the test.
+    """
+
+    is_unneeded: Callable[[], bool] = lambda: False
+    likely: bool = False
+
+
 @dataclass(frozen=True)
-class _Test:
-    """A test that has begun.
+class _Begun:
+    """A test that has begun, as others see it.
 
     Attributes:
         began: `time.monotonic()`.
+        pending: the test.
         answer: of the test.
     """
 
     began: float
+    pending: PendingTest
     answer: Future[Observation]
+
+    def is_likely(self) -> bool:
+        """Report whether the candidate is interesting, or seems to be while the test goes on."""
+        if not self.answer.done():
+            return self.pending.likely
+        return self.answer.exception() is None and self.answer.result().verdict is Verdict.BAD
 
 
 class _Tests(Generic[C]):
@@ -283,14 +305,15 @@ class _Tests(Generic[C]):
         jobs: number of candidates that are tested at once.
     """
 
-    def __init__(self, ask: Callable[[C], Observation], jobs: int) -> None:
+    def __init__(self, ask: Callable[[C, PendingTest], Observation], jobs: int) -> None:
         self._ask, self._jobs = ask, jobs
         # Threads do: each of them waits for a process.
         self._threads = ThreadPoolExecutor(jobs, thread_name_prefix="reduce")
         # Tests whose result nobody has taken: a search that takes a candidate does not wait for the others.
-        self._begun: dict[C, _Test] = {}
+        self._begun: dict[C, _Begun] = {}
         self._past: deque[tuple[float, bool]] = deque(maxlen=_PAST)  # seconds, and whether it was interesting
         self._first: DeltaCandidate[C] | None = None
+        self._first_test: _Begun | None = None
         self._if_taken: Iterator[C] = iter(())
         self._if_not: Iterator[C] = iter(())
 
@@ -304,7 +327,8 @@ class _Tests(Generic[C]):
             running = {test.answer for test in self._begun.values() if not test.answer.done()}
             for answer in wait(asked.keys() | running, return_when=FIRST_COMPLETED).done & asked.keys():
                 del self._begun[asked[answer]]
-                yield left.pop(asked[answer]), answer.result()
+                if answer.result() is not UNNEEDED:
+                    yield left.pop(asked[answer]), answer.result()
 
     def close(self) -> None:
         """Wait for the tests that have begun."""
@@ -312,41 +336,62 @@ class _Tests(Generic[C]):
 
     def _begin_some(self, candidates: Sequence[DeltaCandidate[C]]) -> None:
         """Begin tests while a thread has nothing to do, and what the first one shows is not known."""
-        first = candidates[0].content
-        while sum(not test.answer.done() for test in self._begun.values()) < self._jobs:
-            if first in self._begun and self._begun[first].answer.done():
-                return
-            content = next((each for each in self._coming(candidates) if each not in self._begun), None)
-            if content is None:
-                return
-            self._begun[content] = _Test(time.monotonic(), self._threads.submit(self._timed, content))
-
-    def _coming(self, candidates: Sequence[DeltaCandidate[C]]) -> Iterator[C]:
-        """Yield what is likely to be needed, the likeliest first."""
         # The first one that still runs is taken if it is interesting, whatever comes of those after it.
         first, *others = candidates
         if first is not self._first:
             self._first, self._if_taken, self._if_not = first, first.if_taken(), first.if_not()
-        yield first.content
-        if_not = chain((candidate.content for candidate in others), self._if_not)
-        likely = self._is_likely(time.monotonic() - self._begun[first.content].began)
-        yield from chain(self._if_taken, if_not) if likely else chain(if_not, self._if_taken)
+        if first.content not in self._begun:
+            self._begin(first.content)
+        self._first_test = test = self._begun[first.content]
+        contents = [candidate.content for candidate in others]
+        while not test.answer.done() and self._is_free():
+            if_not = ((content, None) for content in chain(contents, self._if_not))
+            if_taken = ((content, test) for content in self._if_taken)
+            coming = chain(if_taken, if_not) if self._seems_likely(test) else chain(if_not, if_taken)
+            if test.is_likely():  # whatever supposes the contrary would end at once
+                coming = chain(if_taken)
+            content, follows = next(
+                ((c, follows) for c, follows in coming if c not in self._begun), (None, None)
+            )
+            if content is None:
+                return
+            self._begin(content, follows)
 
-    def _is_likely(self, seconds: float) -> bool:
-        """Report whether most of the last tests that took longer than this showed something interesting."""
+    def _is_free(self) -> bool:
+        return sum(not test.answer.done() for test in self._begun.values()) < self._jobs
+
+    def _begin(self, content: C, follows: _Begun | None = None) -> None:
+        pending = PendingTest()
+        pending.is_unneeded = partial(self._is_unneeded, pending, follows)
+        answer = self._threads.submit(self._timed, content, pending)
+        self._begun[content] = _Begun(time.monotonic(), pending, answer)
+
+    def _is_unneeded(self, pending: PendingTest, follows: _Begun | None) -> bool:
+        """Report whether a candidate would not be asked for now, as far as is known."""
+        if follows and not follows.answer.done():
+            return False
+        if follows and not follows.is_likely():
+            return True
+        first = self._first_test
+        return first is not None and first.pending is not pending and first.is_likely()
+
+    def _seems_likely(self, test: _Begun) -> bool:
+        """Report whether most of the last tests that took as long showed something interesting."""
+        seconds = time.monotonic() - test.began
         longer = [interesting for took, interesting in list(self._past) if took > seconds][-_LIKE:]
         return 2 * sum(longer) > len(longer)
 
-    def _timed(self, content: C) -> Observation:
+    def _timed(self, content: C, pending: PendingTest) -> Observation:
         began = time.monotonic()
-        observation = self._ask(content)
-        self._past.append((time.monotonic() - began, observation.verdict is Verdict.BAD))
+        observation = self._ask(content, pending)
+        if observation is not UNNEEDED:
+            self._past.append((time.monotonic() - began, observation.verdict is Verdict.BAD))
         return observation
 
 
 @contextmanager
 def asking(
-    ask: Callable[[C], Observation], jobs: int, until: float = float("inf")
+    ask: Callable[[C, PendingTest], Observation], jobs: int, until: float = float("inf")
 ) -> Iterator[Callable[[Sequence[DeltaCandidate[C]]], Iterator[tuple[int, Observation]]]]:
     """Yield a test for `experiment.run` that tests several candidates at once.
 

@@ -9,7 +9,7 @@ from tests.unit.lab.fake_subject import quiet
 from tritonsmith.lab import experiment
 from tritonsmith.lab.journal import Journal, Observation, Verdict
 from tritonsmith.lab.reduce import shrink
-from tritonsmith.lab.reduce.shrink import DeltaSearch
+from tritonsmith.lab.reduce.shrink import DeltaSearch, PendingTest
 
 C = TypeVar("C", bound=Hashable)
 
@@ -24,7 +24,7 @@ def searched(
 ) -> C:
     """Search to the end; return the best."""
 
-    def ask(candidate: C) -> Observation:
+    def ask(candidate: C, _: PendingTest) -> Observation:
         return Observation(Verdict.BAD if interesting(candidate) else Verdict.GOOD)
 
     with shrink.asking(ask, jobs, until) as test:

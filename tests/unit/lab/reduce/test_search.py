@@ -17,11 +17,11 @@ from tests.unit.lab.reduce.searching import searched
 from tritonsmith.ir.ir_text import parse
 from tritonsmith.lab import experiment, journal
 from tritonsmith.lab.experiment import Search
-from tritonsmith.lab.journal import Journal, Observation, Verdict
+from tritonsmith.lab.journal import UNNEEDED, Journal, Observation, Verdict
 from tritonsmith.lab.reduce import ir_control_flow, ir_operations, shrink
 from tritonsmith.lab.reduce.ir_operations import Cutter
 from tritonsmith.lab.reduce.reduce_ir import IrSearch, size_of
-from tritonsmith.lab.reduce.shrink import DeltaCandidate, DeltaSearch, OutOfTimeError, Part
+from tritonsmith.lab.reduce.shrink import DeltaCandidate, DeltaSearch, OutOfTimeError, Part, PendingTest
 
 pytestmark = pytest.mark.unit
 
@@ -154,7 +154,7 @@ def test_a_slow_candidate_keeps_no_other_from_the_journal() -> None:
     """A kill would lose what has been tested."""
     heard = Event()
 
-    def ask(name: str) -> Observation:
+    def ask(name: str, _: PendingTest) -> Observation:
         return Observation(Verdict.GOOD if name == "quick" or heard.wait(60) else Verdict.SKIP)
 
     with shrink.asking(ask, 2) as test:
@@ -168,7 +168,7 @@ def test_what_comes_after_the_first_that_is_interesting_is_not_waited_for() -> N
     """A test that has begun is not lost: whoever needs its result later gets it."""
     over, tested = Event(), []
 
-    def ask(name: str) -> Observation:
+    def ask(name: str, _: PendingTest) -> Observation:
         tested.append(name)
         if name == "endless":
             over.wait(60)
@@ -199,7 +199,7 @@ def test_what_follows_a_candidate_is_tested_while_its_test_goes_on() -> None:
     both = Barrier(2, timeout=60)
     together = {(1, 3, 4, 5), (1, 4, 5)}  # 2 goes, and then 3
 
-    def ask(numbers: tuple[int, ...]) -> Observation:
+    def ask(numbers: tuple[int, ...], _: PendingTest) -> Observation:
         if numbers in together:
             both.wait()
         return Observation(Verdict.BAD if {1, 4, 5} <= set(numbers) else Verdict.GOOD)
@@ -214,7 +214,7 @@ def test_what_is_left_is_tested_while_the_test_of_a_likely_one_goes_on() -> None
     both = Barrier(2, timeout=60)
     together = {(1, 5), (1, 4)}
 
-    def ask(numbers: tuple[int, ...]) -> Observation:
+    def ask(numbers: tuple[int, ...], _: PendingTest) -> Observation:
         if numbers in together:
             both.wait()
         return Observation(Verdict.BAD if {1, 4, 5} <= set(numbers) else Verdict.GOOD)
@@ -229,3 +229,56 @@ def test_what_is_left_is_tested_while_the_test_of_a_likely_one_goes_on() -> None
     with shrink.asking(ask, 2) as test:
         search = Row((1, 2, 3, 4, 5), len, jobs=2)
         assert experiment.run(search.search(), test, Journal(), quiet, first=True) == (1, 4, 5)
+
+
+def test_what_supposes_the_contrary_of_a_likely_answer_ends_and_what_follows_begins() -> None:
+    """Without 2, the list seems interesting; the test without 3 ends for that, and 2 and 3 go together."""
+    tested, contrary, both = [], Event(), Event()
+
+    def ask(numbers: tuple[int, ...], pending: PendingTest) -> Observation:
+        tested.append(numbers)
+        if numbers == (1, 3, 4, 5):
+            assert contrary.wait(60)
+            pending.likely = True
+            assert both.wait(60)
+        if numbers == (1, 2, 4, 5):
+            contrary.set()
+            while not pending.is_unneeded():
+                time.sleep(0.001)
+            return UNNEEDED
+        if numbers == (1, 4, 5):
+            both.set()
+        return Observation(Verdict.BAD if {1, 4, 5} <= set(numbers) else Verdict.GOOD)
+
+    with shrink.asking(ask, 2) as test:
+        search = Numbers((1, 2, 3, 4, 5), len, jobs=2)
+        assert experiment.run(search.search(), test, Journal(), quiet, first=True) == (1, 4, 5)
+    assert tested.index((1, 4, 5)) > tested.index((1, 3, 4, 5))
+
+
+def test_a_test_that_ended_early_begins_anew_if_its_result_is_needed() -> None:
+    """What seems likely may fail: nothing is lost but the time."""
+    begun, ended, tested = Event(), Event(), []
+
+    def ask(name: str, pending: PendingTest) -> Observation:
+        tested.append(name)
+        if name == "likely":
+            assert begun.wait(60)
+            pending.likely = True
+            assert ended.wait(60)
+            return Observation(Verdict.GOOD)
+        if tested.count(name) == 1:
+            begun.set()
+            while not pending.is_unneeded():
+                time.sleep(0.001)
+            ended.set()
+            return UNNEEDED
+        return Observation(Verdict.BAD)
+
+    with shrink.asking(ask, 2) as test:
+        candidates = [DeltaCandidate("likely"), DeltaCandidate("other")]
+        assert sorted(test(candidates), key=lambda row: row[0]) == [
+            (0, Observation(Verdict.GOOD)),
+            (1, Observation(Verdict.BAD)),
+        ]
+    assert tested.count("other") == 2

@@ -29,6 +29,7 @@ from tritonsmith.lab import experiment, failure, journal, terms
 from tritonsmith.lab.experiment import Rules
 from tritonsmith.lab.journal import Journal, Observation, Verdict
 from tritonsmith.lab.reduce import shrink
+from tritonsmith.lab.reduce.shrink import PendingTest
 from tritonsmith.lab.triage import kernel as kernels
 from tritonsmith.lab.triage.kernel import KernelSubject, WrongKernelSubject
 from tritonsmith.lab.triage.reduce import testers
@@ -212,7 +213,7 @@ def by_command(
     read = journal.command(argv, Path.cwd(), path, (file,))
     with files.scratch("reduce-") as folder:
         first = CommandTester(argv, python, folder / "first", source_file.name, timeout)
-        observation = _shown(first.test(KernelCandidate(text)), source_file)
+        observation = _shown(first.test(KernelCandidate(text), PendingTest()), source_file)
         limit = min(timeout, _SECONDS + _SLOWER * (time.monotonic() - began))
         lines = counts(text, kernel).lines
         cold = CommandTester(argv, python, folder / "first", source_file.name, limit)
@@ -240,7 +241,7 @@ def by_command(
             None,
             tester,
             jobs,
-            lambda _, candidate: replace(first, folder=folder / "last").test(candidate),
+            lambda _, candidate: replace(first, folder=folder / "last").test(candidate, PendingTest()),
             observation,
             (text, kernel, timeout, read),
         )
@@ -348,7 +349,7 @@ def _reduced(start: _Start, file: Path, began: float, on_better: OnBetter, notes
         except (SyntaxError, ValueError, RecursionError) as error:
             raise FactError("cannot parse this file as Python", where=file, why=str(error)) from error
         # Candidates are written by `ast`, without comments; so has the start of the search to be.
-        first = pool.test(plain)
+        first = pool.test(plain, PendingTest())
         # A test that gives no answer must not read as if the symptom were gone.
         if first.verdict is Verdict.SKIP:
             raise UndecidedError(

@@ -28,7 +28,8 @@ from tritonsmith.core.command_line import command
 from tritonsmith.core.errors import FactError
 from tritonsmith.core.plan import files
 from tritonsmith.core.text import version_key
-from tritonsmith.lab.journal import Observation, Verdict
+from tritonsmith.lab.journal import UNNEEDED, Observation, Verdict
+from tritonsmith.lab.reduce.shrink import PendingTest
 from tritonsmith.lab.terms import Limit, Term, TextTerm
 from tritonsmith.lab.triage.kernel import KernelSubject, WrongKernelSubject
 from tritonsmith.lab.triage.reduce.kernel_search import KernelCandidate
@@ -43,8 +44,8 @@ _NOTHING = Observation(Verdict.OTHER, "the kernel, its signature or the file is 
 class Tester(Protocol):
     """Tests one candidate at a time."""
 
-    def test(self, candidate: KernelCandidate) -> Observation:
-        """Test a candidate."""
+    def test(self, candidate: KernelCandidate, pending: PendingTest) -> Observation:
+        """Test a candidate; return `UNNEEDED` if that has ended early because nobody needs it."""
 
     def close(self) -> None:
         """Stop the process that runs, if there is one."""
@@ -71,7 +72,7 @@ class CompileTester:
         self._subject, self._folder, self._file = subject, folder, folder / name
         self._compiler, self._ends = WarmCompiler(where, folder), (*last_stage(subject), "")
 
-    def test(self, candidate: KernelCandidate) -> Observation:
+    def test(self, candidate: KernelCandidate, pending: PendingTest) -> Observation:
         """Compile a candidate, and look for the symptom."""
         files.write(self._file, candidate.text)
         compile_request = candidate_request(self._subject.request, candidate, self._file)
@@ -79,10 +80,13 @@ class CompileTester:
         # Most candidates lack the text of a stage, which needs no later one. With it they are compiled to the
         # end all the same: one that fails there does not show the symptom.
         for last in self._ends:
+            if pending.is_unneeded():
+                return UNNEEDED
             compiled = self._compiler.compile(compile_request, self._folder / "out", last)
             observation = self._subject.look(compiled) if compiled else _NOTHING
             if observation.verdict is not Verdict.BAD:
                 break
+            pending.likely = True
         return observation
 
     def close(self) -> None:
@@ -120,18 +124,21 @@ class CheckTester:
         self._subject, self._folder, self._file, self._limit = subject, folder, folder / name, limit
         self._warm, self._closed = WarmChecks(WarmDumps(where, folder)), Event()
 
-    def test(self, candidate: KernelCandidate) -> Observation:
+    def test(self, candidate: KernelCandidate, pending: PendingTest) -> Observation:
         """Dump the passes of a candidate, and run the IR after each."""
         files.write(self._file, candidate.text)
         # A smaller kernel may run longer: an edit of a loop's bound or step can make it endless.
-        until = time.monotonic() + self._limit
+        until, unneeded = time.monotonic() + self._limit, Event()
 
         def stop() -> bool:
-            return self._closed.is_set() or time.monotonic() > until
+            if pending.is_unneeded():
+                unneeded.set()
+            return self._closed.is_set() or unneeded.is_set() or time.monotonic() > until
 
         request_of_candidate = candidate_request(self._subject.request, candidate, self._file)
         with self._warm.turn, files.scratch("dump-", self._folder) as out:
-            return self._subject.check(request_of_candidate, out, stop, self._warm)
+            observation = self._subject.check(request_of_candidate, out, stop, self._warm)
+        return UNNEEDED if unneeded.is_set() else observation
 
     def close(self) -> None:
         """End the check that runs, and the processes."""
@@ -157,7 +164,7 @@ class CommandTester:
     name: str
     timeout: float
 
-    def test(self, candidate: KernelCandidate) -> Observation:
+    def test(self, candidate: KernelCandidate, _: PendingTest) -> Observation:
         """Run the command in the current folder, with a cache of its own."""
         program, argv, change = self.prepare(candidate)
         answer = process.query((program, *argv[1:]), change=change, timeout=self.timeout)
@@ -204,15 +211,17 @@ class ScriptTester:
         self._process: call.Conversation | None = None
         self._usable, self._starting = True, Lock()
 
-    def test(self, candidate: KernelCandidate) -> Observation:
+    def test(self, candidate: KernelCandidate, pending: PendingTest) -> Observation:
         """Run the script in a fork, and the command if that has another answer than a plain failure."""
         row = self.fork(candidate)
         if row and row.status == "timeout":  # the command would take as long once more
             return Observation(Verdict.OTHER, f"no end after {self._cold.timeout:.0f} s")
-        ruled_out = row and row.value
-        return (
-            Observation(Verdict.GOOD, f"exit code {ruled_out}") if ruled_out else self._cold.test(candidate)
-        )
+        if ruled_out := row and row.value:
+            return Observation(Verdict.GOOD, f"exit code {ruled_out}")
+        if pending.is_unneeded():
+            return UNNEEDED
+        pending.likely = row is not None
+        return self._cold.test(candidate, pending)
 
     def fork(self, candidate: KernelCandidate) -> ServedRow | None:
         """Run the script in a fork, and return how it ended; None if there is no process to fork."""
@@ -291,14 +300,15 @@ class TesterPool:
         for tester in self._all:
             self._free.put(tester)
 
-    def test(self, candidate: KernelCandidate) -> Observation:
+    def test(self, candidate: KernelCandidate, pending: PendingTest) -> Observation:
         """Test a candidate by a tester that is free."""
         tester = self._free.get()
-        # Without the output of a command, which would fill the journal of thousands of tests.
         try:
-            return replace(tester.test(candidate), why="")
+            observation = tester.test(candidate, pending)
         finally:
             self._free.put(tester)
+        # Without the output of a command, which would fill the journal of thousands of tests.
+        return observation if observation is UNNEEDED else replace(observation, why="")
 
     def close(self) -> None:
         """Stop all testers."""

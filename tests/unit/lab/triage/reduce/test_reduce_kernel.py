@@ -8,6 +8,7 @@ import pytest
 
 from tritonsmith.core.errors import SmithError, UndecidedError
 from tritonsmith.lab.journal import Journal, Observation, Verdict
+from tritonsmith.lab.reduce.shrink import PendingTest
 from tritonsmith.lab.triage.reduce import reduce_kernel, testers
 from tritonsmith.lab.triage.reduce.kernel_search import KernelCandidate
 from tritonsmith.lab.triage.reduce.testers import Symptom
@@ -23,7 +24,7 @@ class Fixed:
     def __init__(self, observation: Observation) -> None:
         self.observation = observation
 
-    def test(self, candidate: KernelCandidate) -> Observation:
+    def test(self, candidate: KernelCandidate, _: PendingTest) -> Observation:
         assert "#" not in candidate.text
         return self.observation
 
