@@ -13,11 +13,13 @@ the page cache, as it is on a machine that has been in use.
 from __future__ import annotations
 
 import argparse
+import ctypes
 import os
 import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from tritonsmith.core.plan import files
@@ -25,6 +27,7 @@ from tritonsmith.core.plan import files
 REPOSITORY = Path(__file__).parents[1]
 SMITH = str(Path(sys.executable).with_name("tritonsmith"))
 OUTCOMES = ("bisects", "compiled", "dumped")  # folders of the workspace
+_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of linux/prctl.h
 
 
 def measured(tool: Path, home: Path, wheels: Path, words: list[str]) -> tuple[float, float, float, str]:
@@ -36,12 +39,18 @@ def measured(tool: Path, home: Path, wheels: Path, words: list[str]) -> tuple[fl
         started = subprocess.Popen((SMITH, "bisect", *words), env=env, stdout=out, stderr=subprocess.DEVNULL)
         _, status, usage = os.wait4(started.pid, 0)
         wall = time.monotonic() - began
+        user, system = usage.ru_utime, usage.ru_stime
+        # The server that processes are forked from outlives the tool by a moment: it is then a child of this.
+        with suppress(ChildProcessError):
+            while True:
+                usage = os.wait4(-1, 0)[2]
+                user, system = user + usage.ru_utime, system + usage.ru_stime
         started.returncode = os.waitstatus_to_exitcode(status)
         if started.returncode:
             raise SystemExit(f"bisect {' '.join(words)} ended with {started.returncode}")
         out.seek(0)
         answer = out.readline().decode()
-    return usage.ru_utime, usage.ru_stime, wall, answer
+    return user, system, wall, answer
 
 
 def main() -> None:
@@ -58,6 +67,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--first", default="")
     given = parser.parse_args()
+    ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
     words = ["--good", given.good, "--bad", given.bad, "--kernel", given.kernel, "--target", given.target]
     words += ["--signature", given.signature, "--when", given.when]
     tools = {"now": REPOSITORY, **({"before": given.against.absolute()} if given.against else {})}

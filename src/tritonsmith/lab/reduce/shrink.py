@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from copy import copy
@@ -41,9 +41,9 @@ class DeltaCandidate(Generic[C]):
 
     # Not in the journal: a search that is resumed makes the same candidates again, in the same order.
     content: C
-    # What the search asks for next if it takes this one, and if it does not.
-    if_taken: Callable[[], Iterator[C]] = field(default=lambda: iter(()), compare=False)
-    if_not: Callable[[], Iterator[C]] = field(default=lambda: iter(()), compare=False)
+    # What the search asks for next if it takes this one, and if it does not; None for what is known.
+    if_taken: Callable[[], Iterator[C | None]] = field(default=lambda: iter(()), compare=False)
+    if_not: Callable[[], Iterator[C | None]] = field(default=lambda: iter(()), compare=False)
 
     @property
     def name(self) -> str:
@@ -68,6 +68,7 @@ class DeltaSearch(Generic[C]):
         best: the smallest interesting candidate so far.
         tried: number of candidates that were tested.
         answers: whether a candidate is interesting, of those that were tested.
+        on_better: see above.
     """
 
     def __init__(
@@ -80,7 +81,7 @@ class DeltaSearch(Generic[C]):
     ) -> None:
         self.best, self.tried = start, 0
         self._size_of, self._size = size_of, size_of(start)
-        self._jobs, self._on_better = jobs, on_better
+        self._jobs, self.on_better = jobs, on_better
         # These are kept for the whole search: moves reach the same text in several ways, and a test may take
         # seconds.
         self.answers: dict[C, bool] = {}
@@ -172,37 +173,42 @@ class DeltaSearch(Generic[C]):
                 if observation is not UNNEEDED:
                     self.answers[content] = observation.verdict is Verdict.BAD
                     self.tried += 1
-            # A row of failures is likely to go on, and all jobs wait for the last test of a request. A single
-            # job waits for none, and would make candidates that are not needed.
+            # A row of failures is likely to go on, and what is asked for is in the journal once it is tested.
+            # A single job would make candidates that are not needed.
             count = min(2 * count, _ROUNDS * self._jobs) if self._jobs > 1 else 1
             for number, content in batch:
                 if self.answers[content]:
                     self.best, self._size = content, self._size_of(content)
-                    self._on_better(content, self.tried)
+                    self.on_better(content, self.tried)
                     return number
         return None
 
-    def _after(self, follow: Callable[[int, C], Iterable[C | None]], number: int, taken: C) -> Iterator[C]:
+    def _after(
+        self, follow: Callable[[int, C], Iterable[C | None]], number: int, taken: C
+    ) -> Iterator[C | None]:
         """Yield what is asked for once a candidate is taken."""
-        yield from self._unknown(follow(number, taken), self._size_of(taken))
+        yield from self._needed(follow(number, taken), taken)
 
-    def _instead(self, later: Iterator[tuple[int, C | None]]) -> Iterator[C]:
-        """Yield what is asked for if none of a request is taken: the rest of this move, and later moves."""
-        yield from self._unknown((content for _, content in copy(later)), self._size)
+    def _instead(self, later: Iterator[tuple[int, C | None]]) -> Iterator[C | None]:
+        """Yield what is asked for if nothing is taken: the rest, smaller parts in this move, later moves."""
+        yield from self._needed((content for _, content in copy(later)), self.best)
         other = copy(self)
-        other.answers = dict(self.answers)
-        for move in other.moves()[self._move + 1 :]:
+        # Without the answers, so that it comes back after a few candidates, whether these are known or not.
+        other.answers, other.on_better = {}, lambda *_: None
+        for move in other.moves()[self._move :]:
             part = move()
             with suppress(StopIteration):
                 request = next(part)
                 while True:
-                    yield from (candidate.content for candidate in request)
+                    yield from self._needed((each.content for each in request), self.best)
                     request = part.send([Observation(Verdict.GOOD)] * len(request))
 
-    def _unknown(self, contents: Iterable[C | None], size: Any) -> Iterator[C]:
+    def _needed(self, contents: Iterable[C | None], best: C) -> Iterator[C | None]:
+        """Yield the candidates that are not known and smaller than the best, and None for each other one."""
+        size = self._size_of(best)
         for content in contents:
-            if content is not None and content not in self.answers and self._size_of(content) < size:
-                yield content
+            fits = content is not None and content not in self.answers and self._size_of(content) < size
+            yield content if fits else None
 
     def _next(self, coming: Iterator[tuple[int, C | None]], most: int) -> Iterator[tuple[int, C]]:
         """Take the candidates of one request, without those that are known to be uninteresting."""
@@ -314,27 +320,30 @@ class _Tests(Generic[C]):
         self._past: deque[tuple[float, bool]] = deque(maxlen=_PAST)  # seconds, and whether it was interesting
         self._first: DeltaCandidate[C] | None = None
         self._first_test: _Begun | None = None
-        self._if_taken: Iterator[C] = iter(())
-        self._if_not: Iterator[C] = iter(())
+        self._if_taken: Iterator[C | None] = iter(())
+        self._if_not: Iterator[C | None] = iter(())
 
     def several(self, candidates: Sequence[DeltaCandidate[C]]) -> Iterator[tuple[int, Observation]]:
         """Test candidates, and yield their places with observations as they come."""
         left = {candidate.content: place for place, candidate in enumerate(candidates)}
+        over: set[C] = set()  # the search hears of them with the others
         while left:
-            self._begin_some([candidate for candidate in candidates if candidate.content in left])
+            self._begin_some([candidate for candidate in candidates if candidate.content in left], over)
             # As they come: one that has ended is in the journal, however long the one before it takes.
-            asked = {self._begun[content].answer: content for content in left if content in self._begun}
+            contents = {self._begun[content].answer: content for content in left if content in self._begun}
             running = {test.answer for test in self._begun.values() if not test.answer.done()}
-            for answer in wait(asked.keys() | running, return_when=FIRST_COMPLETED).done & asked.keys():
-                del self._begun[asked[answer]]
+            ended = wait(contents.keys() | running, return_when=FIRST_COMPLETED).done
+            for answer in ended & contents.keys():
+                del self._begun[contents[answer]]
                 if answer.result() is not UNNEEDED:
-                    yield left.pop(asked[answer]), answer.result()
+                    over.add(contents[answer])
+                    yield left.pop(contents[answer]), answer.result()
 
     def close(self) -> None:
         """Wait for the tests that have begun."""
         self._threads.shutdown()
 
-    def _begin_some(self, candidates: Sequence[DeltaCandidate[C]]) -> None:
+    def _begin_some(self, candidates: Sequence[DeltaCandidate[C]], over: Collection[C]) -> None:
         """Begin tests while a thread has nothing to do, and what the first one shows is not known."""
         # The first one that still runs is taken if it is interesting, whatever comes of those after it.
         first, *others = candidates
@@ -344,18 +353,21 @@ class _Tests(Generic[C]):
             self._begin(first.content)
         self._first_test = test = self._begun[first.content]
         contents = [candidate.content for candidate in others]
-        while not test.answer.done() and self._is_free():
+        while self._is_free():
             if_not = ((content, None) for content in chain(contents, self._if_not))
             if_taken = ((content, test) for content in self._if_taken)
             coming = chain(if_taken, if_not) if self._seems_likely(test) else chain(if_not, if_taken)
             if test.is_likely():  # whatever supposes the contrary would end at once
                 coming = chain(if_taken)
-            content, follows = next(
-                ((c, follows) for c, follows in coming if c not in self._begun), (None, None)
-            )
-            if content is None:
+            for content, follows in coming:
+                # To find out that all of the later moves is known can take as long as the moves.
+                if test.answer.done():
+                    return
+                if content is not None and content not in self._begun and content not in over:
+                    self._begin(content, follows)
+                    break
+            else:
                 return
-            self._begin(content, follows)
 
     def _is_free(self) -> bool:
         return sum(not test.answer.done() for test in self._begun.values()) < self._jobs
