@@ -187,11 +187,11 @@ class DeltaSearch(Generic[C]):
         self, follow: Callable[[int, C], Iterable[C | None]], number: int, taken: C
     ) -> Iterator[C | None]:
         """Yield what is asked for once a candidate is taken."""
-        yield from self._needed(follow(number, taken), taken)
+        yield from self._unknown(follow(number, taken), taken)
 
     def _instead(self, later: Iterator[tuple[int, C | None]]) -> Iterator[C | None]:
         """Yield what is asked for if nothing is taken: the rest, smaller parts in this move, later moves."""
-        yield from self._needed((content for _, content in copy(later)), self.best)
+        yield from self._unknown((content for _, content in copy(later)), self.best)
         other = copy(self)
         # Without the answers, so that it comes back after a few candidates, whether these are known or not.
         other.answers, other.on_better = {}, lambda *_: None
@@ -200,10 +200,10 @@ class DeltaSearch(Generic[C]):
             with suppress(StopIteration):
                 request = next(part)
                 while True:
-                    yield from self._needed((each.content for each in request), self.best)
+                    yield from self._unknown((each.content for each in request), self.best)
                     request = part.send([Observation(Verdict.GOOD)] * len(request))
 
-    def _needed(self, contents: Iterable[C | None], best: C) -> Iterator[C | None]:
+    def _unknown(self, contents: Iterable[C | None], best: C) -> Iterator[C | None]:
         """Yield the candidates that are not known and smaller than the best, and None for each other one."""
         size = self._size_of(best)
         for content in contents:
