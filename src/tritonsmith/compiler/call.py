@@ -13,7 +13,6 @@ It is in `compiler/`, the lowest room that starts the worker: build, inspect, ch
 
 from __future__ import annotations
 
-import atexit
 import threading
 import time
 from collections import Counter
@@ -473,6 +472,7 @@ class WarmWorkers:
         self._deaths: Counter[_WarmKey] = Counter()
         self._orders: SimpleQueue[tuple[Future[Conversation], Run] | None] = SimpleQueue()
         self._starter: threading.Thread | None = None
+        self._is_registered = False
 
     def answer(self, step: Run, state: str = "") -> int | None:
         """Compile the request of a step of `steps`, and return the exit code.
@@ -559,8 +559,12 @@ class WarmWorkers:
         with self._lock:
             if not self._starter:
                 # They would end anyway, but CPU seconds of a process that nobody waits for are in no sum.
-                atexit.unregister(self.close)
-                atexit.register(self.close)
+                # Not `atexit`, which the processes of multiprocessing leave out before Python 3.13.
+                if not self._is_registered:
+                    from multiprocessing import util  # noqa: PLC0415 - takes 10 ms
+
+                    util.Finalize(None, self.close, exitpriority=0)
+                    self._is_registered = True
                 self._orders = SimpleQueue()
                 self._starter = threading.Thread(target=self._start_each, args=(self._orders,), daemon=True)
                 self._starter.start()

@@ -5,7 +5,6 @@ tritonsmith must be installed on the machines of the cluster, in the same versio
 
 from __future__ import annotations
 
-import atexit
 import functools
 import logging
 import math
@@ -21,7 +20,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import metadata
-from multiprocessing import forkserver, util
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from multiprocessing.context import BaseContext
 from queue import Empty, SimpleQueue
@@ -48,6 +47,8 @@ _ALONE = 30.0  # seconds without any worker, until what is left is given up
 _CONNECT = 10.0  # seconds that a scheduler may take to answer
 _ADDRESS = re.compile(r"((tcp|tls|ws|wss)://)?[^\s/:]+:\d+", re.ASCII)  # distributed.comm
 _PACKAGE = "tritonsmith"
+_SAFE_PATH = "PYTHONSAFEPATH"  # since Python 3.11
+_PREPARING = threading.Lock()
 
 K = TypeVar("K")
 P = ParamSpec("P")
@@ -193,18 +194,24 @@ def opened(scheduler: str, count: int) -> Iterator[ExecutorPool]:
 
 
 def prepare() -> BaseContext:
-    """Start the server that processes of this machine are forked from, if there is none, and do not wait.
+    """Start the server that processes of this machine are forked from, and return the context of its forks.
 
-    Imports take 0.4 s of CPU time, which each process would otherwise spend on its own. Whoever calls this
-    early, with other work to do before the pool opens, does not wait for them at all.
+    The server imports the tool, which takes 0.4 s of CPU time. Whoever calls this early, and has other work
+    to do before the pool opens, does not wait for that. If there is a server, it stays.
     """
     # Not a fork of this process: a progress bar has threads, whose locks it would copy as they are.
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["tritonsmith.lab.batch.work_unit"])
-    try:
-        forkserver.ensure_running()
-    except OSError:  # its socket is in TMPDIR, and the path of a socket has 107 characters at most (unix(7))
-        return multiprocessing.get_context("spawn")
+    with _PREPARING:
+        before = os.environ.get(_SAFE_PATH)
+        os.environ[_SAFE_PATH] = "1"  # else a `copy.py` of the current folder would stand for Python's
+        try:
+            forkserver.ensure_running()
+        except OSError:  # its socket is in TMPDIR, and a socket's path has 107 characters at most (unix(7))
+            return multiprocessing.get_context("spawn")
+        finally:
+            del os.environ[_SAFE_PATH]
+            os.environ.update({_SAFE_PATH: before} if before else {})
     return context
 
 
@@ -436,7 +443,7 @@ class Processes(Executor):
     def _attempt(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         for left in reversed(range(ATTEMPTS)):
             try:
-                return self._pool().submit(_guarded, fn, *args, **kwargs).result()
+                return self._submitted(fn, *args, **kwargs).result()
             except BrokenProcessPool:
                 self._own.pool = None
                 # A process that is told to stop ends itself, which looks like a death: that is no reason to
@@ -445,14 +452,20 @@ class Processes(Executor):
                     raise
         raise AssertionError("unreachable")
 
+    def _submitted(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        try:
+            return self._pool().submit(_guarded, fn, *args, **kwargs)
+        except (EOFError, ConnectionError) as error:
+            raise BrokenProcessPool("the server that forks processes has ended") from error
+
     def _pool(self) -> ProcessPoolExecutor:
         """Return the pool of this thread."""
         # One process to a pool: a larger pool breaks as a whole, and does not say whose death it was.
         pool: ProcessPoolExecutor | None = getattr(self._own, "pool", None)
         if pool is None:
-            # The server's variables are those of the time when it was started.
-            begin = (self._reader, dict(os.environ))
-            pool = ProcessPoolExecutor(1, self._context, initializer=_begin, initargs=begin)
+            with _PREPARING:  # or the variables would be those of the server
+                begin = (self._reader, dict(os.environ))
+            pool = ProcessPoolExecutor(1, prepare(), initializer=_begin, initargs=begin)
             self._own.pool = pool
             self._made.append(pool)
         return pool
@@ -474,8 +487,6 @@ def _begin(reader: Connection, variables: Mapping[str, str]) -> None:
     """
     os.environ.clear()
     os.environ.update(variables)
-    # A forked process ends by `os._exit`, which leaves out what is registered with `atexit`.
-    util.Finalize(None, atexit._run_exitfuncs, exitpriority=0)  # noqa: SLF001 - no public name calls them
     # ^C on the terminal is the first process's business, which then closes the pipe. A handler, not SIG_IGN,
     # which the compilers would inherit.
     signal.signal(signal.SIGINT, lambda *_: None)

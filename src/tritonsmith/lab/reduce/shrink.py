@@ -1,9 +1,9 @@
 """Delta debugging: a search for something smaller that stays interesting, IR or a kernel's source.
 
 Several candidates are tested at once, and the first interesting one in their order is taken, so the result
-depends neither on which test ends first nor on how many run. Beside the first one runs what comes next if
-that is not taken, or if it is, whichever is the likelier by the tests that took as long as it has already: a
-compiler refuses most of what is not interesting long before it has compiled what is.
+depends neither on which test ends first nor on how many run. While the first one is tested, other jobs test
+what comes next: if it is not taken, or if it is. The last tests that took as long decide which is likelier,
+since a compiler refuses most of what is not interesting long before it has compiled what is.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ A = TypeVar("A")
 
 _ROUNDS = 8  # most tests of each of the jobs in one request
 _PAST = 100  # tests that are remembered
-_LIKE = 3  # of these, the last that took as long as a test goes on are what it is judged by
+_LIKE = 3  # how many of them decide what a test will show: the last that took longer than it has so far
 
 
 class OutOfTimeError(Exception):
@@ -290,11 +290,13 @@ class _Begun:
         began: `time.monotonic()`.
         pending: the test.
         answer: of the test.
+        follows: the test that has to show something interesting before anybody needs this one; None for none.
     """
 
     began: float
     pending: PendingTest
     answer: Future[Observation]
+    follows: _Begun | None
 
     def is_likely(self) -> bool:
         """Report whether the candidate is interesting, or seems to be while the test goes on."""
@@ -334,7 +336,9 @@ class _Tests(Generic[C]):
             running = {test.answer for test in self._begun.values() if not test.answer.done()}
             ended = wait(contents.keys() | running, return_when=FIRST_COMPLETED).done
             for answer in ended & contents.keys():
-                del self._begun[contents[answer]]
+                test = self._begun.pop(contents[answer])
+                if test is self._first_test and test.is_likely():
+                    self._drop_all_but(test)
                 if answer.result() is not UNNEEDED:
                     over.add(contents[answer])
                     yield left.pop(contents[answer]), answer.result()
@@ -343,17 +347,24 @@ class _Tests(Generic[C]):
         """Wait for the tests that have begun."""
         self._threads.shutdown()
 
+    def _drop_all_but(self, taken: _Begun) -> None:
+        """End the tests of what does not follow the candidate that is taken."""
+        for test in self._begun.values():
+            if test.follows is not taken:
+                test.pending.is_unneeded = lambda: True
+
     def _begin_some(self, candidates: Sequence[DeltaCandidate[C]], over: Collection[C]) -> None:
         """Begin tests while a thread has nothing to do, and what the first one shows is not known."""
         # The first one that still runs is taken if it is interesting, whatever comes of those after it.
         first, *others = candidates
         if first is not self._first:
             self._first, self._if_taken, self._if_not = first, first.if_taken(), first.if_not()
+        self._first_test = None  # it may be one that was taken
         if first.content not in self._begun:
             self._begin(first.content)
         self._first_test = test = self._begun[first.content]
         contents = [candidate.content for candidate in others]
-        while self._is_free():
+        while self._is_free() and not self._any_over(candidates):
             if_not = ((content, None) for content in chain(contents, self._if_not))
             if_taken = ((content, test) for content in self._if_taken)
             coming = chain(if_taken, if_not) if self._seems_likely(test) else chain(if_not, if_taken)
@@ -361,13 +372,17 @@ class _Tests(Generic[C]):
                 coming = chain(if_taken)
             for content, follows in coming:
                 # To find out that all of the later moves is known can take as long as the moves.
-                if test.answer.done():
+                if self._any_over(candidates):
                     return
                 if content is not None and content not in self._begun and content not in over:
                     self._begin(content, follows)
                     break
             else:
                 return
+
+    def _any_over(self, candidates: Iterable[DeltaCandidate[C]]) -> bool:
+        tests = (self._begun.get(candidate.content) for candidate in candidates)
+        return any(test.answer.done() for test in tests if test)
 
     def _is_free(self) -> bool:
         return sum(not test.answer.done() for test in self._begun.values()) < self._jobs
@@ -376,7 +391,7 @@ class _Tests(Generic[C]):
         pending = PendingTest()
         pending.is_unneeded = partial(self._is_unneeded, pending, follows)
         answer = self._threads.submit(self._timed, content, pending)
-        self._begun[content] = _Begun(time.monotonic(), pending, answer)
+        self._begun[content] = _Begun(time.monotonic(), pending, answer, follows)
 
     def _is_unneeded(self, pending: PendingTest, follows: _Begun | None) -> bool:
         """Report whether a candidate would not be asked for now, as far as is known."""
@@ -385,12 +400,14 @@ class _Tests(Generic[C]):
         if follows and not follows.is_likely():
             return True
         first = self._first_test
-        return first is not None and first.pending is not pending and first.is_likely()
+        if first is None or first is follows or first.pending is pending:  # one that is taken is followed
+            return False
+        return first.is_likely()
 
     def _seems_likely(self, test: _Begun) -> bool:
         """Report whether most of the last tests that took as long showed something interesting."""
         seconds = time.monotonic() - test.began
-        longer = [interesting for took, interesting in list(self._past) if took > seconds][-_LIKE:]
+        longer = [interesting for took, interesting in self._past.copy() if took > seconds][-_LIKE:]
         return 2 * sum(longer) > len(longer)
 
     def _timed(self, content: C, pending: PendingTest) -> Observation:

@@ -209,26 +209,49 @@ def test_what_follows_a_candidate_is_tested_while_its_test_goes_on() -> None:
         assert experiment.run(search.search(), test, Journal(), quiet, first=True) == (1, 4, 5)
 
 
-def test_what_is_left_is_tested_while_the_test_of_a_likely_one_goes_on() -> None:
-    """After two successes 4 is tested alone, and nothing follows it; so 5 is tested beside it."""
+def test_later_moves_are_tested_while_the_test_of_an_earlier_one_goes_on() -> None:
+    """Tests that end only when both have begun: each is the only one of its move."""
     both = Barrier(2, timeout=60)
-    together = {(1, 5), (1, 4)}
 
     def ask(numbers: tuple[int, ...], _: PendingTest) -> Observation:
-        if numbers in together:
-            both.wait()
-        return Observation(Verdict.BAD if {1, 4, 5} <= set(numbers) else Verdict.GOOD)
+        both.wait()
+        return Observation(Verdict.GOOD if numbers else Verdict.BAD)
 
-    class Row(DeltaSearch[tuple[int, ...]]):
+    class Moves(DeltaSearch[tuple[int, ...]]):
         def moves(self) -> Sequence[Callable[[], Part[tuple[int, ...], bool]]]:
-            return (lambda: self.accept((1, 3, 4, 5)), lambda: self.accept((1, 4, 5)), self._last)
-
-        def _last(self) -> Part[tuple[int, ...], bool]:
-            return (yield from self._first([(1, 5), (1, 4)])) is not None
+            return (lambda: self.accept((1, 5)), lambda: self.accept((1, 4)))
 
     with shrink.asking(ask, 2) as test:
-        search = Row((1, 2, 3, 4, 5), len, jobs=2)
+        search = Moves((1, 4, 5), len, jobs=2)
         assert experiment.run(search.search(), test, Journal(), quiet, first=True) == (1, 4, 5)
+
+
+def test_what_follows_goes_on_when_the_candidate_before_it_is_taken() -> None:
+    """A test that asks all the time whether anybody needs it is not told to end while that is noted."""
+    begun, noted = Event(), Event()
+    tested = []
+
+    def ask(numbers: tuple[int, ...], pending: PendingTest) -> Observation:
+        tested.append(numbers)
+        if numbers == (1, 3, 4, 5):
+            pending.likely = True
+            assert begun.wait(60)
+        if numbers == (1, 4, 5):
+            begun.set()
+            while not noted.is_set():
+                if pending.is_unneeded():
+                    return UNNEEDED
+        return Observation(Verdict.BAD if {1, 4, 5} <= set(numbers) else Verdict.GOOD)
+
+    def better(numbers: tuple[int, ...], _tried: int) -> None:
+        if numbers == (1, 3, 4, 5):
+            time.sleep(0.05)
+            noted.set()
+
+    with shrink.asking(ask, 2) as test:
+        search = Numbers((1, 2, 3, 4, 5), len, jobs=2, on_better=better)
+        assert experiment.run(search.search(), test, Journal(), quiet, first=True) == (1, 4, 5)
+    assert tested.count((1, 4, 5)) == 1
 
 
 def test_what_supposes_the_contrary_of_a_likely_answer_ends_and_what_follows_begins() -> None:
