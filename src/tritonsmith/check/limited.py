@@ -18,6 +18,7 @@ from tritonsmith.check.memory import Contents
 from tritonsmith.check.pair import compare_versions
 from tritonsmith.check.versions import PairRequest, PairResult
 from tritonsmith.compiler.dump.run import WarmDumps
+from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.core import configs
 from tritonsmith.core.errors import FactError, SmithError, UndecidedError
 from tritonsmith.core.plan import files
@@ -56,6 +57,10 @@ class LimitedChecks:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def begin(self) -> None:
+        """Start the process that each check is a fork of."""
+        self._server.start()
 
     def close(self) -> None:
         """End the processes."""
@@ -180,6 +185,11 @@ class WarmChecks:
     checks: LimitedChecks = field(default_factory=LimitedChecks)
     # Of the thread that checks: the processes end by another one.
     turn: Lock = field(default_factory=Lock)
+
+    def begin(self, request: CompileRequest) -> None:
+        """Start both processes; see `WarmCompiler.begin`."""
+        self.dumps.compiler.begin(request)
+        self.checks.begin()
 
     def close(self) -> None:
         """End the processes, once a check that runs has given up."""

@@ -476,13 +476,29 @@ class WarmCompiler:
     Args:
         interpreter: the interpreter.
         folder: the folder for the requests, the results and the caches; it must exist.
+
+    Attributes:
+        timeout: seconds that a compile may take.
     """
 
     def __init__(self, interpreter: Interpreter, folder: Path) -> None:
+        self.timeout = interpreter.timeout
         # The caller runs as many compilers as there are jobs, so each compiles one point at a time.
         self._interpreter, self._folder = replace(interpreter, jobs=1), folder
         self._process: call.Conversation | None = None
         self._closed, self._starting = False, Lock()
+
+    def begin(self, request: CompileRequest) -> None:
+        """Start the process, which the first compile would have to wait for.
+
+        Args:
+            request: a request like those that follow, from whose GPUs the process learns what to look up.
+        """
+        # Whatever is wrong is the first compile's to say.
+        with suppress(SmithError):
+            kernel, points = points_in_text(request)
+            if points:
+                self._started(self._write(self._question(request, kernel, points, self._folder)))
 
     def compile(self, request: CompileRequest, out: Path, last: str = "") -> Manifest | None:
         """Compile all points; return None if the kernel or the signature is refused.
@@ -504,7 +520,7 @@ class WarmCompiler:
             return None
         files.make_folder(out)
         results = self._folder / _RESULTS
-        question = worker_request(request, kernel, points, self._interpreter, out, self._folder)
+        question = self._question(request, kernel, points, out)
         if self._ask(replace(question, last=last)).status != "ok":
             return None
         try:
@@ -534,19 +550,31 @@ class WarmCompiler:
         if process:
             process.close()
 
-    def _ask(self, request: PointsRequest | GenericRequest) -> ServedRow:
+    def _question(
+        self, request: CompileRequest, kernel: str, points: Sequence[CompilePoint], out: Path
+    ) -> PointsRequest:
+        question = worker_request(request, kernel, points, self._interpreter, out, self._folder)
+        return replace(question, timeout=self.timeout)
+
+    def _write(self, request: PointsRequest | GenericRequest) -> Path:
         file = self._folder / f"{request.COMMAND}.json"
         files.write(file, text_of(request))
+        return file
+
+    def _ask(self, request: PointsRequest | GenericRequest) -> ServedRow:
+        file = self._write(request)
+        process = self._started(file)
+        process.say(f"{request.COMMAND} {file}")
+        return process.hear(ServedRow)
+
+    def _started(self, file: Path) -> call.Conversation:
+        """Return the process, which is started with the first request."""
         with self._starting:
             if self._closed:
                 raise FactError("the compiler was stopped", where=self._interpreter.python)
-            # Not before the first request: to import Triton takes a second, which a refused kernel need not
-            # cost.
             if self._process is None:
                 change = {**dict(worker_variables(self._interpreter)), **_QUIET}
                 self._process = call.Conversation(
                     self._interpreter.python, "attend", str(file), folder=self._folder, change=change
                 )
-            process = self._process
-        process.say(f"{request.COMMAND} {file}")
-        return process.hear(ServedRow)
+            return self._process

@@ -76,7 +76,7 @@ class ForkServer:
             SmithError: the server has died.
             KeyboardInterrupt: after the whole group was stopped.
         """
-        self._start()
+        self.start()
         reading, writing = os.pipe()
         child: _ServedRun | None = None
         with open(reading, "rb", buffering=0) as output:  # noqa: PTH123 - a descriptor
@@ -119,7 +119,8 @@ class ForkServer:
             self._process.wait()
         self._process = None
 
-    def _start(self) -> None:
+    def start(self) -> None:
+        """Start the server, which the first run would have to wait for."""
         if self._process:
             return
         self._requests, its = socket.socketpair()
@@ -187,7 +188,10 @@ class _ForkedChild:
 def _serve(requests: socket.socket) -> tuple[list[str], int] | None:
     """Fork at each request; returns in the fork with its arguments, and in the server at the end."""
     while True:
-        message, handles, _, _ = socket.recv_fds(requests, _SIZE, 2)
+        try:
+            message, handles, _, _ = socket.recv_fds(requests, _SIZE, 2)
+        except ConnectionResetError:  # the requester is gone, and has not read the last code
+            return None
         if not message:
             return None
         ended, ending = os.pipe()

@@ -22,7 +22,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tritonsmith.build.store import transfer
 from tritonsmith.compiler import call, interpreter, signature, source, source_tree, targets, tritons
 from tritonsmith.compiler import manifest as manifests
 from tritonsmith.compiler.manifest import Manifest, Point
@@ -618,6 +617,8 @@ def export(dest: str, space: Workspace) -> Plan:
         UsageError: the file cannot be replaced.
         SmithError: the client for that kind of URL is missing.
     """
+    from tritonsmith.build.store import transfer  # noqa: PLC0415 - takes 0.1 s of each command of the lab
+
     base = space.root / "kernels" / DATABASE
     if not portable(space):
         # An empty file would look like a success until somebody imports it.

@@ -85,7 +85,8 @@ class DeltaSearch(Generic[C]):
         # These are kept for the whole search: moves reach the same text in several ways, and a test may take
         # seconds.
         self.answers: dict[C, bool] = {}
-        self._move = 0  # the number of the move that is made
+        self._move = -1  # the number of the move that is made
+        self._changed = False  # whether one has made it smaller in this round, so that there is another round
 
     def moves(self) -> Sequence[Callable[[], Part[C, bool]]]:
         """Return the searches that shrink the candidate, in order; each reports whether it did."""
@@ -94,13 +95,17 @@ class DeltaSearch(Generic[C]):
     def search(self) -> Part[C, C]:
         """Try everything, until nothing makes it smaller; return the best."""
         # One move makes room for another: an operation may go only once its attribute is gone.
-        changed = True
-        while changed:
-            changed = False
+        self._changed = True
+        while self._changed:
+            self._changed = False
             for number, move in enumerate(self.moves()):
                 self._move = number
-                changed = (yield from move()) or changed
+                self._changed = (yield from move()) or self._changed
         return self.best
+
+    def coming(self) -> Iterator[C | None]:
+        """Yield what the search asks for first if nothing is taken, and None for what is known."""
+        return self._later(self.best, changed=False)
 
     def accept(self, candidate: C) -> Part[C, bool]:
         """Accept the candidate of another reducer, if it is smaller and interesting."""
@@ -131,14 +136,14 @@ class DeltaSearch(Generic[C]):
             rest, changed = replace(rest, at=0), False
             while rest.at < len(rest.left):
                 candidates = map(make, rest.removals())
-                follow = partial(_following, make, rest)
-                hit = yield from self._first(candidates, follow)
+                follow, smaller = partial(_following, make, rest), partial(_smaller, make, rest)
+                hit = yield from self._first(candidates, follow, smaller)
                 if hit is None:
                     break
                 rest, changed = rest.after(hit), True
             # Single items are tried until none of them goes, as one may have held another.
             if rest.size > 1:
-                rest = replace(rest, size=min(rest.size // 2, max(len(rest.left), 1)))
+                rest = rest.halved()
             elif not changed:
                 break
         return bool(rest.gone)
@@ -147,12 +152,14 @@ class DeltaSearch(Generic[C]):
         self,
         candidates: Iterable[C | None],
         follow: Callable[[int, C], Iterable[C | None]] = lambda _number, _taken: (),
+        others: Callable[[], Iterable[C | None]] = lambda: (),
     ) -> Part[C, int | None]:
         """Take the first candidate that is smaller and interesting; return its place, or None.
 
         Args:
             candidates: the candidates.
-            follow: returns what is asked for next if a candidate is taken, by its place and content.
+            follow: returns what this move asks for next if a candidate is taken, by its place and content.
+            others: returns what it asks for next if none is taken.
         """
         coming: Iterator[tuple[int, C | None]] = enumerate(candidates)
         count = self._jobs
@@ -164,7 +171,7 @@ class DeltaSearch(Generic[C]):
                 DeltaCandidate(
                     content,
                     partial(self._after, follow, places[content], content),
-                    partial(self._instead, later),
+                    partial(self._instead, later, others),
                 )
                 for content in new
             ]
@@ -186,21 +193,31 @@ class DeltaSearch(Generic[C]):
     def _after(
         self, follow: Callable[[int, C], Iterable[C | None]], number: int, taken: C
     ) -> Iterator[C | None]:
-        """Yield what is asked for once a candidate is taken."""
+        """Yield what is asked for if a candidate is taken, and nothing after it."""
         yield from self._unknown(follow(number, taken), taken)
+        yield from self._later(taken, changed=True)
 
-    def _instead(self, later: Iterator[tuple[int, C | None]]) -> Iterator[C | None]:
-        """Yield what is asked for if nothing is taken: the rest, smaller parts in this move, later moves."""
+    def _instead(
+        self, later: Iterator[tuple[int, C | None]], others: Callable[[], Iterable[C | None]]
+    ) -> Iterator[C | None]:
+        """Yield what is asked for if nothing is taken: the rest of this move, and later moves."""
         yield from self._unknown((content for _, content in copy(later)), self.best)
+        yield from self._unknown(others(), self.best)
+        yield from self._later(self.best, changed=self._changed)
+
+    def _later(self, best: C, *, changed: bool) -> Iterator[C | None]:
+        """Yield what later moves ask for if nothing is taken, and the next round if there is one."""
         other = copy(self)
+        other.best, other._size = best, self._size_of(best)  # noqa: SLF001 - of the same class
         # Without the answers, so that it comes back after a few candidates, whether these are known or not.
         other.answers, other.on_better = {}, lambda *_: None
-        for move in other.moves()[self._move :]:
+        moves = other.moves()
+        for move in (*moves[self._move + 1 :], *(moves if changed else ())):
             part = move()
             with suppress(StopIteration):
                 request = next(part)
                 while True:
-                    yield from self._unknown((each.content for each in request), self.best)
+                    yield from self._unknown((each.content for each in request), best)
                     request = part.send([Observation(Verdict.GOOD)] * len(request))
 
     def _unknown(self, contents: Iterable[C | None], best: C) -> Iterator[C | None]:
@@ -248,6 +265,10 @@ class _Chunks(Generic[T]):
         for begin in range(self.at, len(self.left), self.size):
             yield [*self.gone, *self.left[begin : begin + self.size]]
 
+    def halved(self) -> _Chunks[T]:
+        """Return the state with smaller chunks."""
+        return replace(self, at=0, size=min(self.size // 2, max(len(self.left), 1)))
+
     def after(self, hit: int) -> _Chunks[T]:
         """Return the state after the removal of a chunk, by its place."""
         begin = self.at + hit * self.size
@@ -260,7 +281,14 @@ class _Chunks(Generic[T]):
 def _following(
     make: Callable[[Sequence[T]], C | None], rest: _Chunks[T], hit: int, _taken: C
 ) -> Iterator[C | None]:
-    return map(make, rest.after(hit).removals())
+    taken = rest.after(hit)
+    return chain(map(make, taken.removals()), _smaller(make, taken))
+
+
+def _smaller(make: Callable[[Sequence[T]], C | None], rest: _Chunks[T]) -> Iterator[C | None]:
+    while rest.size > 1:
+        rest = rest.halved()
+        yield from map(make, rest.removals())
 
 
 def _others(items: Sequence[T], gone: Sequence[T]) -> list[T]:

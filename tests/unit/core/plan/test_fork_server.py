@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -162,3 +163,15 @@ with ForkServer("served_program:main") as server:
         assert caller.pid not in [one.pid for one in family]
         caller.kill()
     assert all_gone(family)
+
+
+def test_a_server_whose_last_code_nobody_reads_ends_as_any_other(server: ForkServer) -> None:
+    server.start()
+    process = server._process
+    assert process
+    with Path(os.devnull).open("w") as nothing:
+        socket.send_fds(server._requests, [b'["program"]'], [nothing.fileno(), nothing.fileno()])
+    while server._requests.recv(100, socket.MSG_PEEK).count(b"\n") < 2:  # a number, and a code
+        time.sleep(0.01)
+    server.close()
+    assert process.returncode == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from threading import Barrier, Event
 
@@ -224,6 +225,51 @@ def test_later_moves_are_tested_while_the_test_of_an_earlier_one_goes_on() -> No
     with shrink.asking(ask, 2) as test:
         search = Moves((1, 4, 5), len, jobs=2)
         assert experiment.run(search.search(), test, Journal(), quiet, first=True) == (1, 4, 5)
+
+
+class Ends(DeltaSearch[tuple[int, ...]]):
+    """Removes the first number, and the last one, as one move each."""
+
+    names = ("first", "last")
+
+    def moves(self) -> Sequence[Callable[[], Part[tuple[int, ...], bool]]]:
+        """See `DeltaSearch`."""
+        parts = {"first": slice(1, None), "last": slice(-1)}
+        return [partial(self._without, parts[name]) for name in self.names]
+
+    def _without(self, kept: slice) -> Part[tuple[int, ...], bool]:
+        return self.accept(self.best[kept])
+
+
+class OtherEnds(Ends):
+    names = ("last", "first")
+
+
+@pytest.mark.parametrize(
+    ("search", "taken", "follower"),
+    [
+        (Numbers((1, 2, 3, 4, 5), len, jobs=2), (3, 4, 5), (4, 5)),
+        (OtherEnds((1, 2, 3), len, jobs=2), (1, 2), (2,)),
+        (Ends((1, 2, 3), len, jobs=2), (1, 2), (2,)),
+    ],
+    ids=["smaller parts", "a later move", "the next round"],
+)
+def test_while_an_answer_is_likely_all_that_would_follow_is_tested(
+    search: DeltaSearch[tuple[int, ...]], taken: tuple[int, ...], follower: tuple[int, ...]
+) -> None:
+    """The test of what is taken ends only when that of the follower has begun."""
+    begun = Event()
+
+    def ask(numbers: tuple[int, ...], pending: PendingTest) -> Observation:
+        if numbers == taken:
+            pending.likely = True
+            assert begun.wait(60)
+        if numbers == follower:
+            begun.set()
+        return Observation(Verdict.BAD if numbers == taken else Verdict.GOOD)
+
+    with shrink.asking(ask, 2) as test:
+        assert experiment.run(search.search(), test, Journal(), quiet, first=True) == taken
 
 
 def test_what_follows_goes_on_when_the_candidate_before_it_is_taken() -> None:

@@ -7,6 +7,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -21,6 +22,7 @@ from tritonsmith.core.envs import workspace
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, InterruptedRunError, SmithError, UndecidedError, UsageError
 from tritonsmith.core.plan import Plan, Remove, digest, files
+from tritonsmith.core.process import CommandOutput
 from tritonsmith.core.text import duration
 from tritonsmith.core.ui import console, tables
 from tritonsmith.core.ui.tables import Grid
@@ -29,7 +31,7 @@ from tritonsmith.lab import experiment, failure, journal, terms
 from tritonsmith.lab.experiment import Rules
 from tritonsmith.lab.journal import Journal, Observation, Verdict
 from tritonsmith.lab.reduce import shrink
-from tritonsmith.lab.reduce.shrink import PendingTest
+from tritonsmith.lab.reduce.shrink import DeltaCandidate, PendingTest
 from tritonsmith.lab.triage import kernel as kernels
 from tritonsmith.lab.triage.kernel import KernelSubject, WrongKernelSubject
 from tritonsmith.lab.triage.reduce import testers
@@ -95,12 +97,11 @@ class _Start:
         counted: the function whose arguments are counted.
         symptom: the symptom of the source.
         request: the compile; None where a command decides.
-        make: makes the tester of a number.
-        jobs: number of candidates that are tested at once.
+        pool: the testers.
         again: tests a file in a new process.
         observation: the observation of the whole source.
         key: everything that a test depends on, except the candidate.
-        alone: reports whether `python FILE` shows the same.
+        alone: runs `python FILE` on a file with this text; returns None where it does not end.
     """
 
     candidate: KernelCandidate
@@ -108,12 +109,11 @@ class _Start:
     counted: str
     symptom: Symptom
     request: CompileRequest | None
-    make: Callable[[int], Tester]
-    jobs: int
+    pool: TesterPool
     again: Callable[[Path, KernelCandidate], Observation]
     observation: Observation
     key: object
-    alone: Callable[[Path, Observation], bool] = lambda *_: False
+    alone: Callable[[str], CommandOutput | None] = lambda _: None
 
 
 def folder_of(file: Path, space: Workspace) -> Path:
@@ -169,9 +169,10 @@ def by_compile(
     began = time.monotonic()
     subject.request = replace(subject.request, disassemble=any(map(terms.needs_code, subject.terms)))
     key = (subject.key, subject.triton)
-    with _emptied(subject.out):
+    with _emptied(subject.out), closing(_pool(subject)) as pool:
+        pool.begin()
         observation = _shown(subject.baseline(), subject.request.file)
-        start = _of_compile(subject, observation, key)
+        start = _of_compile(subject, pool, observation, key)
         return _reduce(start, file, began, on_better, rules, silent=silent)
 
 
@@ -211,36 +212,34 @@ def by_command(
     path = os.pathsep.join((str(python.parent), path)) if python else path
     # Apart from the file that is written, which changes with each better candidate.
     read = journal.command(argv, Path.cwd(), path, (file,))
-    with files.scratch("reduce-") as folder:
+    whole = KernelCandidate(text)
+    packages = testers.packages_of(with_file(argv, source_file), text)
+    with files.scratch("reduce-") as folder, ExitStack() as stack:
         first = CommandTester(argv, python, folder / "first", source_file.name, timeout)
-        observation = _shown(first.test(KernelCandidate(text), PendingTest()), source_file)
-        limit = min(timeout, _SECONDS + _SLOWER * (time.monotonic() - began))
+        cold = [replace(first, folder=folder / str(number)) for number in range(jobs)]
+        warm = [ScriptTester(tester, packages) for tester in cold] if packages else []
+        pool = stack.enter_context(closing(TesterPool(warm or cold)))
+        pool.begin()
+        observation = _shown(first.test(whole, PendingTest()), source_file)
+        pool.limit(min(timeout, _SECONDS + _SLOWER * (time.monotonic() - began)))
+        # A script may look at the process that it runs in, or need it as a new one.
+        row = warm[0].fork(whole) if warm else None
+        if warm and not (row and row.value == 0):
+            pool.close()
+            pool = TesterPool(cold)
         lines = counts(text, kernel).lines
-        cold = CommandTester(argv, python, folder / "first", source_file.name, limit)
-        packages = testers.packages_of(with_file(argv, source_file), text)
-        if packages:
-            with closing(ScriptTester(cold, packages)) as trial:
-                # A script may look at the process that it runs in, or need it as a new one.
-                row = trial.fork(KernelCandidate(text))
-                packages = packages if row and row.value == 0 else ()
-
-        def tester(number: int) -> Tester:
-            own = replace(cold, folder=folder / str(number))
-            return ScriptTester(own, packages) if packages else own
-
         # The file goes by its name alone, as the comment with the command goes where the file goes.
         command = with_file(argv, file.name)
         symptom = Symptom(
             "", observation.figures, lines, source_file.name, argv=command, variables=_variables()
         )
         start = _Start(
-            KernelCandidate(text),
+            whole,
             "",
             kernel,
             symptom,
             None,
-            tester,
-            jobs,
+            pool,
             lambda _, candidate: replace(first, folder=folder / "last").test(candidate, PendingTest()),
             observation,
             (text, kernel, timeout, read),
@@ -248,7 +247,16 @@ def by_command(
         return _reduce(start, file, began, on_better, rules, silent=silent)
 
 
-def _of_compile(subject: KernelSubject, observation: Observation, key: object) -> _Start:
+def _pool(subject: KernelSubject) -> TesterPool:
+    def tester(number: int) -> Tester:
+        if isinstance(subject, WrongKernelSubject):
+            return CheckTester(subject, subject.where, subject.out / str(number), subject.request.file.name)
+        return CompileTester(subject, subject.where, subject.out / str(number), subject.request.file.name)
+
+    return TesterPool([tester(number) for number in range(subject.where.jobs)])
+
+
+def _of_compile(subject: KernelSubject, pool: TesterPool, observation: Observation, key: object) -> _Start:
     request_of_kernel, where = subject.request, subject.where
     text = source.read(request_of_kernel.file)
     name = source.choose(text, request_of_kernel.kernel, request_of_kernel.file)
@@ -283,13 +291,7 @@ def _of_compile(subject: KernelSubject, observation: Observation, key: object) -
     quick = math.ceil(_SECONDS + _SLOWER * observation.seconds)
     # Of a compile that does not end, the time limit is the symptom.
     limit = where.timeout if subject.kind == "hang" else min(where.timeout, quick)
-    warm = replace(where, timeout=limit)
-
-    def tester(number: int) -> Tester:
-        folder = subject.out / str(number)
-        if checked:
-            return CheckTester(checked, warm, folder, request_of_kernel.file.name, limit)
-        return CompileTester(subject, warm, folder, request_of_kernel.file.name)
+    pool.limit(limit)
 
     def again(file: Path, reduced: KernelCandidate) -> Observation:
         reduced_request, last = candidate_request(request_of_kernel, reduced, file), subject.out / "last"
@@ -301,12 +303,11 @@ def _of_compile(subject: KernelSubject, observation: Observation, key: object) -
         name,
         symptom,
         request_of_kernel,
-        tester,
-        where.jobs,
+        pool,
         again,
         observation,
         key,
-        partial(_alone, where, subject.out / "alone", limit),
+        partial(_run_alone, where, subject.out / "alone", limit, request_of_kernel.file.name),
     )
 
 
@@ -314,12 +315,17 @@ def _compiled(subject: KernelSubject, request_of_kernel: CompileRequest, folder:
     return subject.look(run.compile_all(request_of_kernel, subject.where, folder, silent=True))
 
 
-def _alone(where: Interpreter, folder: Path, limit: float, file: Path, observation: Observation) -> bool:
-    """Report whether `python FILE` fails in the same way; or compiles, where the symptom is no failure."""
+def _run_alone(where: Interpreter, folder: Path, limit: float, name: str, text: str) -> CommandOutput | None:
+    file = folder / name
     files.make_folder(folder)
+    files.write(file, text)
     # The cache has to be empty: what is found in one is not compiled, and shows nothing.
-    change = {**dict(worker_variables(where)), "TRITON_CACHE_DIR": str(folder)}
-    answer = process.query((str(where.python), str(file)), cwd=folder, change=change, timeout=limit)
+    change = {**dict(worker_variables(where)), "TRITON_CACHE_DIR": str(folder / "cache")}
+    return process.query((str(where.python), str(file)), cwd=folder, change=change, timeout=limit)
+
+
+def _is_alone(answer: CommandOutput | None, observation: Observation) -> bool:
+    """Report whether `python FILE` failed in the same way; or compiled, where the symptom is no failure."""
     # A limit that is broken is no failure: then it is enough that the file compiles.
     if answer is None or not observation.failure:
         return bool(answer and answer.code == 0)
@@ -340,42 +346,37 @@ def _reduce(
 
 def _reduced(start: _Start, file: Path, began: float, on_better: OnBetter, notes: Journal) -> KernelReduced:
     whole, interrupted = start.candidate, False
-    before = counts(whole.text, start.counted)
-    with ExitStack() as stack:
-        pool = TesterPool(start.make, start.jobs)
-        stack.callback(pool.close)
-        try:
-            plain = replace(whole, text=ast.unparse(untrusted.python_tree(whole.text)) + "\n")
-        except (SyntaxError, ValueError, RecursionError) as error:
-            raise FactError("cannot parse this file as Python", where=file, why=str(error)) from error
+    before, pool = counts(whole.text, start.counted), start.pool
+    try:
+        plain = replace(whole, text=ast.unparse(untrusted.python_tree(whole.text)) + "\n")
+    except (SyntaxError, ValueError, RecursionError) as error:
+        raise FactError("cannot parse this file as Python", where=file, why=str(error)) from error
+
+    def better(candidate: KernelCandidate, tried: int) -> None:
+        _write(start, candidate, file)  # so that ^C, or a kill, leaves the best one
+        on_better(counts(candidate.text, start.counted), tried)
+
+    search = KernelSearch(plain, start.kernel, jobs=pool.jobs, on_better=better)
+    # The testers end before the threads that ask them: so ^C does not wait for a candidate.
+    with shrink.asking(pool.test, pool.jobs) as test, closing(pool):
         # Candidates are written by `ast`, without comments; so has the start of the search to be.
-        first = pool.test(plain, PendingTest())
-        # A test that gives no answer must not read as if the symptom were gone.
-        if first.verdict is Verdict.SKIP:
-            raise UndecidedError(
-                "no answer about the file without its comments", where=file, why=first.figures or None
-            )
-        if first.verdict is not Verdict.BAD:
-            raise SmithError(
-                "the symptom is gone when the file stands alone, without its comments",
-                hints=["copy the functions that it imports from neighbouring files into it"],
-            )
-
-        def better(candidate: KernelCandidate, tried: int) -> None:
-            _write(start, candidate, file)  # so that ^C, or a kill, leaves the best one
-            on_better(counts(candidate.text, start.counted), tried)
-
-        search = KernelSearch(plain, start.kernel, jobs=start.jobs, on_better=better)
+        ((_, first),) = test([DeltaCandidate(plain, if_taken=search.coming)])
+        _require_symptom(first, file)
         try:
-            # The testers end before the threads that ask them: so ^C does not wait for a candidate.
-            with shrink.asking(pool.test, start.jobs) as test, closing(pool):
-                experiment.run(search.search(), test, notes, lambda *_: None, first=True)
+            experiment.run(search.search(), test, notes, lambda *_: None, first=True)
         except (KeyboardInterrupt, InterruptedRunError):
             interrupted = True
     best = search.best
     _write(start, best, file)
-    # An interpreter that has compiled thousands of candidates may fail for a reason of its own.
-    observation = start.again(file, best)
+    last = start.request and candidate_request(start.request, best, file)
+    main = testers.main_program(best.text, start.symptom, last)
+    with ThreadPoolExecutor(1) as beside:
+        text = testers.render(best.text, start.symptom, last, main)
+        ran = beside.submit(start.alone, text) if main else None
+        if ran and pool.jobs == 1:
+            wait([ran])
+        # An interpreter that has compiled thousands of candidates may fail for a reason of its own.
+        observation = start.again(file, best)
     if observation.verdict is not Verdict.BAD:
         raise SmithError(
             "the reduced kernel does not show it in a new process",
@@ -385,20 +386,29 @@ def _reduced(start: _Start, file: Path, began: float, on_better: OnBetter, notes
         )
     # The figures of this very text: those at the start were of the whole source.
     start = replace(start, symptom=replace(start.symptom, expected=observation.figures))
-    main = testers.main_program(
-        best.text, start.symptom, start.request and candidate_request(start.request, best, file)
-    )
-    _write(start, best, file, main)
-    alone = bool(main) and start.alone(file, observation)
     # A main program that does not show the symptom would mislead whoever reads the file in an issue.
-    if main and not alone:
-        _write(start, best, file)
+    alone = ran is not None and _is_alone(ran.result(), observation)
+    _write(start, best, file, main if alone else "")
     after = counts(best.text, start.counted)
     seconds = time.monotonic() - began
     compiles = alone and start.symptom.wrong
     return KernelReduced(
         file, observation.figures, before, after, search.tried, seconds, alone, compiles, interrupted, notes
     )
+
+
+def _require_symptom(first: Observation, file: Path) -> None:
+    """Raise an error if the file without its comments does not show the symptom."""
+    # A test that gives no answer must not read as if the symptom were gone.
+    if first.verdict is Verdict.SKIP:
+        raise UndecidedError(
+            "no answer about the file without its comments", where=file, why=first.figures or None
+        )
+    if first.verdict is not Verdict.BAD:
+        raise SmithError(
+            "the symptom is gone when the file stands alone, without its comments",
+            hints=["copy the functions that it imports from neighbouring files into it"],
+        )
 
 
 def _write(start: _Start, candidate: KernelCandidate, file: Path, main: str = "") -> None:

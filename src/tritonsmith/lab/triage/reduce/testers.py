@@ -6,10 +6,11 @@ The file has a comment on the symptom, the kernel, and code that compiles it wit
 from __future__ import annotations
 
 import ast
+import math
 import os
 import shlex
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -42,7 +43,16 @@ _NOTHING = Observation(Verdict.OTHER, "the kernel, its signature or the file is 
 
 
 class Tester(Protocol):
-    """Tests one candidate at a time."""
+    """Tests one candidate at a time.
+
+    Attributes:
+        timeout: seconds of one test.
+    """
+
+    timeout: float
+
+    def begin(self) -> None:
+        """Start the processes that the first test would have to wait for, if there are any."""
 
     def test(self, candidate: KernelCandidate, pending: PendingTest) -> Observation:
         """Test a candidate; return `UNNEEDED` if that has ended early because nobody needs it."""
@@ -61,8 +71,8 @@ class CompileTester:
     """Compiles candidates by an interpreter that stays alive.
 
     Args:
-        subject: the symptom, after its baseline.
-        where: the interpreter, with the time limit of a try.
+        subject: the symptom; a test needs its baseline.
+        where: the interpreter.
         folder: a folder of the tester's own.
         name: name of the file, which error messages have in them.
     """
@@ -71,10 +81,16 @@ class CompileTester:
         files.make_folder(folder)
         self._subject, self._folder, self._file = subject, folder, folder / name
         self._compiler, self._ends = WarmCompiler(where, folder), (*last_stage(subject), "")
+        self.timeout: float = where.timeout
+
+    def begin(self) -> None:
+        """Start the interpreter."""
+        self._compiler.begin(self._subject.request)
 
     def test(self, candidate: KernelCandidate, pending: PendingTest) -> Observation:
         """Compile a candidate, and look for the symptom."""
         files.write(self._file, candidate.text)
+        self._compiler.timeout = math.ceil(self.timeout)
         compile_request = candidate_request(self._subject.request, candidate, self._file)
         observation = _NOTHING
         # Most candidates lack the text of a stage, which needs no later one. With it they are compiled to the
@@ -108,27 +124,30 @@ class CheckTester:
     """Runs `passes.check` on candidates, by processes that stay alive.
 
     Args:
-        subject: the symptom, after its baseline.
-        where: the interpreter, with the time limit of a compile.
+        subject: the symptom; a test needs its baseline.
+        where: the interpreter.
         folder: a folder of the tester's own.
         name: name of the file.
-        limit: seconds of one test.
     """
 
-    def __init__(
-        self, subject: WrongKernelSubject, where: Interpreter, folder: Path, name: str, limit: float
-    ) -> None:
+    def __init__(self, subject: WrongKernelSubject, where: Interpreter, folder: Path, name: str) -> None:
         from tritonsmith.check.limited import WarmChecks  # noqa: PLC0415 - of an extra that may be missing
 
         files.make_folder(folder)
-        self._subject, self._folder, self._file, self._limit = subject, folder, folder / name, limit
+        self._subject, self._folder, self._file = subject, folder, folder / name
         self._warm, self._closed = WarmChecks(WarmDumps(where, folder)), Event()
+        self.timeout: float = where.timeout
+
+    def begin(self) -> None:
+        """Start the interpreter, and the process that runs IR."""
+        self._warm.begin(self._subject.request)
 
     def test(self, candidate: KernelCandidate, pending: PendingTest) -> Observation:
         """Dump the passes of a candidate, and run the IR after each."""
         files.write(self._file, candidate.text)
         # A smaller kernel may run longer: an edit of a loop's bound or step can make it endless.
-        until, unneeded = time.monotonic() + self._limit, Event()
+        until, unneeded = time.monotonic() + self.timeout, Event()
+        self._warm.dumps.compiler.timeout = math.ceil(self.timeout)
 
         def stop() -> bool:
             if pending.is_unneeded():
@@ -146,7 +165,7 @@ class CheckTester:
         self._warm.close()
 
 
-@dataclass(frozen=True)
+@dataclass
 class CommandTester:
     """Runs a command on candidates; exit code 0 says that the file shows the symptom.
 
@@ -164,6 +183,10 @@ class CommandTester:
     name: str
     timeout: float
 
+    def begin(self) -> None:
+        """Do nothing, as each test starts its own process."""
+        return
+
     def test(self, candidate: KernelCandidate, _: PendingTest) -> Observation:
         """Run the command in the current folder, with a cache of its own."""
         program, argv, change = self.prepare(candidate)
@@ -178,9 +201,14 @@ class CommandTester:
 
     def prepare(self, candidate: KernelCandidate) -> tuple[str, tuple[str, ...], dict[str, str | None]]:
         """Write the file; return the path of the program, the command, and changes of its environment."""
-        files.make_folder(self.folder)
         file = self.folder / self.name
+        program, change = self.program()
         files.write(file, candidate.text)
+        return program, with_file(self.argv, file), change
+
+    def program(self) -> tuple[str, dict[str, str | None]]:
+        """Make the folder; return the path of the program, and changes of its environment."""
+        files.make_folder(self.folder)
         path = os.environ.get("PATH", "")
         change: dict[str, str | None] = {
             "PATH": os.pathsep.join((str(self.python.parent), path)) if self.python else path,
@@ -188,8 +216,7 @@ class CommandTester:
             # Python compares seconds and sizes: bytecode of the last candidate could pass for this one's.
             "PYTHONDONTWRITEBYTECODE": "1",
         }
-        argv = with_file(self.argv, file)
-        return process.which(argv[0], change["PATH"]) or argv[0], argv, change
+        return process.which(self.argv[0], change["PATH"]) or self.argv[0], change
 
     def close(self) -> None:
         """Do nothing, as no process runs between two tests."""
@@ -209,7 +236,21 @@ class ScriptTester:
     def __init__(self, cold: CommandTester, packages: Sequence[str]) -> None:
         self._cold, self._packages = cold, ",".join(packages)
         self._process: call.Conversation | None = None
-        self._usable, self._starting = True, Lock()
+        self._usable, self._heard, self._starting = True, False, Lock()
+
+    @property
+    def timeout(self) -> float:
+        """Seconds of one test."""
+        return self._cold.timeout
+
+    @timeout.setter
+    def timeout(self, seconds: float) -> None:
+        self._cold.timeout = seconds
+
+    def begin(self) -> None:
+        """Start the interpreter, and do not wait until it has imported the packages."""
+        with self._starting, suppress(FactError):  # `fork` tries once more
+            self._start(*self._cold.program())
 
     def test(self, candidate: KernelCandidate, pending: PendingTest) -> Observation:
         """Run the script in a fork, and the command if that has another answer than a plain failure."""
@@ -241,14 +282,19 @@ class ScriptTester:
 
     def _started(self, program: str, change: Mapping[str, str | None]) -> call.Conversation | None:
         with self._starting:
-            if self._usable and self._process is None:
-                words, log = (ScriptRequest.COMMAND, self._packages), self._cold.folder / "worker.log"
-                # Where the command runs, with its variables.
-                self._process = call.Conversation(
-                    Path(program), *words, folder=Path.cwd(), change=change, log=log
-                )
-                self._usable = self._process.hear(ReadyRow).ready
-            return self._process if self._usable else None
+            process = self._start(program, change)
+            if process and not self._heard:
+                self._usable, self._heard = process.hear(ReadyRow).ready, True
+            return process if self._usable else None
+
+    def _start(self, program: str, change: Mapping[str, str | None]) -> call.Conversation | None:
+        if self._usable and self._process is None:
+            words, log = (ScriptRequest.COMMAND, self._packages), self._cold.folder / "worker.log"
+            # Where the command runs, with its variables.
+            self._process = call.Conversation(
+                Path(program), *words, folder=Path.cwd(), change=change, log=log
+            )
+        return self._process
 
     def close(self) -> None:
         """Stop the interpreter."""
@@ -289,16 +335,30 @@ class TesterPool:
     """Several testers, one for each thread.
 
     Args:
-        make: makes the tester of a number.
-        count: the number of testers.
+        testers: the testers.
     """
 
-    def __init__(self, make: Callable[[int], Tester], count: int) -> None:
+    def __init__(self, testers: Sequence[Tester]) -> None:
         # A thread that finds no tester free waits in `get`.
         self._free: SimpleQueue[Tester] = SimpleQueue()
-        self._all = [make(number) for number in range(count)]
-        for tester in self._all:
+        self._all = testers
+        for tester in testers:
             self._free.put(tester)
+
+    @property
+    def jobs(self) -> int:
+        """The number of candidates that are tested at once."""
+        return len(self._all)
+
+    def begin(self) -> None:
+        """Start the processes of all testers, while something else runs; none where there is one job."""
+        for tester in self._all if self.jobs > 1 else ():
+            tester.begin()
+
+    def limit(self, seconds: float) -> None:
+        """Set the time limit of each test."""
+        for tester in self._all:
+            tester.timeout = seconds
 
     def test(self, candidate: KernelCandidate, pending: PendingTest) -> Observation:
         """Test a candidate by a tester that is free."""

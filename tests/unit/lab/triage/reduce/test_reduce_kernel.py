@@ -22,7 +22,10 @@ class Fixed:
     """A tester with one answer."""
 
     def __init__(self, observation: Observation) -> None:
-        self.observation = observation
+        self.observation, self.timeout = observation, 1.0
+
+    def begin(self) -> None:
+        """Nothing has to be started."""
 
     def test(self, candidate: KernelCandidate, _: PendingTest) -> Observation:
         assert "#" not in candidate.text
@@ -50,8 +53,7 @@ def test_no_answer_is_not_a_symptom_that_is_gone(
         "k",
         Symptom("3.9.0", "wrong", 3, "k.py", wrong=True),
         None,
-        lambda _: Fixed(observation),
-        1,
+        testers.TesterPool([Fixed(observation)]),
         lambda _file, _candidate: observation,
         observation,
         "key",
