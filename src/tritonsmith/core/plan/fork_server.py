@@ -195,6 +195,9 @@ def _serve(requests: socket.socket) -> tuple[list[str], int] | None:
         if not message:
             return None
         ended, ending = os.pipe()
+        # Whoever asked for the run may stop it at once: in the midst of a fork, Python prints an interrupt
+        # and forgets it.
+        signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
         pid = os.fork()
         with contextlib.suppress(PermissionError, ProcessLookupError):
             # By both sides: whoever comes second may rely on it.
@@ -206,7 +209,9 @@ def _serve(requests: socket.socket) -> tuple[list[str], int] | None:
             for handle in (*handles, ended):
                 os.close(handle)
             requests.close()
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT,))
             return json.loads(message), ending
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT,))
         for handle in (*handles, ending):
             os.close(handle)
         child = _ForkedChild(pid)

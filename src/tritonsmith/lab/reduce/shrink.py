@@ -41,8 +41,10 @@ class DeltaCandidate(Generic[C]):
 
     # Not in the journal: a search that is resumed makes the same candidates again, in the same order.
     content: C
-    # What the search asks for next if it takes this one, and if it does not; None for what is known.
+    # What the search asks for next if it takes this one, in this move and in later ones, and if it does not;
+    # None for what is known.
     if_taken: Callable[[], Iterator[C | None]] = field(default=lambda: iter(()), compare=False)
+    later: Callable[[], Iterator[C | None]] = field(default=lambda: iter(()), compare=False)
     if_not: Callable[[], Iterator[C | None]] = field(default=lambda: iter(()), compare=False)
 
     @property
@@ -171,6 +173,7 @@ class DeltaSearch(Generic[C]):
                 DeltaCandidate(
                     content,
                     partial(self._after, follow, places[content], content),
+                    partial(self._later, content, changed=True),
                     partial(self._instead, later, others),
                 )
                 for content in new
@@ -193,9 +196,8 @@ class DeltaSearch(Generic[C]):
     def _after(
         self, follow: Callable[[int, C], Iterable[C | None]], number: int, taken: C
     ) -> Iterator[C | None]:
-        """Yield what is asked for if a candidate is taken, and nothing after it."""
+        """Yield what this move asks for if a candidate is taken, and nothing after it."""
         yield from self._unknown(follow(number, taken), taken)
-        yield from self._later(taken, changed=True)
 
     def _instead(
         self, later: Iterator[tuple[int, C | None]], others: Callable[[], Iterable[C | None]]
@@ -351,6 +353,7 @@ class _Tests(Generic[C]):
         self._first: DeltaCandidate[C] | None = None
         self._first_test: _Begun | None = None
         self._if_taken: Iterator[C | None] = iter(())
+        self._later: Iterator[C | None] = iter(())
         self._if_not: Iterator[C | None] = iter(())
 
     def several(self, candidates: Sequence[DeltaCandidate[C]]) -> Iterator[tuple[int, Observation]]:
@@ -387,6 +390,7 @@ class _Tests(Generic[C]):
         first, *others = candidates
         if first is not self._first:
             self._first, self._if_taken, self._if_not = first, first.if_taken(), first.if_not()
+            self._later = first.later()
         self._first_test = None  # it may be one that was taken
         if first.content not in self._begun:
             self._begin(first.content)
@@ -395,9 +399,11 @@ class _Tests(Generic[C]):
         while self._is_free() and not self._any_over(candidates):
             if_not = ((content, None) for content in chain(contents, self._if_not))
             if_taken = ((content, test) for content in self._if_taken)
-            coming = chain(if_taken, if_not) if self._seems_likely(test) else chain(if_not, if_taken)
-            if test.is_likely():  # whatever supposes the contrary would end at once
-                coming = chain(if_taken)
+            later = ((content, test) for content in self._later)
+            # Last, as it supposes the most: that this one is taken, and no other one of its move.
+            near = chain(if_taken, if_not) if self._seems_likely(test) else chain(if_not, if_taken)
+            # Where it is likely, what supposes the contrary would end at once.
+            coming = chain(if_taken if test.is_likely() else near, later)
             for content, follows in coming:
                 # To find out that all of the later moves is known can take as long as the moves.
                 if self._any_over(candidates):

@@ -360,7 +360,7 @@ def _reduced(start: _Start, file: Path, began: float, on_better: OnBetter, notes
     # The testers end before the threads that ask them: so ^C does not wait for a candidate.
     with shrink.asking(pool.test, pool.jobs) as test, closing(pool):
         # Candidates are written by `ast`, without comments; so has the start of the search to be.
-        ((_, first),) = test([DeltaCandidate(plain, if_taken=search.coming)])
+        ((_, first),) = test([DeltaCandidate(plain, later=search.coming)])
         _require_symptom(first, file)
         try:
             experiment.run(search.search(), test, notes, lambda *_: None, first=True)
