@@ -498,7 +498,10 @@ class WarmCompiler:
         with suppress(SmithError):
             kernel, points = points_in_text(request)
             if points:
-                self._started(self._write(self._question(request, kernel, points, self._folder)))
+                # Not the file of the first compile: that may be written while this one is read.
+                first = self._folder / "first.json"
+                files.write(first, text_of(self._question(request, kernel, points, self._folder)))
+                self._started(first)
 
     def compile(self, request: CompileRequest, out: Path, last: str = "") -> Manifest | None:
         """Compile all points; return None if the kernel or the signature is refused.
@@ -556,19 +559,15 @@ class WarmCompiler:
         question = worker_request(request, kernel, points, self._interpreter, out, self._folder)
         return replace(question, timeout=self.timeout)
 
-    def _write(self, request: PointsRequest | GenericRequest) -> Path:
+    def _ask(self, request: PointsRequest | GenericRequest) -> ServedRow:
         file = self._folder / f"{request.COMMAND}.json"
         files.write(file, text_of(request))
-        return file
-
-    def _ask(self, request: PointsRequest | GenericRequest) -> ServedRow:
-        file = self._write(request)
         process = self._started(file)
         process.say(f"{request.COMMAND} {file}")
         return process.hear(ServedRow)
 
     def _started(self, file: Path) -> call.Conversation:
-        """Return the process, which is started with the first request."""
+        """Return the process; if there is none, start it, with the file of a request."""
         with self._starting:
             if self._closed:
                 raise FactError("the compiler was stopped", where=self._interpreter.python)

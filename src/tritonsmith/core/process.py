@@ -58,7 +58,7 @@ def query(
     Returns:
         Its output; None if the program is missing or takes too long.
     """
-    environment = changed(os.environ, {"LC_ALL": _plain_locale(), **(change or {})})
+    environment = changed(os.environ, {"LC_ALL": plain_locale(), **(change or {})})
     try:
         done = subprocess.run(
             argv, cwd=cwd, env=environment, capture_output=True, timeout=timeout, check=False
@@ -71,7 +71,7 @@ def query(
 
 
 @cache
-def _plain_locale() -> str:
+def plain_locale() -> str:
     """Return a locale of English messages and UTF-8."""
     # Messages are parsed, so they must be English; but under plain `C` a Python 3.11 cannot start in an
     # environment whose `.pth` file names a folder with an é.

@@ -72,7 +72,7 @@ def compile_each(first_path: str) -> int:
     shelf = TorchShelf(around)
     compile_warm = functools.partial(compile_points, around=around, shelf=shelf)
     acts: dict[str, Callable[[str], int]] = {"compile": compile_warm, "generic": print_all}
-    # Now, as the first request may come later.
+    # While nobody waits: the first request may come later.
     _look_up(first_path)
     _settle()
     for line in sys.stdin:

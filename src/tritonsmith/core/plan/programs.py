@@ -1,4 +1,4 @@
-"""Start programs that act: streamed for steps, attached to our terminal, or answering line by line."""
+"""Start programs that act: streamed, captured, attached to our terminal, or answering line by line."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import IO, NoReturn
 
 from tritonsmith.core.errors import FactError
 from tritonsmith.core.plan import locks, stopping
-from tritonsmith.core.process import changed
+from tritonsmith.core.process import CommandOutput, changed, plain_locale
 
 _ABORTING = 5.0  # seconds that a program has to say where it is, before it is stopped
 _CHECKED = 0.1  # seconds between looks whether a silent program has ended
@@ -192,6 +193,81 @@ def readable(source: IO[bytes] | IO[str] | socket.socket, seconds: float) -> boo
     with selectors.DefaultSelector() as selector:
         selector.register(source, selectors.EVENT_READ)
         return bool(selector.select(seconds))
+
+
+class CapturedProgram:
+    """Runs a program to its end, or until another thread closes this."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._closed, self._starting = False, threading.Lock()
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was closed, so that what it returns says nothing of the program."""
+        return self._closed
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: Path | None = None,
+        change: Mapping[str, str | None],
+        timeout: float,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> CommandOutput | None:
+        """Run a program in a session of its own, all of which is killed at the end.
+
+        Args:
+            argv: program and arguments.
+            cwd: working directory.
+            change: of the environment, name to value; None removes a variable.
+            timeout: seconds.
+            stop: returns whether to kill it; called several times a second.
+
+        Returns:
+            Its output; None if the program is missing, or was killed.
+        """
+        until = time.monotonic() + timeout
+        try:
+            with self._starting:
+                if self._closed:
+                    return None
+                self._process = process = subprocess.Popen(
+                    argv,
+                    cwd=cwd,
+                    env=changed(os.environ, {"LC_ALL": plain_locale(), **change}),
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    start_new_session=True,  # ^C is ours: it says when to stop
+                )
+        except OSError:
+            return None
+        with process:
+            try:
+                while True:
+                    with suppress(subprocess.TimeoutExpired):
+                        out, err = process.communicate(timeout=_CHECKED)
+                        break
+                    if stop() or time.monotonic() > until:
+                        return None
+            finally:
+                self._kill()
+        out_text, err_text = (text.decode("utf-8", errors="replace").strip() for text in (out, err))
+        return None if self._closed else CommandOutput(process.returncode, out_text, err_text)
+
+    def close(self) -> None:
+        """Kill the program that runs, if there is one, and start none any more."""
+        with self._starting:
+            self._closed = True
+        self._kill()
+
+    def _kill(self) -> None:
+        with self._starting:
+            process, self._process = self._process, None
+        if process:
+            stopping.kill(process)
 
 
 class LineProcess:

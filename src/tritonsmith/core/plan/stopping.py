@@ -161,10 +161,15 @@ def stop(process: ProcessGroup) -> None:
             continue
         break
     # KILL comes in any case: the leader may have ended at INT while a grandchild ignored it.
-    if _signal_group(process, signal.SIGKILL):
-        process.wait()
+    kill(process)
     if interrupt:
         raise interrupt
+
+
+def kill(process: ProcessGroup) -> None:
+    """Kill a process group at once: what runs in it has nothing to tidy up."""
+    if _signal_group(process, signal.SIGKILL):
+        process.wait()
 
 
 def session(leader: int) -> Iterator[tuple[int, int]]:

@@ -44,7 +44,7 @@ class DeltaCandidate(Generic[C]):
     # What the search asks for next if it takes this one, in this move and in later ones, and if it does not;
     # None for what is known.
     if_taken: Callable[[], Iterator[C | None]] = field(default=lambda: iter(()), compare=False)
-    later: Callable[[], Iterator[C | None]] = field(default=lambda: iter(()), compare=False)
+    afterwards: Callable[[], Iterator[C | None]] = field(default=lambda: iter(()), compare=False)
     if_not: Callable[[], Iterator[C | None]] = field(default=lambda: iter(()), compare=False)
 
     @property
@@ -102,7 +102,7 @@ class DeltaSearch(Generic[C]):
             self._changed = False
             for number, move in enumerate(self.moves()):
                 self._move = number
-                self._changed = (yield from move()) or self._changed
+                yield from move()
         return self.best
 
     def coming(self) -> Iterator[C | None]:
@@ -154,14 +154,14 @@ class DeltaSearch(Generic[C]):
         self,
         candidates: Iterable[C | None],
         follow: Callable[[int, C], Iterable[C | None]] = lambda _number, _taken: (),
-        others: Callable[[], Iterable[C | None]] = lambda: (),
+        otherwise: Callable[[], Iterable[C | None]] = lambda: (),
     ) -> Part[C, int | None]:
         """Take the first candidate that is smaller and interesting; return its place, or None.
 
         Args:
             candidates: the candidates.
             follow: returns what this move asks for next if a candidate is taken, by its place and content.
-            others: returns what it asks for next if none is taken.
+            otherwise: returns what it asks for next if none is taken.
         """
         coming: Iterator[tuple[int, C | None]] = enumerate(candidates)
         count = self._jobs
@@ -174,7 +174,7 @@ class DeltaSearch(Generic[C]):
                     content,
                     partial(self._after, follow, places[content], content),
                     partial(self._later, content, changed=True),
-                    partial(self._instead, later, others),
+                    partial(self._instead, later, otherwise),
                 )
                 for content in new
             ]
@@ -188,7 +188,7 @@ class DeltaSearch(Generic[C]):
             count = min(2 * count, _ROUNDS * self._jobs) if self._jobs > 1 else 1
             for number, content in batch:
                 if self.answers[content]:
-                    self.best, self._size = content, self._size_of(content)
+                    self.best, self._size, self._changed = content, self._size_of(content), True
                     self.on_better(content, self.tried)
                     return number
         return None
@@ -200,19 +200,20 @@ class DeltaSearch(Generic[C]):
         yield from self._unknown(follow(number, taken), taken)
 
     def _instead(
-        self, later: Iterator[tuple[int, C | None]], others: Callable[[], Iterable[C | None]]
+        self, rest: Iterator[tuple[int, C | None]], otherwise: Callable[[], Iterable[C | None]]
     ) -> Iterator[C | None]:
-        """Yield what is asked for if nothing is taken: the rest of this move, and later moves."""
-        yield from self._unknown((content for _, content in copy(later)), self.best)
-        yield from self._unknown(others(), self.best)
+        """Yield what is asked for if nothing is taken: the rest of this move, then `_later`."""
+        yield from self._unknown((content for _, content in copy(rest)), self.best)
+        yield from self._unknown(otherwise(), self.best)
         yield from self._later(self.best, changed=self._changed)
 
     def _later(self, best: C, *, changed: bool) -> Iterator[C | None]:
-        """Yield what later moves ask for if nothing is taken, and the next round if there is one."""
+        """Yield what later moves ask for if they take nothing, then the next round if there is one."""
         other = copy(self)
-        other.best, other._size = best, self._size_of(best)  # noqa: SLF001 - of the same class
-        # Without the answers, so that it comes back after a few candidates, whether these are known or not.
-        other.answers, other.on_better = {}, lambda *_: None
+        # Without the answers, and one by one, so that it comes back after each, whether it is known or not.
+        vars(other).update(
+            best=best, _size=self._size_of(best), _jobs=1, answers={}, on_better=lambda *_: None
+        )
         moves = other.moves()
         for move in (*moves[self._move + 1 :], *(moves if changed else ())):
             part = move()
@@ -353,7 +354,7 @@ class _Tests(Generic[C]):
         self._first: DeltaCandidate[C] | None = None
         self._first_test: _Begun | None = None
         self._if_taken: Iterator[C | None] = iter(())
-        self._later: Iterator[C | None] = iter(())
+        self._afterwards: Iterator[C | None] = iter(())
         self._if_not: Iterator[C | None] = iter(())
 
     def several(self, candidates: Sequence[DeltaCandidate[C]]) -> Iterator[tuple[int, Observation]]:
@@ -390,7 +391,7 @@ class _Tests(Generic[C]):
         first, *others = candidates
         if first is not self._first:
             self._first, self._if_taken, self._if_not = first, first.if_taken(), first.if_not()
-            self._later = first.later()
+            self._afterwards = first.afterwards()
         self._first_test = None  # it may be one that was taken
         if first.content not in self._begun:
             self._begin(first.content)
@@ -399,11 +400,11 @@ class _Tests(Generic[C]):
         while self._is_free() and not self._any_over(candidates):
             if_not = ((content, None) for content in chain(contents, self._if_not))
             if_taken = ((content, test) for content in self._if_taken)
-            later = ((content, test) for content in self._later)
+            afterwards = ((content, test) for content in self._afterwards)
             # Last, as it supposes the most: that this one is taken, and no other one of its move.
             near = chain(if_taken, if_not) if self._seems_likely(test) else chain(if_not, if_taken)
             # Where it is likely, what supposes the contrary would end at once.
-            coming = chain(if_taken if test.is_likely() else near, later)
+            coming = chain(if_taken if test.is_likely() else near, afterwards)
             for content, follows in coming:
                 # To find out that all of the later moves is known can take as long as the moves.
                 if self._any_over(candidates):

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import psutil
@@ -190,3 +191,37 @@ def test_a_python_whose_site_packages_name_a_folder_beyond_ascii(tmp_path: Path)
 
 def test_capture_of_a_missing_program() -> None:
     assert process.capture(("no-such-program",)) is None
+
+
+def test_a_captured_program_returns_its_output(tmp_path: Path) -> None:
+    code = 'import os, sys; print(os.environ["A"]); print("b", file=sys.stderr); sys.exit(3)'
+    answer = programs.CapturedProgram().run(python(code), cwd=tmp_path, change={"A": "a"}, timeout=60)
+    assert answer == process.CommandOutput(3, "a", "b")
+    assert programs.CapturedProgram().run(("no-such-program",), change={}, timeout=60) is None
+
+
+@pytest.mark.parametrize("way", ["stop", "timeout", "close"])
+def test_a_captured_program_is_killed_with_its_children(tmp_path: Path, way: str) -> None:
+    """It ignores what a program can ignore, and its child, whose number is in the file, would go on."""
+    file = tmp_path / "up"
+    argv = (
+        "sh",
+        "-c",
+        f"trap '' INT TERM; sleep 600 & echo $! > '{file}.new'; mv '{file}.new' '{file}'; wait",
+    )
+    program = programs.CapturedProgram()
+    children: list[psutil.Process] = []
+
+    def stop() -> bool:
+        if file.exists() and not children:
+            children.append(psutil.Process(int(file.read_text())))
+            if way == "close":
+                threading.Thread(target=program.close).start()
+        return way == "stop" and bool(children)
+
+    assert program.run(argv, change={}, timeout=2 if way == "timeout" else 60, stop=stop) is None
+    assert children
+    assert all_gone(children)
+    assert program.is_closed == (way == "close")
+    if way == "close":
+        assert program.run(("true",), change={}, timeout=60) is None

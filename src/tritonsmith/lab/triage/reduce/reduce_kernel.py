@@ -17,11 +17,12 @@ from typing import Any
 from tritonsmith.compiler import manifest, run, signature, source
 from tritonsmith.compiler.interpreter import Interpreter, worker_variables
 from tritonsmith.compiler.request import CompileRequest
-from tritonsmith.core import configs, process, untrusted
+from tritonsmith.core import configs, untrusted
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, InterruptedRunError, SmithError, UndecidedError, UsageError
 from tritonsmith.core.plan import Plan, Remove, digest, files
+from tritonsmith.core.plan.programs import CapturedProgram
 from tritonsmith.core.process import CommandOutput
 from tritonsmith.core.text import duration
 from tritonsmith.core.ui import console, tables
@@ -101,7 +102,7 @@ class _Start:
         again: tests a file in a new process.
         observation: the observation of the whole source.
         key: everything that a test depends on, except the candidate.
-        alone: runs `python FILE` on a file with this text; returns None where it does not end.
+        alone: runs `python FILE` on a file with this name and text; returns None where it does not end.
     """
 
     candidate: KernelCandidate
@@ -113,7 +114,7 @@ class _Start:
     again: Callable[[Path, KernelCandidate], Observation]
     observation: Observation
     key: object
-    alone: Callable[[str], CommandOutput | None] = lambda _: None
+    alone: Callable[[CapturedProgram, str, str], CommandOutput | None] = lambda *_: None
 
 
 def folder_of(file: Path, space: Workspace) -> Path:
@@ -226,7 +227,7 @@ def by_command(
         row = warm[0].fork(whole) if warm else None
         if warm and not (row and row.value == 0):
             pool.close()
-            pool = TesterPool(cold)
+            pool = stack.enter_context(closing(TesterPool([replace(tester) for tester in cold])))
         lines = counts(text, kernel).lines
         # The file goes by its name alone, as the comment with the command goes where the file goes.
         command = with_file(argv, file.name)
@@ -253,7 +254,7 @@ def _pool(subject: KernelSubject) -> TesterPool:
             return CheckTester(subject, subject.where, subject.out / str(number), subject.request.file.name)
         return CompileTester(subject, subject.where, subject.out / str(number), subject.request.file.name)
 
-    return TesterPool([tester(number) for number in range(subject.where.jobs)])
+    return TesterPool(list(map(tester, range(subject.where.jobs))), timed=subject.kind == "slow")
 
 
 def _of_compile(subject: KernelSubject, pool: TesterPool, observation: Observation, key: object) -> _Start:
@@ -307,7 +308,7 @@ def _of_compile(subject: KernelSubject, pool: TesterPool, observation: Observati
         again,
         observation,
         key,
-        partial(_run_alone, where, subject.out / "alone", limit, request_of_kernel.file.name),
+        partial(_run_alone, where, subject.out / "alone", limit),
     )
 
 
@@ -315,13 +316,15 @@ def _compiled(subject: KernelSubject, request_of_kernel: CompileRequest, folder:
     return subject.look(run.compile_all(request_of_kernel, subject.where, folder, silent=True))
 
 
-def _run_alone(where: Interpreter, folder: Path, limit: float, name: str, text: str) -> CommandOutput | None:
+def _run_alone(
+    where: Interpreter, folder: Path, limit: float, program: CapturedProgram, name: str, text: str
+) -> CommandOutput | None:
     file = folder / name
     files.make_folder(folder)
     files.write(file, text)
     # The cache has to be empty: what is found in one is not compiled, and shows nothing.
     change = {**dict(worker_variables(where)), "TRITON_CACHE_DIR": str(folder / "cache")}
-    return process.query((str(where.python), str(file)), cwd=folder, change=change, timeout=limit)
+    return program.run((str(where.python), str(file)), cwd=folder, change=change, timeout=limit)
 
 
 def _is_alone(answer: CommandOutput | None, observation: Observation) -> bool:
@@ -360,7 +363,9 @@ def _reduced(start: _Start, file: Path, began: float, on_better: OnBetter, notes
     # The testers end before the threads that ask them: so ^C does not wait for a candidate.
     with shrink.asking(pool.test, pool.jobs) as test, closing(pool):
         # Candidates are written by `ast`, without comments; so has the start of the search to be.
-        ((_, first),) = test([DeltaCandidate(plain, later=search.coming)])
+        # A search that goes on knows what comes first.
+        whole_file = DeltaCandidate(plain, afterwards=search.coming if notes.count <= 1 else lambda: iter(()))
+        ((_, first),) = test([whole_file])
         _require_symptom(first, file)
         try:
             experiment.run(search.search(), test, notes, lambda *_: None, first=True)
@@ -370,13 +375,14 @@ def _reduced(start: _Start, file: Path, began: float, on_better: OnBetter, notes
     _write(start, best, file)
     last = start.request and candidate_request(start.request, best, file)
     main = testers.main_program(best.text, start.symptom, last)
-    with ThreadPoolExecutor(1) as beside:
+    with ThreadPoolExecutor(1) as beside, closing(CapturedProgram()) as program:
         text = testers.render(best.text, start.symptom, last, main)
-        ran = beside.submit(start.alone, text) if main else None
-        if ran and pool.jobs == 1:
+        ran = beside.submit(start.alone, program, file.name, text) if main else None
+        if ran and not pool.is_parallel:
             wait([ran])
         # An interpreter that has compiled thousands of candidates may fail for a reason of its own.
         observation = start.again(file, best)
+        answer = ran.result() if ran else None
     if observation.verdict is not Verdict.BAD:
         raise SmithError(
             "the reduced kernel does not show it in a new process",
@@ -387,7 +393,7 @@ def _reduced(start: _Start, file: Path, began: float, on_better: OnBetter, notes
     # The figures of this very text: those at the start were of the whole source.
     start = replace(start, symptom=replace(start.symptom, expected=observation.figures))
     # A main program that does not show the symptom would mislead whoever reads the file in an issue.
-    alone = ran is not None and _is_alone(ran.result(), observation)
+    alone = _is_alone(answer, observation)
     _write(start, best, file, main if alone else "")
     after = counts(best.text, start.counted)
     seconds = time.monotonic() - began

@@ -12,7 +12,7 @@ import shlex
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Event, Lock
@@ -28,6 +28,7 @@ from tritonsmith.core import configs, process, untrusted
 from tritonsmith.core.command_line import command
 from tritonsmith.core.errors import FactError
 from tritonsmith.core.plan import files
+from tritonsmith.core.plan.programs import CapturedProgram
 from tritonsmith.core.text import version_key
 from tritonsmith.lab.journal import UNNEEDED, Observation, Verdict
 from tritonsmith.lab.reduce.shrink import PendingTest
@@ -182,15 +183,20 @@ class CommandTester:
     folder: Path
     name: str
     timeout: float
+    _running: CapturedProgram = field(default_factory=CapturedProgram, init=False, repr=False, compare=False)
 
     def begin(self) -> None:
         """Do nothing, as each test starts its own process."""
         return
 
-    def test(self, candidate: KernelCandidate, _: PendingTest) -> Observation:
+    def test(self, candidate: KernelCandidate, pending: PendingTest) -> Observation:
         """Run the command in the current folder, with a cache of its own."""
         program, argv, change = self.prepare(candidate)
-        answer = process.query((program, *argv[1:]), change=change, timeout=self.timeout)
+        answer = self._running.run(
+            (program, *argv[1:]), change=change, timeout=self.timeout, stop=pending.is_unneeded
+        )
+        if answer is None and (self._running.is_closed or pending.is_unneeded()):
+            return UNNEEDED
         if answer is None:
             return Observation(Verdict.OTHER, f"no end after {self.timeout:.0f} s, or no such program")
         printed = "\n".join(filter(None, (answer.out, answer.err)))[-_SAID:]
@@ -219,8 +225,8 @@ class CommandTester:
         return process.which(self.argv[0], change["PATH"]) or self.argv[0], change
 
     def close(self) -> None:
-        """Do nothing, as no process runs between two tests."""
-        return
+        """Kill the command that runs, if there is one."""
+        self._running.close()
 
 
 class ScriptTester:
@@ -236,7 +242,7 @@ class ScriptTester:
     def __init__(self, cold: CommandTester, packages: Sequence[str]) -> None:
         self._cold, self._packages = cold, ",".join(packages)
         self._process: call.Conversation | None = None
-        self._usable, self._heard, self._starting = True, False, Lock()
+        self._usable, self._heard, self._closed, self._starting = True, False, False, Lock()
 
     @property
     def timeout(self) -> float:
@@ -259,7 +265,7 @@ class ScriptTester:
             return Observation(Verdict.OTHER, f"no end after {self._cold.timeout:.0f} s")
         if ruled_out := row and row.value:
             return Observation(Verdict.GOOD, f"exit code {ruled_out}")
-        if pending.is_unneeded():
+        if self._closed or pending.is_unneeded():
             return UNNEEDED
         pending.likely = row is not None
         return self._cold.test(candidate, pending)
@@ -288,7 +294,7 @@ class ScriptTester:
             return process if self._usable else None
 
     def _start(self, program: str, change: Mapping[str, str | None]) -> call.Conversation | None:
-        if self._usable and self._process is None:
+        if self._usable and not self._closed and self._process is None:
             words, log = (ScriptRequest.COMMAND, self._packages), self._cold.folder / "worker.log"
             # Where the command runs, with its variables.
             self._process = call.Conversation(
@@ -297,10 +303,11 @@ class ScriptTester:
         return self._process
 
     def close(self) -> None:
-        """Stop the interpreter."""
+        """Stop the interpreter, and the command that runs, if there is one."""
         # Another thread may be about to start it.
         with self._starting:
-            process, self._usable = self._process, False
+            process, self._process, self._closed = self._process, None, True
+        self._cold.close()
         if process:
             process.close()
 
@@ -336,12 +343,13 @@ class TesterPool:
 
     Args:
         testers: the testers.
+        timed: whether the symptom is the time of a compile, beside which nothing else may run.
     """
 
-    def __init__(self, testers: Sequence[Tester]) -> None:
+    def __init__(self, testers: Sequence[Tester], *, timed: bool = False) -> None:
         # A thread that finds no tester free waits in `get`.
         self._free: SimpleQueue[Tester] = SimpleQueue()
-        self._all = testers
+        self._all, self._timed = testers, timed
         for tester in testers:
             self._free.put(tester)
 
@@ -350,9 +358,14 @@ class TesterPool:
         """The number of candidates that are tested at once."""
         return len(self._all)
 
+    @property
+    def is_parallel(self) -> bool:
+        """Whether something else may run beside the first and the last compile."""
+        return self.jobs > 1 and not self._timed
+
     def begin(self) -> None:
-        """Start the processes of all testers, while something else runs; none where there is one job."""
-        for tester in self._all if self.jobs > 1 else ():
+        """Start the processes of all testers, if they may start while something else runs."""
+        for tester in self._all if self.is_parallel else ():
             tester.begin()
 
     def limit(self, seconds: float) -> None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from tritonsmith.core.errors import SmithError, UndecidedError
-from tritonsmith.lab.journal import Journal, Observation, Verdict
+from tritonsmith.lab.journal import UNNEEDED, Journal, Observation, Verdict
 from tritonsmith.lab.reduce.shrink import PendingTest
 from tritonsmith.lab.triage.reduce import reduce_kernel, testers
 from tritonsmith.lab.triage.reduce.kernel_search import KernelCandidate
-from tritonsmith.lab.triage.reduce.testers import Symptom
+from tritonsmith.lab.triage.reduce.testers import CommandTester, Symptom
 
 pytestmark = pytest.mark.unit
 
@@ -84,3 +85,23 @@ def test_only_a_script_of_python_is_run_in_forks(
     (tmp_path / "check.py").write_text("import neighbour, numpy.linalg\nfrom . import torch\n")
     (tmp_path / "broken.py").write_text("def\n")
     assert testers.packages_of(argv, "def f():\n    from triton.language import dot\n") == packages
+
+
+def test_a_tester_that_is_closed_starts_nothing(tmp_path: Path) -> None:
+    """Neither its interpreter nor its command, and it knows nothing of the candidate."""
+    script = tmp_path / "script.py"
+    script.write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
+    command = CommandTester((sys.executable, str(script), "{}"), None, tmp_path / "0", "k.py", 60)
+    tester = testers.ScriptTester(command, ())
+    tester.begin()
+    tester.close()
+    assert tester.fork(KernelCandidate(TEXT)) is None
+    assert tester.test(KernelCandidate(TEXT), PendingTest()) is UNNEEDED
+    assert command.test(KernelCandidate(TEXT), PendingTest()) is UNNEEDED
+    tester.close()
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_command_that_nobody_needs_is_killed(tmp_path: Path) -> None:
+    command = CommandTester(("sh", "-c", "sleep 600 & wait; : {}"), None, tmp_path, "k.py", 600)
+    assert command.test(KernelCandidate(TEXT), PendingTest(lambda: True)) is UNNEEDED
