@@ -204,7 +204,7 @@ class CapturedProgram:
 
     @property
     def is_closed(self) -> bool:
-        """Whether it was closed, so that what it returns says nothing of the program."""
+        """Report whether it was closed, so that what it returns says nothing of the program."""
         return self._closed
 
     def run(

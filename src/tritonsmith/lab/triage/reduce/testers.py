@@ -360,7 +360,7 @@ class TesterPool:
 
     @property
     def is_parallel(self) -> bool:
-        """Whether something else may run beside the first and the last compile."""
+        """Report whether something else may run beside the first and the last compile."""
         return self.jobs > 1 and not self._timed
 
     def begin(self) -> None:
