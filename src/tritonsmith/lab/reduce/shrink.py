@@ -87,8 +87,7 @@ class DeltaSearch(Generic[C]):
         # These are kept for the whole search: moves reach the same text in several ways, and a test may take
         # seconds.
         self.answers: dict[C, bool] = {}
-        self._move = -1  # the number of the move that is made
-        self._changed = False  # whether one has made it smaller in this round, so that there is another round
+        self._move = 0  # the number of the move that is made
 
     def moves(self) -> Sequence[Callable[[], Part[C, bool]]]:
         """Return the searches that shrink the candidate, in order; each reports whether it did."""
@@ -97,17 +96,17 @@ class DeltaSearch(Generic[C]):
     def search(self) -> Part[C, C]:
         """Try everything, until nothing makes it smaller; return the best."""
         # One move makes room for another: an operation may go only once its attribute is gone.
-        self._changed = True
-        while self._changed:
-            self._changed = False
+        changed = True
+        while changed:
+            changed = False
             for number, move in enumerate(self.moves()):
                 self._move = number
-                yield from move()
+                changed = (yield from move()) or changed
         return self.best
 
     def coming(self) -> Iterator[C | None]:
         """Yield what the search asks for first if nothing is taken, and None for what is known."""
-        return self._later(self.best, changed=False)
+        return self._later(self.best, 0)
 
     def accept(self, candidate: C) -> Part[C, bool]:
         """Accept the candidate of another reducer, if it is smaller and interesting."""
@@ -138,14 +137,14 @@ class DeltaSearch(Generic[C]):
             rest, changed = replace(rest, at=0), False
             while rest.at < len(rest.left):
                 candidates = map(make, rest.removals())
-                follow, smaller = partial(_following, make, rest), partial(_smaller, make, rest)
-                hit = yield from self._first(candidates, follow, smaller)
+                follow = partial(_following, make, rest)
+                hit = yield from self._first(candidates, follow)
                 if hit is None:
                     break
                 rest, changed = rest.after(hit), True
             # Single items are tried until none of them goes, as one may have held another.
             if rest.size > 1:
-                rest = rest.halved()
+                rest = replace(rest, size=min(rest.size // 2, max(len(rest.left), 1)))
             elif not changed:
                 break
         return bool(rest.gone)
@@ -154,14 +153,12 @@ class DeltaSearch(Generic[C]):
         self,
         candidates: Iterable[C | None],
         follow: Callable[[int, C], Iterable[C | None]] = lambda _number, _taken: (),
-        otherwise: Callable[[], Iterable[C | None]] = lambda: (),
     ) -> Part[C, int | None]:
         """Take the first candidate that is smaller and interesting; return its place, or None.
 
         Args:
             candidates: the candidates.
             follow: returns what this move asks for next if a candidate is taken, by its place and content.
-            otherwise: returns what it asks for next if none is taken.
         """
         coming: Iterator[tuple[int, C | None]] = enumerate(candidates)
         count = self._jobs
@@ -173,8 +170,8 @@ class DeltaSearch(Generic[C]):
                 DeltaCandidate(
                     content,
                     partial(self._after, follow, places[content], content),
-                    partial(self._later, content, changed=True),
-                    partial(self._instead, later, otherwise),
+                    partial(self._later, content, self._move + 1),
+                    partial(self._instead, later),
                 )
                 for content in new
             ]
@@ -188,7 +185,7 @@ class DeltaSearch(Generic[C]):
             count = min(2 * count, _ROUNDS * self._jobs) if self._jobs > 1 else 1
             for number, content in batch:
                 if self.answers[content]:
-                    self.best, self._size, self._changed = content, self._size_of(content), True
+                    self.best, self._size = content, self._size_of(content)
                     self.on_better(content, self.tried)
                     return number
         return None
@@ -199,23 +196,20 @@ class DeltaSearch(Generic[C]):
         """Yield what this move asks for if a candidate is taken, and nothing after it."""
         yield from self._unknown(follow(number, taken), taken)
 
-    def _instead(
-        self, rest: Iterator[tuple[int, C | None]], otherwise: Callable[[], Iterable[C | None]]
-    ) -> Iterator[C | None]:
-        """Yield what is asked for if nothing is taken: the rest of this move, then `_later`."""
+    def _instead(self, rest: Iterator[tuple[int, C | None]]) -> Iterator[C | None]:
+        """Yield what is asked for if nothing is taken: the rest, smaller parts in this move, later moves."""
         yield from self._unknown((content for _, content in copy(rest)), self.best)
-        yield from self._unknown(otherwise(), self.best)
-        yield from self._later(self.best, changed=self._changed)
+        yield from self._later(self.best, self._move)
 
-    def _later(self, best: C, *, changed: bool) -> Iterator[C | None]:
-        """Yield what later moves ask for if they take nothing, then the next round if there is one."""
+    def _later(self, best: C, begin: int) -> Iterator[C | None]:
+        """Yield what the moves from a number on ask for if they take nothing."""
+        # Not the next round: by then, something else may have been taken (measured: docs/performance.md).
         other = copy(self)
         # Without the answers, and one by one, so that it comes back after each, whether it is known or not.
         vars(other).update(
             best=best, _size=self._size_of(best), _jobs=1, answers={}, on_better=lambda *_: None
         )
-        moves = other.moves()
-        for move in (*moves[self._move + 1 :], *(moves if changed else ())):
+        for move in other.moves()[begin:]:
             part = move()
             with suppress(StopIteration):
                 request = next(part)
@@ -268,10 +262,6 @@ class _Chunks(Generic[T]):
         for begin in range(self.at, len(self.left), self.size):
             yield [*self.gone, *self.left[begin : begin + self.size]]
 
-    def halved(self) -> _Chunks[T]:
-        """Return the state with smaller chunks."""
-        return replace(self, at=0, size=min(self.size // 2, max(len(self.left), 1)))
-
     def after(self, hit: int) -> _Chunks[T]:
         """Return the state after the removal of a chunk, by its place."""
         begin = self.at + hit * self.size
@@ -284,14 +274,7 @@ class _Chunks(Generic[T]):
 def _following(
     make: Callable[[Sequence[T]], C | None], rest: _Chunks[T], hit: int, _taken: C
 ) -> Iterator[C | None]:
-    taken = rest.after(hit)
-    return chain(map(make, taken.removals()), _smaller(make, taken))
-
-
-def _smaller(make: Callable[[Sequence[T]], C | None], rest: _Chunks[T]) -> Iterator[C | None]:
-    while rest.size > 1:
-        rest = rest.halved()
-        yield from map(make, rest.removals())
+    return map(make, rest.after(hit).removals())
 
 
 def _others(items: Sequence[T], gone: Sequence[T]) -> list[T]:
