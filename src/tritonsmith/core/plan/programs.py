@@ -244,14 +244,21 @@ class CapturedProgram:
                 )
         except OSError:
             return None
+        over = False
         with process:
             try:
                 while True:
-                    with suppress(subprocess.TimeoutExpired):
+                    try:
                         out, err = process.communicate(timeout=_CHECKED)
                         break
-                    if stop() or time.monotonic() > until:
+                    except subprocess.TimeoutExpired as silent:
+                        # What it has left in the background may hold its output open for hours.
+                        if over:
+                            out, err = silent.output or b"", silent.stderr or b""
+                            break
+                    if self._closed or stop() or time.monotonic() > until:
                         return None
+                    over = process.poll() is not None
             finally:
                 self._kill()
         out_text, err_text = (text.decode("utf-8", errors="replace").strip() for text in (out, err))

@@ -225,3 +225,16 @@ def test_a_captured_program_is_killed_with_its_children(tmp_path: Path, way: str
     assert program.is_closed == (way == "close")
     if way == "close":
         assert program.run(("true",), change={}, timeout=60) is None
+
+
+def test_a_captured_program_that_has_ended_is_not_waited_for() -> None:
+    """Its child holds its output open, also from a session of its own."""
+    argv = python("""
+import subprocess, sys
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+print(child.pid)
+""")
+    answer = programs.CapturedProgram().run(argv, change={}, timeout=300)
+    assert answer
+    assert answer.code == 0
+    psutil.Process(int(answer.out)).kill()

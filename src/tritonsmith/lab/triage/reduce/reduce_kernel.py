@@ -221,7 +221,7 @@ def by_command(
         warm = [ScriptTester(tester, packages) for tester in cold] if packages else []
         pool = stack.enter_context(closing(TesterPool(warm or cold)))
         pool.begin()
-        observation = _shown(first.test(whole, PendingTest()), source_file)
+        observation = _shown(_tested(first, whole), source_file)
         pool.limit(min(timeout, _SECONDS + _SLOWER * (time.monotonic() - began)))
         # A script may look at the process that it runs in, or need it as a new one.
         row = warm[0].fork(whole) if warm else None
@@ -241,11 +241,17 @@ def by_command(
             symptom,
             None,
             pool,
-            lambda _, candidate: replace(first, folder=folder / "last").test(candidate, PendingTest()),
+            lambda _, candidate: _tested(replace(first, folder=folder / "last"), candidate),
             observation,
             (text, kernel, timeout, read),
         )
         return _reduce(start, file, began, on_better, rules, silent=silent)
+
+
+def _tested(tester: CommandTester, candidate: KernelCandidate) -> Observation:
+    # Not in this thread: ^C while a process is started would leave it running, and nobody knows its number.
+    with ThreadPoolExecutor(1) as thread, closing(tester):
+        return thread.submit(tester.test, candidate, PendingTest()).result()
 
 
 def _pool(subject: KernelSubject) -> TesterPool:

@@ -192,10 +192,16 @@ class CommandTester:
     def test(self, candidate: KernelCandidate, pending: PendingTest) -> Observation:
         """Run the command in the current folder, with a cache of its own."""
         program, argv, change = self.prepare(candidate)
-        answer = self._running.run(
-            (program, *argv[1:]), change=change, timeout=self.timeout, stop=pending.is_unneeded
-        )
-        if answer is None and (self._running.is_closed or pending.is_unneeded()):
+        stopped = Event()
+
+        def stop() -> bool:
+            # Asked once more later, it may say the contrary.
+            if pending.is_unneeded():
+                stopped.set()
+            return stopped.is_set()
+
+        answer = self._running.run((program, *argv[1:]), change=change, timeout=self.timeout, stop=stop)
+        if answer is None and (self._running.is_closed or stopped.is_set()):
             return UNNEEDED
         if answer is None:
             return Observation(Verdict.OTHER, f"no end after {self.timeout:.0f} s, or no such program")
