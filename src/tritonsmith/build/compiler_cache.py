@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 
 from tritonsmith.build.precompiled_headers import SLOPPINESS
 from tritonsmith.core import redact
-from tritonsmith.core.envs.settings import CacheSettings, DebugInfo
+from tritonsmith.core.envs.settings import SPLIT_DWARF, CacheSettings, DebugInfo
 from tritonsmith.core.errors import ConfigError, FactError
 from tritonsmith.core.plan import Link, Step, digest
 from tritonsmith.core.text import version_key
@@ -147,7 +147,8 @@ def problems(
     `icecc` tells whether that program is on PATH.
     """
     clang = compilers.cxx is not None and "clang" in compilers.cxx.path.name
-    if compilers.launcher and compilers.launcher.name == "sccache" and clang and debug_info == "split":
+    split = debug_info in SPLIT_DWARF
+    if compilers.launcher and compilers.launcher.name == "sccache" and clang and split:
         yield (
             "sccache-split-dwarf",
             "sccache does not support clang's split debug info (mozilla/sccache#1593)",

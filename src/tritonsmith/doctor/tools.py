@@ -15,6 +15,7 @@ from packaging.specifiers import SpecifierSet
 from tritonsmith.build import compiler_cache, precompiled_headers
 from tritonsmith.core import configs
 from tritonsmith.core.command_line import command
+from tritonsmith.core.envs.settings import SPLIT_DWARF
 from tritonsmith.core.errors import ConfigError
 from tritonsmith.core.plan import Run
 from tritonsmith.core.text import version_key
@@ -414,7 +415,7 @@ def launcher(subject: DoctorContext) -> Iterator[Finding]:
     program = tools.find(name)
     if program is None:
         yield warning(f"no {name} on PATH", affects="compiles run without a cache")
-    elif name == "sccache" and debug_info == "split":
+    elif name == "sccache" and debug_info in SPLIT_DWARF:
         yield warning(
             f"sccache {program.version} and split debug info".replace("  ", " "),
             str(program.path),

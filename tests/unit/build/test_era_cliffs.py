@@ -234,10 +234,14 @@ def test_proton_brings_its_own_headers() -> None:
 
 def test_llvm_build_types_and_debug_info() -> None:
     release = llvm_variables("3.5", build_type="Release", debug_info="none")
-    assert (release["LLVM_USE_SPLIT_DWARF"], release["CMAKE_CXX_FLAGS"]) == ("OFF", "-g0")
+    assert (release["LLVM_USE_SPLIT_DWARF"], "TRITONSMITH_DEBUG_INFO" in release) == ("OFF", False)
     lines = llvm_variables("3.5", debug_info="lines")
-    assert (lines["LLVM_USE_SPLIT_DWARF"], lines["CMAKE_CXX_FLAGS"]) == ("OFF", "-gline-tables-only")
-    assert "CMAKE_CXX_FLAGS" not in llvm_variables("3.5", debug_info="full")
+    assert (lines["LLVM_USE_SPLIT_DWARF"], lines["TRITONSMITH_DEBUG_INFO"]) == ("OFF", "-g1")
+    split = llvm_variables("3.5", debug_info="split")
+    assert (split["LLVM_USE_SPLIT_DWARF"], "TRITONSMITH_DEBUG_INFO" in split) == ("ON", False)
+    # What comes before the build type's `-g` would have no effect.
+    kinds = ("full", "lines", "none")
+    assert not any("CMAKE_CXX_FLAGS" in llvm_variables("3.5", debug_info=kind) for kind in kinds)
     jobs = llvm_variables("3.5")
     assert (jobs["LLVM_PARALLEL_COMPILE_JOBS"], jobs["LLVM_PARALLEL_LINK_JOBS"]) == ("16", "5")
 

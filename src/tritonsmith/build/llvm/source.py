@@ -13,7 +13,7 @@ from tritonsmith.build.compiler_cache import Folders
 from tritonsmith.build.store.entry import Compiler, Key
 from tritonsmith.compiler import debugger_init
 from tritonsmith.core import configs
-from tritonsmith.core.envs.settings import CacheSettings, LlvmSettings
+from tritonsmith.core.envs.settings import SPLIT_DWARF, CacheSettings
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.core.plan import (
@@ -41,7 +41,7 @@ NATIVE_FILE = "tritonsmith-native.cmake"
 PHASE_SOURCES = "LLVM sources"
 PHASE_CONFIGURE = "configure LLVM"
 PHASE_BUILD = "build LLVM"
-_WITH_SYMBOLS = ("Debug", "RelWithDebInfo")
+_DEBUG_INFO = Path(__file__).with_name("debug_info.cmake")
 
 
 @dataclass(frozen=True)
@@ -296,8 +296,9 @@ def cache_variables(
 ) -> dict[str, str]:
     """Return LLVM's CMake variables: the blog recipe's, those that each era needs, and faster settings."""
     settings, machine, compilers = request.settings, means.machine, means.compilers
-    symbols = settings.build_type in _WITH_SYMBOLS
-    split = settings.debug_info == "split" and machine.system == "Linux" and symbols
+    debug = configs.load("debug-info")
+    symbols = settings.build_type in debug["types"]
+    split = settings.debug_info in SPLIT_DWARF and machine.system == "Linux" and symbols
     # An unoptimised mlir-tblgen is many times slower, and the build runs it for each table of each dialect.
     slow_tablegen = settings.build_type == "Debug" or settings.assertions
     variables = {
@@ -307,7 +308,7 @@ def cache_variables(
             compilers,
             system=machine.system,
             launcher=_launcher(means, folders),
-            flags=" ".join((*_flags(settings), *compiler_cache.flags(folders))),
+            flags=" ".join(compiler_cache.flags(folders)),
             linker_flags=False,
         ),
         "LLVM_ENABLE_PROJECTS": ";".join(request.projects),
@@ -337,6 +338,12 @@ def cache_variables(
         variables |= {"CMAKE_C_ARCHIVE_CREATE": create, "CMAKE_CXX_ARCHIVE_CREATE": create}
     if means.precompiled:
         variables |= precompiled_headers.llvm_variables()
+    if symbols and settings.debug_info in debug["less"]:
+        variables |= {
+            "CMAKE_PROJECT_INCLUDE": str(_DEBUG_INFO),
+            "TRITONSMITH_DEBUG_INFO": debug["less"][settings.debug_info],
+            "TRITONSMITH_DEBUG_INFO_WHOLE": ";".join(debug["whole"].get(settings.debug_info, ())),
+        }
     if compilers.linker and machine.system != "Darwin":
         variables["LLVM_USE_LINKER"] = cmake.linker_name(compilers)
     return variables
@@ -363,10 +370,6 @@ def _launcher(means: BuildTools, folders: Folders | None) -> tuple[str, ...]:
     )
     # Another LLVM than the one that the headers were tried with may have a source that fails with them.
     return (*precompiled_headers.RETRY, *cached) if means.precompiled else cached
-
-
-def _flags(settings: LlvmSettings) -> tuple[str, ...]:
-    return {"split": (), "full": (), "lines": ("-gline-tables-only",), "none": ("-g0",)}[settings.debug_info]
 
 
 def _on(value: bool) -> str:

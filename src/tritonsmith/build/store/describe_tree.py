@@ -32,6 +32,8 @@ _TELLING = (
     *(f"lib/lib{name}.{ending}" for name in ("LLVMSupport", "MLIRIR") for ending in ("a", "so", "dylib")),
     "bin/mlir-tblgen",
 )
+_LEVEL = re.compile(r"-g(|[0-3]|line-tables-only|mlt)")
+_KINDS = {"-g0": "none", "-g1": "lines", "-gline-tables-only": "lines", "-gmlt": "lines"}
 _OLD_STRING, _NEW_STRING, _LIBCXX = b"Ss", b"__cxx11", b"NSt3__1"  # in mangled names
 
 
@@ -179,15 +181,18 @@ def _abi_breaking_checks(prefix: Path) -> bool | None:
 
 def _debug_info(tree: LlvmTree, values: dict[str, str], cache: CmakeCache | None) -> str:
     """Return the kind of debug information, from the flags that the tool's own recipe sets."""
-    if tree.build_type not in configs.load("store")["debug-info"]["types"]:
+    if tree.build_type not in configs.load("debug-info")["types"]:
         return "none"
     # Distributions put it into separate packages.
     if cache is None:
         return "none"
-    if _on(values.get("LLVM_USE_SPLIT_DWARF", "")):
-        return "split"
-    flags = cache.get("CMAKE_CXX_FLAGS")
-    return "none" if "-g0" in flags else "lines" if "-gline-tables-only" in flags else "full"
+    # The last option counts: the build type's come after the user's, and the tool's come last.
+    names = ("CMAKE_CXX_FLAGS", f"CMAKE_CXX_FLAGS_{tree.build_type.upper()}", "TRITONSMITH_DEBUG_INFO")
+    options = [word for name in names for word in cache.get(name).split() if _LEVEL.fullmatch(word)]
+    kind = _KINDS.get(options[-1] if options else "", "full")
+    if kind == "lines" and cache.get("TRITONSMITH_DEBUG_INFO_WHOLE"):
+        return "mlir"
+    return "split" if kind == "full" and _on(values.get("LLVM_USE_SPLIT_DWARF", "")) else kind
 
 
 def _on(value: str) -> bool:

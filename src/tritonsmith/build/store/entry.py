@@ -133,7 +133,7 @@ class StoreManifest:
         abi_breaking_checks: `LLVM_ENABLE_ABI_BREAKING_CHECKS`; None if unknown.
         rtti: built with RTTI.
         exceptions: built with exceptions.
-        debug_info: `none`, `lines`, `split` or `full`.
+        debug_info: `none`, `lines`, `mlir`, `split` or `full`.
         targets: code generators.
         projects: `LLVM_ENABLE_PROJECTS`, as far as it is known.
         packages: CMake packages besides LLVM's own: `mlir`, `lld`, `clang`.
@@ -442,7 +442,7 @@ def _identity(have: StoreManifest, needs: LlvmNeeds) -> Iterator[str]:
 
 
 def _parts(have: StoreManifest, needs: LlvmNeeds) -> Iterator[str]:
-    table = configs.load("store")["debug-info"]
+    table = configs.load("debug-info")
     rank = table["rank"]
     if needs.build_type in table["types"] and rank.get(have.debug_info, 0) < rank[needs.debug_info]:
         yield f"its debug information is {have.debug_info!r}; required: {needs.debug_info!r}"

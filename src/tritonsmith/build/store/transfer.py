@@ -26,6 +26,7 @@ from tritonsmith.build.store.entry import Abi, StoreEntry, StoreManifest, is_nam
 from tritonsmith.build.store.store import PHASE, Store
 from tritonsmith.core import configs, redact, untrusted
 from tritonsmith.core.command_line import command
+from tritonsmith.core.envs.settings import SPLIT_DWARF
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import DownloadError, FactError, PreflightError, UsageError
 from tritonsmith.core.plan import Download, MakeDir, Plan, Remove, Stamp, Write, digest, download
@@ -152,7 +153,7 @@ def _as_exported(manifest: StoreManifest, machine: Machine) -> StoreManifest:
     # is enough.
     known = replace(abi, glibc=abi.glibc or machine.glibc, glibcxx=abi.glibcxx or machine.glibcxx)
     # The .dwo files, with types and variables, are not packed: they are most of a debug build.
-    stays = manifest.debug_info == "split"
+    stays = manifest.debug_info in SPLIT_DWARF
     return replace(
         manifest,
         kind="imported",
@@ -239,7 +240,7 @@ def _walk(path: Path, root: Path, above: tuple[Path, ...] = ()) -> Iterator[Item
 
 
 def _notes(manifest: StoreManifest) -> Iterator[str]:
-    if manifest.debug_info == "split":
+    if manifest.debug_info in SPLIT_DWARF:
         yield (
             "debug information is split: line numbers are included, types and variables stay behind in .dwo "
             "files (debug-info = 'full' under [llvm] builds an LLVM that includes everything)"

@@ -15,7 +15,7 @@ from tritonsmith.build.compiler_cache import Folders
 from tritonsmith.build.debug_library import relink
 from tritonsmith.compiler import debugger_init
 from tritonsmith.core import configs
-from tritonsmith.core.envs.settings import Settings, TritonSettings
+from tritonsmith.core.envs.settings import SPLIT_DWARF, Settings, TritonSettings
 from tritonsmith.core.envs.workspace import EnvDir, Workspace
 from tritonsmith.core.errors import UsageError
 from tritonsmith.core.plan import (
@@ -248,7 +248,7 @@ def _launcher(inputs: Inputs) -> tuple[str, ...]:
 def _split(inputs: Inputs) -> bool:
     """Report whether debug information goes into separate files, which no link reads."""
     symbols = inputs.settings.triton.build_type in ("Debug", "RelWithDebInfo", "TritonRelBuildWithAsserts")
-    return symbols and inputs.settings.llvm.debug_info == "split" and inputs.machine.system == "Linux"
+    return symbols and inputs.settings.llvm.debug_info in SPLIT_DWARF and inputs.machine.system == "Linux"
 
 
 def _folders(inputs: Inputs) -> Folders | None:

@@ -25,7 +25,8 @@ TritonBuildType = Literal[
     "Debug", "RelWithDebInfo", "Release", "MinSizeRel", "TritonRelBuildWithAsserts", "TritonBuildWithO1"
 ]
 Provider = Literal["auto", "system", "store", "prebuilt", "source"]
-DebugInfo = Literal["split", "full", "lines", "none"]
+DebugInfo = Literal["mlir", "split", "full", "lines", "none"]
+SPLIT_DWARF = ("mlir", "split")  # kinds of debug information that are in .dwo files beside the objects
 Sanitizer = Literal["", "address", "undefined", "thread"]
 Linker = Literal["lld", "mold", "default"]
 Launcher = Literal["ccache", "sccache", "recc", "none"]
@@ -86,7 +87,8 @@ class LlvmSettings:
         targets: LLVM code generators; `Native` is the host's.
         scope: what to build: what this Triton links and tests with, what its Python module links, or all.
         ninja_targets: what to build of LLVM instead of a scope.
-        debug_info: split DWARF, full, line tables only, or none.
+        debug_info: `mlir` for split DWARF of MLIR and line tables of LLVM; split DWARF, full DWARF or line
+            tables of all; or none.
         debug_libraries: single libraries that are recompiled at `-O0 -g` (`debug-library`).
         precompiled_headers: inject a precompiled header of LLVM's common includes; `auto` if it saves time.
         optimized_tablegen: build the table generator optimised, separately from the rest.
@@ -106,7 +108,7 @@ class LlvmSettings:
     targets: tuple[str, ...] = ("Native", "NVPTX", "AMDGPU")
     scope: Scope = "closure"
     ninja_targets: tuple[str, ...] = ()
-    debug_info: DebugInfo = "split"
+    debug_info: DebugInfo = "mlir"
     debug_libraries: tuple[str, ...] = ()
     precompiled_headers: Headers = "auto"
     optimized_tablegen: bool = True

@@ -1,9 +1,9 @@
 #!/bin/sh
-# LLVM/MLIR from source in /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-4e91d295
+# LLVM/MLIR from source in /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-b8a9be3c
 set -eu
 
 # store
-rm -rf -- /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-4e91d295.json
+rm -rf -- /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-b8a9be3c.json
 
 # LLVM sources
 # skipped if /home/dev/.local/share/tritonsmith/sources/.llvm-10dc3a8e916d.done is up to date:
@@ -17,9 +17,9 @@ rm -rf -- /home/dev/.local/share/tritonsmith/sources/llvm-10dc3a8e916d
 
 # configure LLVM
 # always:
-mkdir -p /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-4e91d295
-mkdir -p /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-4e91d295
-cat > /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-4e91d295/tritonsmith-native.cmake <<'EOF'
+mkdir -p /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-b8a9be3c
+mkdir -p /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-b8a9be3c
+cat > /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-b8a9be3c/tritonsmith-native.cmake <<'EOF'
 set(CMAKE_C_COMPILER [[/usr/lib/llvm-19/bin/clang]] CACHE STRING "" FORCE)
 set(CMAKE_CXX_COMPILER [[/usr/lib/llvm-19/bin/clang++]] CACHE STRING "" FORCE)
 set(CMAKE_C_COMPILER_LAUNCHER [[sh;/home/dev/tritonsmith/src/tritonsmith/build/retry_without_header.sh;env;CCACHE_SLOPPINESS=pch_defines,time_macros;/usr/bin/ccache]] CACHE STRING "" FORCE)
@@ -70,12 +70,12 @@ set(TRITONSMITH_PCH_dialects_WAITS [[users]] CACHE STRING "" FORCE)
 set(TRITONSMITH_PCH_dialects_HEADERS [["mlir/Conversion/LLVMCommon/TypeConverter.h";"mlir/Dialect/Affine/IR/AffineOps.h";"mlir/Dialect/Bufferization/IR/Bufferization.h";"mlir/Dialect/Func/IR/FuncOps.h";"mlir/Dialect/GPU/IR/GPUDialect.h";"mlir/Dialect/LLVMIR/LLVMDialect.h";"mlir/Dialect/Linalg/Utils/Utils.h";"mlir/Dialect/SCF/Utils/Utils.h";"mlir/Dialect/SPIRV/IR/SPIRVDialect.h";"mlir/Dialect/SPIRV/IR/SPIRVOps.h";"mlir/Dialect/Vector/Transforms/VectorTransforms.h";"mlir/IR/DialectImplementation.h";"mlir/Pass/Pass.h";"mlir/Transforms/DialectConversion.h";"mlir/Transforms/GreedyPatternRewriteDriver.h"]] CACHE STRING "" FORCE)
 set(TRITONSMITH_PCH_dialects_FOLDERS [[../mlir/lib/Conversion;../mlir/lib/Dialect;../mlir/lib/ExecutionEngine;../mlir/lib/Target]] CACHE STRING "" FORCE)
 EOF
-# skipped if /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-4e91d295/.tritonsmith-configured is up to date:
-rm -rf -- /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-4e91d295/CMakeCache.txt /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-4e91d295/CMakeFiles/3.31.10
-mkdir -p /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-4e91d295
-cat > /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-4e91d295/tritonsmith-cache.cmake <<'EOF'
+# skipped if /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-b8a9be3c/.tritonsmith-configured is up to date:
+rm -rf -- /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-b8a9be3c/CMakeCache.txt /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-b8a9be3c/CMakeFiles/3.31.10
+mkdir -p /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-b8a9be3c
+cat > /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-b8a9be3c/tritonsmith-cache.cmake <<'EOF'
 # Written by tritonsmith. To configure by hand, in this folder:
-#   /home/dev/tritonsmith/.venv/bin/cmake -C tritonsmith-cache.cmake -G Ninja -S /home/dev/.local/share/tritonsmith/sources/llvm-10dc3a8e916d/llvm -B /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-4e91d295
+#   /home/dev/tritonsmith/.venv/bin/cmake -C tritonsmith-cache.cmake -G Ninja -S /home/dev/.local/share/tritonsmith/sources/llvm-10dc3a8e916d/llvm -B /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-b8a9be3c
 set(CMAKE_MAKE_PROGRAM [[/home/dev/tritonsmith/.venv/bin/ninja]] CACHE STRING "" FORCE)
 set(CMAKE_BUILD_TYPE [[RelWithDebInfo]] CACHE STRING "" FORCE)
 set(CMAKE_EXPORT_COMPILE_COMMANDS [[ON]] CACHE STRING "" FORCE)
@@ -145,11 +145,14 @@ set(TRITONSMITH_PCH_dialects_OF [[MLIRFuncDialect]] CACHE STRING "" FORCE)
 set(TRITONSMITH_PCH_dialects_WAITS [[users]] CACHE STRING "" FORCE)
 set(TRITONSMITH_PCH_dialects_HEADERS [["mlir/Conversion/LLVMCommon/TypeConverter.h";"mlir/Dialect/Affine/IR/AffineOps.h";"mlir/Dialect/Bufferization/IR/Bufferization.h";"mlir/Dialect/Func/IR/FuncOps.h";"mlir/Dialect/GPU/IR/GPUDialect.h";"mlir/Dialect/LLVMIR/LLVMDialect.h";"mlir/Dialect/Linalg/Utils/Utils.h";"mlir/Dialect/SCF/Utils/Utils.h";"mlir/Dialect/SPIRV/IR/SPIRVDialect.h";"mlir/Dialect/SPIRV/IR/SPIRVOps.h";"mlir/Dialect/Vector/Transforms/VectorTransforms.h";"mlir/IR/DialectImplementation.h";"mlir/Pass/Pass.h";"mlir/Transforms/DialectConversion.h";"mlir/Transforms/GreedyPatternRewriteDriver.h"]] CACHE STRING "" FORCE)
 set(TRITONSMITH_PCH_dialects_FOLDERS [[../mlir/lib/Conversion;../mlir/lib/Dialect;../mlir/lib/ExecutionEngine;../mlir/lib/Target]] CACHE STRING "" FORCE)
+set(CMAKE_PROJECT_INCLUDE [[/home/dev/tritonsmith/src/tritonsmith/build/llvm/debug_info.cmake]] CACHE STRING "" FORCE)
+set(TRITONSMITH_DEBUG_INFO [[-g1]] CACHE STRING "" FORCE)
+set(TRITONSMITH_DEBUG_INFO_WHOLE [[MLIR.*;mlir.*;LLVM(Support|Core|TargetParser)]] CACHE STRING "" FORCE)
 set(LLVM_USE_LINKER [[lld]] CACHE STRING "" FORCE)
-set(CROSS_TOOLCHAIN_FLAGS_NATIVE [[-C;/home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-4e91d295/tritonsmith-native.cmake]] CACHE STRING "" FORCE)
-set(MLIR_LINALG_ODS_YAML_GEN [[/home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-4e91d295/bin/mlir-linalg-ods-yaml-gen]] CACHE STRING "" FORCE)
+set(CROSS_TOOLCHAIN_FLAGS_NATIVE [[-C;/home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-b8a9be3c/tritonsmith-native.cmake]] CACHE STRING "" FORCE)
+set(MLIR_LINALG_ODS_YAML_GEN [[/home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-b8a9be3c/bin/mlir-linalg-ods-yaml-gen]] CACHE STRING "" FORCE)
 EOF
-(cd /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-4e91d295 && /home/dev/tritonsmith/.venv/bin/cmake -C /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-4e91d295/tritonsmith-cache.cmake -G Ninja -S /home/dev/.local/share/tritonsmith/sources/llvm-10dc3a8e916d/llvm -B /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-4e91d295)
+(cd /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-b8a9be3c && /home/dev/tritonsmith/.venv/bin/cmake -C /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-b8a9be3c/tritonsmith-cache.cmake -G Ninja -S /home/dev/.local/share/tritonsmith/sources/llvm-10dc3a8e916d/llvm -B /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-b8a9be3c)
 
 # Python environment: as in install-triton-linux-3.1.sh
 
@@ -182,11 +185,11 @@ set(CMAKE_EXE_LINKER_FLAGS [[-fuse-ld=lld -Wl,--gdb-index]] CACHE STRING "" FORC
 set(CMAKE_MODULE_LINKER_FLAGS [[-fuse-ld=lld -Wl,--gdb-index]] CACHE STRING "" FORCE)
 set(CMAKE_SHARED_LINKER_FLAGS [[-fuse-ld=lld -Wl,--gdb-index]] CACHE STRING "" FORCE)
 set(LLVM_ENABLE_WERROR [[ON]] CACHE STRING "" FORCE)
-set(LLVM_SYSPATH [[/home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-4e91d295]] CACHE STRING "" FORCE)
-set(LLVM_INCLUDE_DIRS [[/home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-4e91d295/include]] CACHE STRING "" FORCE)
-set(LLVM_LIBRARY_DIR [[/home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-4e91d295/lib]] CACHE STRING "" FORCE)
-set(LLVM_DIR [[/home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-4e91d295/lib/cmake/llvm]] CACHE STRING "" FORCE)
-set(MLIR_DIR [[/home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-4e91d295/lib/cmake/mlir]] CACHE STRING "" FORCE)
+set(LLVM_SYSPATH [[/home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-b8a9be3c]] CACHE STRING "" FORCE)
+set(LLVM_INCLUDE_DIRS [[/home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-b8a9be3c/include]] CACHE STRING "" FORCE)
+set(LLVM_LIBRARY_DIR [[/home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-b8a9be3c/lib]] CACHE STRING "" FORCE)
+set(LLVM_DIR [[/home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-b8a9be3c/lib/cmake/llvm]] CACHE STRING "" FORCE)
+set(MLIR_DIR [[/home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-b8a9be3c/lib/cmake/mlir]] CACHE STRING "" FORCE)
 set(Python3_EXECUTABLE [[/home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python]] CACHE STRING "" FORCE)
 set(Python3_INCLUDE_DIR [[/usr/include/python3.11]] CACHE STRING "" FORCE)
 set(LLVM_EXTERNAL_LIT [[/home/dev/.local/share/tritonsmith/envs/dev/venv/bin/lit]] CACHE STRING "" FORCE)
@@ -206,12 +209,12 @@ EOF
 # build LLVM
 # always:
 /home/dev/tritonsmith/.venv/bin/ninja -C /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure build.ninja
-set -- $(/home/dev/tritonsmith/.venv/bin/ninja -C /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure -t inputs -E all | sed -n 's|^/home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-4e91d295/||p')
+set -- $(/home/dev/tritonsmith/.venv/bin/ninja -C /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure -t inputs -E all | sed -n 's|^/home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-b8a9be3c/||p')
 for name in FileCheck opt; do
-  ! /home/dev/tritonsmith/.venv/bin/ninja -C /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-4e91d295 -t query "bin/$name" > /dev/null 2>&1 || set -- "$@" "bin/$name"
+  ! /home/dev/tritonsmith/.venv/bin/ninja -C /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-b8a9be3c -t query "bin/$name" > /dev/null 2>&1 || set -- "$@" "bin/$name"
 done
-/home/dev/tritonsmith/.venv/bin/ninja -C /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-4e91d295 -j16 "$@"
-mkdir -p /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-4e91d295/tritonsmith-built
-cp /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-4e91d295/build.ninja /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-4e91d295/tritonsmith-built/build.ninja
-mkdir -p /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-4e91d295/tritonsmith-built/CMakeFiles
-cp /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-4e91d295/CMakeFiles/rules.ninja /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-4e91d295/tritonsmith-built/CMakeFiles/rules.ninja
+/home/dev/tritonsmith/.venv/bin/ninja -C /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-b8a9be3c -j16 "$@"
+mkdir -p /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-b8a9be3c/tritonsmith-built
+cp /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-b8a9be3c/build.ninja /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-b8a9be3c/tritonsmith-built/build.ninja
+mkdir -p /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-b8a9be3c/tritonsmith-built/CMakeFiles
+cp /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-b8a9be3c/CMakeFiles/rules.ninja /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-b8a9be3c/tritonsmith-built/CMakeFiles/rules.ninja

@@ -1,9 +1,9 @@
 #!/bin/sh
-# LLVM/MLIR from source in /Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-6079bbb4
+# LLVM/MLIR from source in /Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-ec721072
 set -eu
 
 # store
-rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-6079bbb4.json'
+rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-ec721072.json'
 
 # LLVM sources
 # skipped if /Users/dev/Library/Application Support/tritonsmith/sources/.llvm-10dc3a8e916d.done is up to date:
@@ -17,9 +17,9 @@ rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-10dc3
 
 # configure LLVM
 # always:
-mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-6079bbb4'
-mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-6079bbb4'
-cat > '/Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-6079bbb4/tritonsmith-native.cmake' <<'EOF'
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-ec721072'
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-ec721072'
+cat > '/Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-ec721072/tritonsmith-native.cmake' <<'EOF'
 set(CMAKE_C_COMPILER [[/opt/homebrew/opt/llvm/bin/clang]] CACHE STRING "" FORCE)
 set(CMAKE_CXX_COMPILER [[/opt/homebrew/opt/llvm/bin/clang++]] CACHE STRING "" FORCE)
 set(CMAKE_C_COMPILER_LAUNCHER [[/opt/homebrew/bin/ccache]] CACHE STRING "" FORCE)
@@ -27,12 +27,12 @@ set(CMAKE_CXX_COMPILER_LAUNCHER [[/opt/homebrew/bin/ccache]] CACHE STRING "" FOR
 set(CMAKE_C_FLAGS_RELEASE [[-O1 -DNDEBUG]] CACHE STRING "" FORCE)
 set(CMAKE_CXX_FLAGS_RELEASE [[-O1 -DNDEBUG]] CACHE STRING "" FORCE)
 EOF
-# skipped if /Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-6079bbb4/.tritonsmith-configured is up to date:
-rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-6079bbb4/CMakeCache.txt' '/Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-6079bbb4/CMakeFiles/3.31.10'
-mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-6079bbb4'
-cat > '/Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-6079bbb4/tritonsmith-cache.cmake' <<'EOF'
+# skipped if /Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-ec721072/.tritonsmith-configured is up to date:
+rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-ec721072/CMakeCache.txt' '/Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-ec721072/CMakeFiles/3.31.10'
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-ec721072'
+cat > '/Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-ec721072/tritonsmith-cache.cmake' <<'EOF'
 # Written by tritonsmith. To configure by hand, in this folder:
-#   /Users/dev/tritonsmith/.venv/bin/cmake -C tritonsmith-cache.cmake -G Ninja -S '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-10dc3a8e916d/llvm' -B '/Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-6079bbb4'
+#   /Users/dev/tritonsmith/.venv/bin/cmake -C tritonsmith-cache.cmake -G Ninja -S '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-10dc3a8e916d/llvm' -B '/Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-ec721072'
 set(CMAKE_MAKE_PROGRAM [[/Users/dev/tritonsmith/.venv/bin/ninja]] CACHE STRING "" FORCE)
 set(CMAKE_BUILD_TYPE [[RelWithDebInfo]] CACHE STRING "" FORCE)
 set(CMAKE_EXPORT_COMPILE_COMMANDS [[ON]] CACHE STRING "" FORCE)
@@ -57,10 +57,13 @@ set(LLVM_ENABLE_TERMINFO [[OFF]] CACHE STRING "" FORCE)
 set(LLVM_ENABLE_ZSTD [[OFF]] CACHE STRING "" FORCE)
 set(MLIR_ENABLE_BINDINGS_PYTHON [[OFF]] CACHE STRING "" FORCE)
 set(BUILD_SHARED_LIBS [[OFF]] CACHE STRING "" FORCE)
-set(CROSS_TOOLCHAIN_FLAGS_NATIVE [[-C;/Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-6079bbb4/tritonsmith-native.cmake]] CACHE STRING "" FORCE)
-set(MLIR_LINALG_ODS_YAML_GEN [[/Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-6079bbb4/bin/mlir-linalg-ods-yaml-gen]] CACHE STRING "" FORCE)
+set(CMAKE_PROJECT_INCLUDE [[/Users/dev/tritonsmith/src/tritonsmith/build/llvm/debug_info.cmake]] CACHE STRING "" FORCE)
+set(TRITONSMITH_DEBUG_INFO [[-g1]] CACHE STRING "" FORCE)
+set(TRITONSMITH_DEBUG_INFO_WHOLE [[MLIR.*;mlir.*;LLVM(Support|Core|TargetParser)]] CACHE STRING "" FORCE)
+set(CROSS_TOOLCHAIN_FLAGS_NATIVE [[-C;/Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-ec721072/tritonsmith-native.cmake]] CACHE STRING "" FORCE)
+set(MLIR_LINALG_ODS_YAML_GEN [[/Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-ec721072/bin/mlir-linalg-ods-yaml-gen]] CACHE STRING "" FORCE)
 EOF
-(cd '/Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-6079bbb4' && /Users/dev/tritonsmith/.venv/bin/cmake -C '/Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-6079bbb4/tritonsmith-cache.cmake' -G Ninja -S '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-10dc3a8e916d/llvm' -B '/Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-6079bbb4')
+(cd '/Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-ec721072' && /Users/dev/tritonsmith/.venv/bin/cmake -C '/Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-ec721072/tritonsmith-cache.cmake' -G Ninja -S '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-10dc3a8e916d/llvm' -B '/Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-ec721072')
 
 # Python environment: as in install-triton-macos-3.1.sh
 
@@ -90,11 +93,11 @@ set(CMAKE_CXX_COMPILER_LAUNCHER [[/opt/homebrew/bin/ccache]] CACHE STRING "" FOR
 set(CMAKE_C_FLAGS [[-Wno-error=deprecated-declarations]] CACHE STRING "" FORCE)
 set(CMAKE_CXX_FLAGS [[-Wno-error=deprecated-declarations]] CACHE STRING "" FORCE)
 set(LLVM_ENABLE_WERROR [[ON]] CACHE STRING "" FORCE)
-set(LLVM_SYSPATH [[/Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-6079bbb4]] CACHE STRING "" FORCE)
-set(LLVM_INCLUDE_DIRS [[/Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-6079bbb4/include]] CACHE STRING "" FORCE)
-set(LLVM_LIBRARY_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-6079bbb4/lib]] CACHE STRING "" FORCE)
-set(LLVM_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-6079bbb4/lib/cmake/llvm]] CACHE STRING "" FORCE)
-set(MLIR_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-6079bbb4/lib/cmake/mlir]] CACHE STRING "" FORCE)
+set(LLVM_SYSPATH [[/Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-ec721072]] CACHE STRING "" FORCE)
+set(LLVM_INCLUDE_DIRS [[/Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-ec721072/include]] CACHE STRING "" FORCE)
+set(LLVM_LIBRARY_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-ec721072/lib]] CACHE STRING "" FORCE)
+set(LLVM_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-ec721072/lib/cmake/llvm]] CACHE STRING "" FORCE)
+set(MLIR_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-ec721072/lib/cmake/mlir]] CACHE STRING "" FORCE)
 set(Python3_EXECUTABLE [[/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python]] CACHE STRING "" FORCE)
 set(Python3_INCLUDE_DIR [[/opt/homebrew/Frameworks/Python.framework/Versions/3.11/include/python3.11]] CACHE STRING "" FORCE)
 set(LLVM_EXTERNAL_LIT [[/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/lit]] CACHE STRING "" FORCE)
@@ -114,12 +117,12 @@ EOF
 # build LLVM
 # always:
 /Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure' build.ninja
-set -- $(/Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure' -t inputs -E all | sed -n 's|^/Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-6079bbb4/||p')
+set -- $(/Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure' -t inputs -E all | sed -n 's|^/Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-ec721072/||p')
 for name in FileCheck opt; do
-  ! /Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-6079bbb4' -t query "bin/$name" > /dev/null 2>&1 || set -- "$@" "bin/$name"
+  ! /Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-ec721072' -t query "bin/$name" > /dev/null 2>&1 || set -- "$@" "bin/$name"
 done
-/Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-6079bbb4' -j10 "$@"
-mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-6079bbb4/tritonsmith-built'
-cp '/Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-6079bbb4/build.ninja' '/Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-6079bbb4/tritonsmith-built/build.ninja'
-mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-6079bbb4/tritonsmith-built/CMakeFiles'
-cp '/Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-6079bbb4/CMakeFiles/rules.ninja' '/Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-6079bbb4/tritonsmith-built/CMakeFiles/rules.ninja'
+/Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-ec721072' -j10 "$@"
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-ec721072/tritonsmith-built'
+cp '/Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-ec721072/build.ninja' '/Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-ec721072/tritonsmith-built/build.ninja'
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-ec721072/tritonsmith-built/CMakeFiles'
+cp '/Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-ec721072/CMakeFiles/rules.ninja' '/Users/dev/Library/Application Support/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-ec721072/tritonsmith-built/CMakeFiles/rules.ninja'

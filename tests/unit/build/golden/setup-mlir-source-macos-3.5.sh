@@ -1,9 +1,9 @@
 #!/bin/sh
-# LLVM/MLIR from source in /Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-8c3d7cfd
+# LLVM/MLIR from source in /Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-439b42ae
 set -eu
 
 # store
-rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-8c3d7cfd.json'
+rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-439b42ae.json'
 
 # LLVM sources
 # skipped if /Users/dev/Library/Application Support/tritonsmith/sources/.llvm-064f02dac0c8.done is up to date:
@@ -17,9 +17,9 @@ rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-064f0
 
 # configure LLVM
 # always:
-mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-8c3d7cfd'
-mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-8c3d7cfd'
-cat > '/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-8c3d7cfd/tritonsmith-native.cmake' <<'EOF'
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-439b42ae'
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-439b42ae'
+cat > '/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-439b42ae/tritonsmith-native.cmake' <<'EOF'
 set(CMAKE_C_COMPILER [[/opt/homebrew/opt/llvm/bin/clang]] CACHE STRING "" FORCE)
 set(CMAKE_CXX_COMPILER [[/opt/homebrew/opt/llvm/bin/clang++]] CACHE STRING "" FORCE)
 set(CMAKE_C_COMPILER_LAUNCHER [[/opt/homebrew/bin/ccache]] CACHE STRING "" FORCE)
@@ -27,12 +27,12 @@ set(CMAKE_CXX_COMPILER_LAUNCHER [[/opt/homebrew/bin/ccache]] CACHE STRING "" FOR
 set(CMAKE_C_FLAGS_RELEASE [[-O1 -DNDEBUG]] CACHE STRING "" FORCE)
 set(CMAKE_CXX_FLAGS_RELEASE [[-O1 -DNDEBUG]] CACHE STRING "" FORCE)
 EOF
-# skipped if /Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-8c3d7cfd/.tritonsmith-configured is up to date:
-rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-8c3d7cfd/CMakeCache.txt' '/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-8c3d7cfd/CMakeFiles/3.31.10'
-mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-8c3d7cfd'
-cat > '/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-8c3d7cfd/tritonsmith-cache.cmake' <<'EOF'
+# skipped if /Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-439b42ae/.tritonsmith-configured is up to date:
+rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-439b42ae/CMakeCache.txt' '/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-439b42ae/CMakeFiles/3.31.10'
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-439b42ae'
+cat > '/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-439b42ae/tritonsmith-cache.cmake' <<'EOF'
 # Written by tritonsmith. To configure by hand, in this folder:
-#   /Users/dev/tritonsmith/.venv/bin/cmake -C tritonsmith-cache.cmake -G Ninja -S '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-064f02dac0c8/llvm' -B '/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-8c3d7cfd'
+#   /Users/dev/tritonsmith/.venv/bin/cmake -C tritonsmith-cache.cmake -G Ninja -S '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-064f02dac0c8/llvm' -B '/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-439b42ae'
 set(CMAKE_MAKE_PROGRAM [[/Users/dev/tritonsmith/.venv/bin/ninja]] CACHE STRING "" FORCE)
 set(CMAKE_BUILD_TYPE [[RelWithDebInfo]] CACHE STRING "" FORCE)
 set(CMAKE_EXPORT_COMPILE_COMMANDS [[ON]] CACHE STRING "" FORCE)
@@ -57,14 +57,17 @@ set(LLVM_ENABLE_TERMINFO [[OFF]] CACHE STRING "" FORCE)
 set(LLVM_ENABLE_ZSTD [[OFF]] CACHE STRING "" FORCE)
 set(MLIR_ENABLE_BINDINGS_PYTHON [[OFF]] CACHE STRING "" FORCE)
 set(BUILD_SHARED_LIBS [[OFF]] CACHE STRING "" FORCE)
-set(CROSS_TOOLCHAIN_FLAGS_NATIVE [[-C;/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-8c3d7cfd/tritonsmith-native.cmake]] CACHE STRING "" FORCE)
-set(MLIR_LINALG_ODS_YAML_GEN [[/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-8c3d7cfd/bin/mlir-linalg-ods-yaml-gen]] CACHE STRING "" FORCE)
+set(CMAKE_PROJECT_INCLUDE [[/Users/dev/tritonsmith/src/tritonsmith/build/llvm/debug_info.cmake]] CACHE STRING "" FORCE)
+set(TRITONSMITH_DEBUG_INFO [[-g1]] CACHE STRING "" FORCE)
+set(TRITONSMITH_DEBUG_INFO_WHOLE [[MLIR.*;mlir.*;LLVM(Support|Core|TargetParser)]] CACHE STRING "" FORCE)
+set(CROSS_TOOLCHAIN_FLAGS_NATIVE [[-C;/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-439b42ae/tritonsmith-native.cmake]] CACHE STRING "" FORCE)
+set(MLIR_LINALG_ODS_YAML_GEN [[/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-439b42ae/bin/mlir-linalg-ods-yaml-gen]] CACHE STRING "" FORCE)
 EOF
-(cd '/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-8c3d7cfd' && /Users/dev/tritonsmith/.venv/bin/cmake -C '/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-8c3d7cfd/tritonsmith-cache.cmake' -G Ninja -S '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-064f02dac0c8/llvm' -B '/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-8c3d7cfd')
+(cd '/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-439b42ae' && /Users/dev/tritonsmith/.venv/bin/cmake -C '/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-439b42ae/tritonsmith-cache.cmake' -G Ninja -S '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-064f02dac0c8/llvm' -B '/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-439b42ae')
 
 # build LLVM
 # always:
-(cd '/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-8c3d7cfd' && env NINJA_STATUS='[%f/%t] ' /Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-8c3d7cfd' -j10 FileCheck)
+(cd '/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-439b42ae' && env NINJA_STATUS='[%f/%t] ' /Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-439b42ae' -j10 FileCheck)
 
 # Python environment: as in install-triton-macos-3.5.sh
 
@@ -94,12 +97,12 @@ set(CMAKE_CXX_COMPILER_LAUNCHER [[/opt/homebrew/bin/ccache]] CACHE STRING "" FOR
 set(CMAKE_C_FLAGS [[-Wno-error=deprecated-declarations]] CACHE STRING "" FORCE)
 set(CMAKE_CXX_FLAGS [[-Wno-error=deprecated-declarations]] CACHE STRING "" FORCE)
 set(LLVM_ENABLE_WERROR [[ON]] CACHE STRING "" FORCE)
-set(LLVM_SYSPATH [[/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-8c3d7cfd]] CACHE STRING "" FORCE)
-set(LLVM_INCLUDE_DIRS [[/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-8c3d7cfd/include]] CACHE STRING "" FORCE)
-set(LLVM_LIBRARY_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-8c3d7cfd/lib]] CACHE STRING "" FORCE)
-set(LLVM_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-8c3d7cfd/lib/cmake/llvm]] CACHE STRING "" FORCE)
-set(MLIR_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-8c3d7cfd/lib/cmake/mlir]] CACHE STRING "" FORCE)
-set(LLD_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-8c3d7cfd/lib/cmake/lld]] CACHE STRING "" FORCE)
+set(LLVM_SYSPATH [[/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-439b42ae]] CACHE STRING "" FORCE)
+set(LLVM_INCLUDE_DIRS [[/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-439b42ae/include]] CACHE STRING "" FORCE)
+set(LLVM_LIBRARY_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-439b42ae/lib]] CACHE STRING "" FORCE)
+set(LLVM_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-439b42ae/lib/cmake/llvm]] CACHE STRING "" FORCE)
+set(MLIR_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-439b42ae/lib/cmake/mlir]] CACHE STRING "" FORCE)
+set(LLD_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-439b42ae/lib/cmake/lld]] CACHE STRING "" FORCE)
 set(Python3_EXECUTABLE [[/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python]] CACHE STRING "" FORCE)
 set(Python3_INCLUDE_DIR [[/opt/homebrew/Frameworks/Python.framework/Versions/3.11/include/python3.11]] CACHE STRING "" FORCE)
 set(LLVM_EXTERNAL_LIT [[/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/lit]] CACHE STRING "" FORCE)
@@ -117,12 +120,12 @@ EOF
 # build LLVM
 # always:
 /Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure' build.ninja
-set -- $(/Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure' -t inputs -E all | sed -n 's|^/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-8c3d7cfd/||p')
+set -- $(/Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure' -t inputs -E all | sed -n 's|^/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-439b42ae/||p')
 for name in FileCheck opt; do
-  ! /Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-8c3d7cfd' -t query "bin/$name" > /dev/null 2>&1 || set -- "$@" "bin/$name"
+  ! /Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-439b42ae' -t query "bin/$name" > /dev/null 2>&1 || set -- "$@" "bin/$name"
 done
-/Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-8c3d7cfd' -j10 "$@"
-mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-8c3d7cfd/tritonsmith-built'
-cp '/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-8c3d7cfd/build.ninja' '/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-8c3d7cfd/tritonsmith-built/build.ninja'
-mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-8c3d7cfd/tritonsmith-built/CMakeFiles'
-cp '/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-8c3d7cfd/CMakeFiles/rules.ninja' '/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-8c3d7cfd/tritonsmith-built/CMakeFiles/rules.ninja'
+/Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-439b42ae' -j10 "$@"
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-439b42ae/tritonsmith-built'
+cp '/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-439b42ae/build.ninja' '/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-439b42ae/tritonsmith-built/build.ninja'
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-439b42ae/tritonsmith-built/CMakeFiles'
+cp '/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-439b42ae/CMakeFiles/rules.ninja' '/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-439b42ae/tritonsmith-built/CMakeFiles/rules.ninja'

@@ -1,9 +1,9 @@
 #!/bin/sh
-# LLVM/MLIR from source in /Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a
+# LLVM/MLIR from source in /Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff
 set -eu
 
 # store
-rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a.json'
+rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff.json'
 
 # LLVM sources
 # skipped if /Users/dev/Library/Application Support/tritonsmith/sources/.llvm-7f77ca0dbda4.done is up to date:
@@ -17,9 +17,9 @@ rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-7f77c
 
 # configure LLVM
 # always:
-mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a'
-mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a'
-cat > '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a/tritonsmith-native.cmake' <<'EOF'
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff'
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff'
+cat > '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff/tritonsmith-native.cmake' <<'EOF'
 set(CMAKE_C_COMPILER [[/opt/homebrew/opt/llvm/bin/clang]] CACHE STRING "" FORCE)
 set(CMAKE_CXX_COMPILER [[/opt/homebrew/opt/llvm/bin/clang++]] CACHE STRING "" FORCE)
 set(CMAKE_C_COMPILER_LAUNCHER [[/opt/homebrew/bin/ccache]] CACHE STRING "" FORCE)
@@ -27,12 +27,12 @@ set(CMAKE_CXX_COMPILER_LAUNCHER [[/opt/homebrew/bin/ccache]] CACHE STRING "" FOR
 set(CMAKE_C_FLAGS_RELEASE [[-O1 -DNDEBUG]] CACHE STRING "" FORCE)
 set(CMAKE_CXX_FLAGS_RELEASE [[-O1 -DNDEBUG]] CACHE STRING "" FORCE)
 EOF
-# skipped if /Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a/.tritonsmith-configured is up to date:
-rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a/CMakeCache.txt' '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a/CMakeFiles/3.31.10'
-mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a'
-cat > '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a/tritonsmith-cache.cmake' <<'EOF'
+# skipped if /Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff/.tritonsmith-configured is up to date:
+rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff/CMakeCache.txt' '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff/CMakeFiles/3.31.10'
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff'
+cat > '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff/tritonsmith-cache.cmake' <<'EOF'
 # Written by tritonsmith. To configure by hand, in this folder:
-#   /Users/dev/tritonsmith/.venv/bin/cmake -C tritonsmith-cache.cmake -G Ninja -S '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-7f77ca0dbda4/llvm' -B '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a'
+#   /Users/dev/tritonsmith/.venv/bin/cmake -C tritonsmith-cache.cmake -G Ninja -S '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-7f77ca0dbda4/llvm' -B '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff'
 set(CMAKE_MAKE_PROGRAM [[/Users/dev/tritonsmith/.venv/bin/ninja]] CACHE STRING "" FORCE)
 set(CMAKE_BUILD_TYPE [[RelWithDebInfo]] CACHE STRING "" FORCE)
 set(CMAKE_EXPORT_COMPILE_COMMANDS [[ON]] CACHE STRING "" FORCE)
@@ -57,14 +57,17 @@ set(LLVM_ENABLE_TERMINFO [[OFF]] CACHE STRING "" FORCE)
 set(LLVM_ENABLE_ZSTD [[OFF]] CACHE STRING "" FORCE)
 set(MLIR_ENABLE_BINDINGS_PYTHON [[OFF]] CACHE STRING "" FORCE)
 set(BUILD_SHARED_LIBS [[OFF]] CACHE STRING "" FORCE)
-set(CROSS_TOOLCHAIN_FLAGS_NATIVE [[-C;/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a/tritonsmith-native.cmake]] CACHE STRING "" FORCE)
-set(MLIR_LINALG_ODS_YAML_GEN [[/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a/bin/mlir-linalg-ods-yaml-gen]] CACHE STRING "" FORCE)
+set(CMAKE_PROJECT_INCLUDE [[/Users/dev/tritonsmith/src/tritonsmith/build/llvm/debug_info.cmake]] CACHE STRING "" FORCE)
+set(TRITONSMITH_DEBUG_INFO [[-g1]] CACHE STRING "" FORCE)
+set(TRITONSMITH_DEBUG_INFO_WHOLE [[MLIR.*;mlir.*;LLVM(Support|Core|TargetParser)]] CACHE STRING "" FORCE)
+set(CROSS_TOOLCHAIN_FLAGS_NATIVE [[-C;/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff/tritonsmith-native.cmake]] CACHE STRING "" FORCE)
+set(MLIR_LINALG_ODS_YAML_GEN [[/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff/bin/mlir-linalg-ods-yaml-gen]] CACHE STRING "" FORCE)
 EOF
-(cd '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a' && /Users/dev/tritonsmith/.venv/bin/cmake -C '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a/tritonsmith-cache.cmake' -G Ninja -S '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-7f77ca0dbda4/llvm' -B '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a')
+(cd '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff' && /Users/dev/tritonsmith/.venv/bin/cmake -C '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff/tritonsmith-cache.cmake' -G Ninja -S '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-7f77ca0dbda4/llvm' -B '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff')
 
 # build LLVM
 # always:
-(cd '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a' && env NINJA_STATUS='[%f/%t] ' /Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a' -j10 FileCheck clang)
+(cd '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff' && env NINJA_STATUS='[%f/%t] ' /Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff' -j10 FileCheck clang)
 
 # Python environment: as in install-triton-macos-3.7.sh
 
@@ -94,12 +97,12 @@ set(CMAKE_CXX_COMPILER_LAUNCHER [[/opt/homebrew/bin/ccache]] CACHE STRING "" FOR
 set(CMAKE_C_FLAGS [[-Wno-error=deprecated-declarations]] CACHE STRING "" FORCE)
 set(CMAKE_CXX_FLAGS [[-Wno-error=deprecated-declarations]] CACHE STRING "" FORCE)
 set(LLVM_ENABLE_WERROR [[ON]] CACHE STRING "" FORCE)
-set(LLVM_SYSPATH [[/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a]] CACHE STRING "" FORCE)
-set(LLVM_INCLUDE_DIRS [[/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a/include]] CACHE STRING "" FORCE)
-set(LLVM_LIBRARY_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a/lib]] CACHE STRING "" FORCE)
-set(LLVM_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a/lib/cmake/llvm]] CACHE STRING "" FORCE)
-set(MLIR_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a/lib/cmake/mlir]] CACHE STRING "" FORCE)
-set(LLD_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a/lib/cmake/lld]] CACHE STRING "" FORCE)
+set(LLVM_SYSPATH [[/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff]] CACHE STRING "" FORCE)
+set(LLVM_INCLUDE_DIRS [[/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff/include]] CACHE STRING "" FORCE)
+set(LLVM_LIBRARY_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff/lib]] CACHE STRING "" FORCE)
+set(LLVM_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff/lib/cmake/llvm]] CACHE STRING "" FORCE)
+set(MLIR_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff/lib/cmake/mlir]] CACHE STRING "" FORCE)
+set(LLD_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff/lib/cmake/lld]] CACHE STRING "" FORCE)
 set(Python3_EXECUTABLE [[/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python]] CACHE STRING "" FORCE)
 set(Python3_INCLUDE_DIR [[/opt/homebrew/Frameworks/Python.framework/Versions/3.11/include/python3.11]] CACHE STRING "" FORCE)
 set(LLVM_EXTERNAL_LIT [[/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/lit]] CACHE STRING "" FORCE)
@@ -126,12 +129,12 @@ EOF
 # build LLVM
 # always:
 /Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure' build.ninja
-set -- $(/Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure' -t inputs -E all | sed -n 's|^/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a/||p')
+set -- $(/Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure' -t inputs -E all | sed -n 's|^/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff/||p')
 for name in FileCheck opt; do
-  ! /Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a' -t query "bin/$name" > /dev/null 2>&1 || set -- "$@" "bin/$name"
+  ! /Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff' -t query "bin/$name" > /dev/null 2>&1 || set -- "$@" "bin/$name"
 done
-/Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a' -j10 "$@"
-mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a/tritonsmith-built'
-cp '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a/build.ninja' '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a/tritonsmith-built/build.ninja'
-mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a/tritonsmith-built/CMakeFiles'
-cp '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a/CMakeFiles/rules.ninja' '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a/tritonsmith-built/CMakeFiles/rules.ninja'
+/Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff' -j10 "$@"
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff/tritonsmith-built'
+cp '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff/build.ninja' '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff/tritonsmith-built/build.ninja'
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff/tritonsmith-built/CMakeFiles'
+cp '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff/CMakeFiles/rules.ninja' '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff/tritonsmith-built/CMakeFiles/rules.ninja'

@@ -26,16 +26,19 @@ from tritonsmith.facts import llvm_tree, tools
 CACHE = """
 CMAKE_HOME_DIRECTORY:INTERNAL={source}/llvm
 CMAKE_CXX_COMPILER:FILEPATH=/usr/bin/clang++-19
-CMAKE_CXX_FLAGS:STRING={flags}
 LLVM_ENABLE_PROJECTS:STRING=mlir;lld
 LLVM_USE_LINKER:STRING=lld
 LLVM_USE_SANITIZER:STRING={sanitizer}
 BUILD_SHARED_LIBS:BOOL={shared}
+{cached}
 """
+BUILD_TYPE = "CMAKE_CXX_FLAGS_DEBUG:STRING=-g\n"
+LESS = "TRITONSMITH_DEBUG_INFO:STRING="
+SPLIT = "set(LLVM_USE_SPLIT_DWARF ON)"
 
 
 def build_tree(
-    path: Path, *, flags: str = "", sanitizer: str = "", shared: str = "OFF", more: str = ""
+    path: Path, *, cached: str = "", sanitizer: str = "", shared: str = "OFF", more: str = ""
 ) -> Path:
     made.tree(path, (*made.FILES, "include/llvm/Config/abi-breaking.h"), build_type="Debug")
     thin.write(path / "lib" / "libLLVMSupport.a", operations.OBJECTS)
@@ -44,7 +47,7 @@ def build_tree(
     )
     with (path / "lib" / "cmake" / "llvm" / "LLVMConfig.cmake").open("a") as config:
         config.write(f"set(LLVM_ENABLE_EH ON)\n{more}\n")
-    text = CACHE.format(source=path.parent / "source", flags=flags, sanitizer=sanitizer, shared=shared)
+    text = CACHE.format(source=path.parent / "source", cached=cached, sanitizer=sanitizer, shared=shared)
     (path / "CMakeCache.txt").write_text(text)
     return path
 
@@ -63,16 +66,19 @@ def test_a_build_tree_tells_most(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("flags", "more", "info"),
+    ("cached", "more", "info"),
     [
-        ("", "", "full"),
-        ("-gline-tables-only", "", "lines"),
-        ("-g0", "", "none"),
-        ("", "set(LLVM_USE_SPLIT_DWARF ON)", "split"),
+        (BUILD_TYPE, "", "full"),
+        (BUILD_TYPE, SPLIT, "split"),
+        (f"{BUILD_TYPE}CMAKE_CXX_FLAGS:STRING=-g0", "", "full"),  # the build type's -g comes after it
+        ("CMAKE_CXX_FLAGS_DEBUG:STRING=-O0 -gline-tables-only", SPLIT, "lines"),
+        (f"{BUILD_TYPE}{LESS}-g1", "", "lines"),
+        (f"{BUILD_TYPE}{LESS}-g1\nTRITONSMITH_DEBUG_INFO_WHOLE:STRING=MLIR.*", SPLIT, "mlir"),
+        (f"{BUILD_TYPE}{LESS}-g0", "", "none"),
     ],
 )
-def test_debug_information(tmp_path: Path, flags: str, more: str, info: str) -> None:
-    tree = llvm_tree.read(build_tree(tmp_path / "build", flags=flags, more=more))
+def test_debug_information(tmp_path: Path, cached: str, more: str, info: str) -> None:
+    tree = llvm_tree.read(build_tree(tmp_path / "build", cached=cached, more=more))
     assert describe_tree.manifest("one", "built", tree, made.MACHINE).debug_info == info
     known = Known(debug_info="lines")
     assert describe_tree.manifest("one", "built", tree, made.MACHINE, known).debug_info == "lines"
