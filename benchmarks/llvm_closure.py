@@ -37,7 +37,6 @@ from tritonsmith.core.plan import BuildUsed
 
 BIN = Path(sys.executable).parent
 NINJA = BIN / "ninja"
-NESTED = re.compile(r"cmake --build (\S+) --target (\S+)")
 RECIPE = (
     *("-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON"),
     *("-DLLVM_ENABLE_PROJECTS=llvm;mlir", "-DLLVM_TARGETS_TO_BUILD=AMDGPU;NVPTX;X86;AArch64"),
@@ -120,17 +119,10 @@ def kind_of(command: str) -> str:
 
 
 def read(side: Side, build: Path, targets: list[str]) -> Side:
-    """Add the steps that build targets, those of the table generators' own build folder included."""
-    nested: dict[Path, list[str]] = defaultdict(list)
+    """Add the steps that build targets."""
     for row in json.loads(ninja(build, "-t", "compdb-targets", *targets)):
-        command = row["command"]
-        if match := NESTED.search(command):
-            nested[Path(match[1])].append(match[2])
-        elif (kind := kind_of(command)) in KINDS:
-            side.steps[kind].append(Step(build, row["output"], command))
-    for folder, wanted in nested.items():
-        if (folder / "build.ninja").is_file():
-            read(side, folder, wanted)
+        if (kind := kind_of(row["command"])) in KINDS:
+            side.steps[kind].append(Step(build, row["output"], row["command"]))
     return side
 
 
@@ -156,14 +148,11 @@ def generate(side: Side, quick: Path) -> None:
         program = GENERATOR.search(step.command)
         if target.exists():
             continue
-        # The closure builds one of them a single time, as a Debug program.
-        folders = (quick / "NATIVE" / "bin", quick / "bin")
-        folder = next((path for path in folders if program and (path / program[1]).is_file()), None)
-        if folder is None:
+        if not program or not (quick / "bin" / program[1]).is_file():
             slow.append(step.output)
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
-        command = step.command.replace(f"{side.build}/bin/", f"{folder}/")
+        command = step.command.replace(f"{side.build}/bin/", f"{quick}/bin/")
         subprocess.run(("sh", "-c", command), cwd=step.build, check=True, capture_output=True)
     ninja(side.build, "llvm-tblgen", "mlir-tblgen", "mlir-linalg-ods-yaml-gen", "mlir-pdll", *slow)
 

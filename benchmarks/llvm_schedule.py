@@ -6,10 +6,9 @@ llvm_levers.py. With `--compile`, each source takes S seconds instead of the log
 that did not run, and too many of what ran beside other work.
 
 A step takes as long as Ninja's log says, and begins when what it needs is there and a core is free; of those
-that wait, the one with the longest way to the end comes first. The nested builds of the table generators are
-scheduled in the same way, as steps of their own. Without headers, the steps that make them take no time and
-those that use them 1 / R as long. A header is on the way to all of its users, so the more cores, the less it
-saves.
+that wait, the one with the longest way to the end comes first. Without headers, the steps that make them take
+no time and those that use them 1 / R as long. A header is on the way to all of its users, so the more cores,
+the less it saves.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from llvm_closure import NESTED, NINJA, ninja
+from llvm_closure import NINJA, ninja
 
 from tritonsmith.core.plan import BuildUsed
 
@@ -51,8 +50,8 @@ def logged(build: Path) -> dict[str, float]:
     return {row[3]: (int(row[1]) - int(row[0])) / 1000 for row in rows}
 
 
-def read(build: Path, targets: list[str], each: float | None = None, prefix: str = "") -> Graph:
-    """What Ninja runs for some targets, nested builds included. What the log lacks takes no time."""
+def read(build: Path, targets: list[str], each: float | None = None) -> Graph:
+    """What Ninja runs for some targets. What the log lacks takes no time."""
     names: dict[str, str] = {}
     steps: set[str] = set()
     waits: dict[str, set[str]] = defaultdict(set)
@@ -69,22 +68,7 @@ def read(build: Path, targets: list[str], each: float | None = None, prefix: str
         seconds = each if each is not None and name.endswith(".cpp.o") else times.get(name, 0.0)
         made.seconds[step] = max(made.seconds[step], seconds)
         made.headers |= {step} if HEADER.search(name) else set()
-    for command in ninja(build, "-t", "commands", *targets).splitlines():
-        if match := NESTED.search(command):
-            # It is steps of its own that wait for what the command waits for.
-            output = next(node for node, name in names.items() if name == f"NATIVE/bin/{match[2]}")
-            step = next(iter(waits[output] & steps), output)
-            inner = read(Path(match[1]), [match[2]], each, f"{match[2]}/")
-            made.seconds[step] = 0.0
-            made.seconds |= inner.seconds
-            made.headers |= inner.headers
-            made.waits |= {node: needed or set(waits[step]) for node, needed in inner.waits.items()}
-            made.waits[step] = waits[step] | set(inner.seconds)
-    return Graph(
-        {prefix + node: seconds for node, seconds in made.seconds.items()},
-        {prefix + node: {prefix + one for one in needed} for node, needed in made.waits.items()},
-        {prefix + node for node in made.headers},
-    )
+    return made
 
 
 def without_headers(graph: Graph, ratio: float) -> Graph:

@@ -234,11 +234,11 @@ def test_proton_brings_its_own_headers() -> None:
 
 def test_llvm_build_types_and_debug_info() -> None:
     release = llvm_variables("3.5", build_type="Release", debug_info="none")
-    assert (release["LLVM_USE_SPLIT_DWARF"], "TRITONSMITH_DEBUG_INFO" in release) == ("OFF", False)
+    assert (release["LLVM_USE_SPLIT_DWARF"], "TRITONSMITH_OPTIONS_rest" in release) == ("OFF", False)
     lines = llvm_variables("3.5", debug_info="lines")
-    assert (lines["LLVM_USE_SPLIT_DWARF"], lines["TRITONSMITH_DEBUG_INFO"]) == ("OFF", "-g1")
+    assert (lines["LLVM_USE_SPLIT_DWARF"], lines["TRITONSMITH_OPTIONS_rest"]) == ("OFF", "-g1")
     split = llvm_variables("3.5", debug_info="split")
-    assert (split["LLVM_USE_SPLIT_DWARF"], "TRITONSMITH_DEBUG_INFO" in split) == ("ON", False)
+    assert (split["LLVM_USE_SPLIT_DWARF"], "TRITONSMITH_OPTIONS_rest" in split) == ("ON", False)
     # What comes before the build type's `-g` would have no effect.
     kinds = ("full", "lines", "none")
     assert not any("CMAKE_CXX_FLAGS" in llvm_variables("3.5", debug_info=kind) for kind in kinds)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import sys
 from collections.abc import Iterable
@@ -361,6 +362,12 @@ def render(compilation: Compilation) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _without_assertions(compilation: Compilation) -> bool:
+    """Report whether this library is of a table generator that was built without assertions."""
+    targets = "|".join(configs.load("llvm-options")["table-generators"]["tables"]["targets"])
+    return bool(re.fullmatch(targets, compilation.library.name)) and not compilation.old.assertions
+
+
 def flags(compilation: Compilation) -> tuple[str, ...]:
     """Return the flags of every file: as in the LLVM's build, but unoptimised and with debug information."""
     library, options = compilation.library, compilation.options
@@ -376,7 +383,7 @@ def flags(compilation: Compilation) -> tuple[str, ...]:
         *(("-fPIC",) if options.pic else ()),
         *(("-fvisibility=hidden",) if library.hidden else ()),
         # With other assertions than the rest of LLVM, classes have other members (ABI-breaking checks).
-        *(() if compilation.tree.assertions else ("-DNDEBUG",)),
+        *(() if compilation.tree.assertions and not _without_assertions(compilation) else ("-DNDEBUG",)),
         *options.definitions,
         *library.definitions,
         *(() if string is None else (f"-D_GLIBCXX_USE_CXX11_ABI={int(string)}",)),

@@ -198,7 +198,6 @@ def built(
         known = Known(
             commit=tree.commit,
             diff=(git.changes(tree.path) or "unknown") if tree.dirty else "",
-            debug_info=request.settings.debug_info,
             projects=request.projects,
             scope=_scope(request),
             closures=_closures(request, triton),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -13,7 +14,7 @@ from tritonsmith.build.compiler_cache import Folders
 from tritonsmith.build.store.entry import Compiler, Key
 from tritonsmith.compiler import debugger_init
 from tritonsmith.core import configs
-from tritonsmith.core.envs.settings import SPLIT_DWARF, CacheSettings
+from tritonsmith.core.envs.settings import SPLIT_DWARF, CacheSettings, LlvmSettings
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.core.plan import (
@@ -24,7 +25,6 @@ from tritonsmith.core.plan import (
     Remove,
     Run,
     Step,
-    Write,
     digest,
     stamped,
 )
@@ -37,11 +37,10 @@ from tritonsmith.facts.tools import Compilers
 _ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2")
 _FULL = 40  # hex digits of a commit
 _SCHEMES = ("http://", "https://", "file://", "ssh://", "git://", "git@")
-NATIVE_FILE = "tritonsmith-native.cmake"
 PHASE_SOURCES = "LLVM sources"
 PHASE_CONFIGURE = "configure LLVM"
 PHASE_BUILD = "build LLVM"
-_DEBUG_INFO = Path(__file__).with_name("debug_info.cmake")
+_TARGET_OPTIONS = Path(__file__).with_name("target_options.cmake")
 
 
 @dataclass(frozen=True)
@@ -228,8 +227,9 @@ class BuildTools:
 def key(tree: SourceTree, request: LlvmRequest, means: BuildTools) -> Key:
     """Return the key of this build in the store. The scope is not part of it: a build grows in place."""
     settings, compilers = request.settings, means.compilers
+    symbols = settings.build_type in configs.load("llvm-options")["debug-info"]["types"]
     options = {
-        "debug-info": settings.debug_info,
+        "debug-info": settings.debug_info if symbols else "none",
         "projects": ";".join(request.projects),
         "shared": _on(settings.shared),
         "targets": ";".join(settings.targets),
@@ -265,17 +265,10 @@ def configure(
     `again`: configure even if nothing changed.
     """
     folders = _shared(tree, build, means)
-    native = build / NATIVE_FILE
-    variables = {
-        **cache_variables(request, means, folders),
-        "CROSS_TOOLCHAIN_FLAGS_NATIVE": f"-C;{native}",
-        # It runs once, on one file. LLVM would build it optimised, and with it MLIR's IR a second time.
-        "MLIR_LINALG_ODS_YAML_GEN": str(build / "bin" / "mlir-linalg-ods-yaml-gen"),
-    }
+    variables = cache_variables(request, means, folders)
     run = cmake.configure(
         tree.path / "llvm", build, variables, means.tools, phase=PHASE_CONFIGURE, root=root, again=again
     )
-    run = (Write(native, cmake.settings(native_variables(means, folders)), phase=PHASE_CONFIGURE), *run)
     links = (
         *compiler_cache.steps(folders, phase=PHASE_CONFIGURE),
         *debugger_init.steps(build, relative=folders is not None, llvm=tree.path, phase=PHASE_CONFIGURE),
@@ -296,11 +289,8 @@ def cache_variables(
 ) -> dict[str, str]:
     """Return LLVM's CMake variables: the blog recipe's, those that each era needs, and faster settings."""
     settings, machine, compilers = request.settings, means.machine, means.compilers
-    debug = configs.load("debug-info")
-    symbols = settings.build_type in debug["types"]
+    symbols = settings.build_type in configs.load("llvm-options")["debug-info"]["types"]
     split = settings.debug_info in SPLIT_DWARF and machine.system == "Linux" and symbols
-    # An unoptimised mlir-tblgen is many times slower, and the build runs it for each table of each dialect.
-    slow_tablegen = settings.build_type == "Debug" or settings.assertions
     variables = {
         "CMAKE_BUILD_TYPE": settings.build_type,
         "CMAKE_EXPORT_COMPILE_COMMANDS": "ON",
@@ -314,7 +304,8 @@ def cache_variables(
         "LLVM_ENABLE_PROJECTS": ";".join(request.projects),
         "LLVM_TARGETS_TO_BUILD": ";".join(settings.targets),
         "LLVM_ENABLE_ASSERTIONS": _on(settings.assertions),
-        "LLVM_OPTIMIZED_TABLEGEN": _on(settings.optimized_tablegen and slow_tablegen),
+        # LLVM's own way builds the table generators twice, optimised in a configuration of their own.
+        "LLVM_OPTIMIZED_TABLEGEN": "OFF",
         "LLVM_PARALLEL_COMPILE_JOBS": str(means.jobs.compile),
         "LLVM_PARALLEL_LINK_JOBS": str(means.jobs.link),
         "LLVM_USE_SPLIT_DWARF": _on(split),
@@ -338,30 +329,29 @@ def cache_variables(
         variables |= {"CMAKE_C_ARCHIVE_CREATE": create, "CMAKE_CXX_ARCHIVE_CREATE": create}
     if means.precompiled:
         variables |= precompiled_headers.llvm_variables()
-    if symbols and settings.debug_info in debug["less"]:
-        variables |= {
-            "CMAKE_PROJECT_INCLUDE": str(_DEBUG_INFO),
-            "TRITONSMITH_DEBUG_INFO": debug["less"][settings.debug_info],
-            "TRITONSMITH_DEBUG_INFO_WHOLE": ";".join(debug["whole"].get(settings.debug_info, ())),
-        }
+    variables |= _target_options(settings)
     if compilers.linker and machine.system != "Darwin":
         variables["LLVM_USE_LINKER"] = cmake.linker_name(compilers)
     return variables
 
 
-def native_variables(means: BuildTools, folders: Folders | None = None) -> dict[str, str]:
-    """Return CMake's variables for the table generators' own build, which LLVM configures as it is built."""
-    return {
-        **cmake.compiler_variables(
-            means.compilers,
-            system=means.machine.system,
-            launcher=_launcher(means, folders),
-            linker_flags=False,
-        ),
-        # They run for seconds in all: optimising them fully would cost more time than it saves.
-        **{f"CMAKE_{language}_FLAGS_RELEASE": "-O1 -DNDEBUG" for language in ("C", "CXX")},
-        **(precompiled_headers.llvm_variables() if means.precompiled else {}),
-    }
+def _target_options(settings: LlvmSettings) -> dict[str, str]:
+    """Return CMake's variables for options of single targets (`target_options.cmake`)."""
+    table = configs.load("llvm-options")
+    debug = table["debug-info"]
+    rules: dict[str, dict[str, Sequence[str]]] = {}
+    if settings.optimized_tablegen and settings.build_type == "Debug":
+        rules |= table["table-generators"]
+    if settings.build_type in debug["types"] and settings.debug_info in debug["less"]:
+        if settings.debug_info in debug["whole"]:
+            rules["whole"] = {"targets": debug["whole"][settings.debug_info]}
+        rules["rest"] = {"targets": [".*"], "options": debug["less"][settings.debug_info]}
+    if not rules:
+        return {}
+    variables = {"CMAKE_PROJECT_INCLUDE": str(_TARGET_OPTIONS), "TRITONSMITH_OPTIONS": ";".join(rules)}
+    for name, rule in rules.items():
+        variables |= {f"TRITONSMITH_{key.upper()}_{name}": ";".join(value) for key, value in rule.items()}
+    return variables
 
 
 def _launcher(means: BuildTools, folders: Folders | None) -> tuple[str, ...]:

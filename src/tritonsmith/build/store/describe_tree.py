@@ -181,16 +181,17 @@ def _abi_breaking_checks(prefix: Path) -> bool | None:
 
 def _debug_info(tree: LlvmTree, values: dict[str, str], cache: CmakeCache | None) -> str:
     """Return the kind of debug information, from the flags that the tool's own recipe sets."""
-    if tree.build_type not in configs.load("debug-info")["types"]:
+    if tree.build_type not in configs.load("llvm-options")["debug-info"]["types"]:
         return "none"
     # Distributions put it into separate packages.
     if cache is None:
         return "none"
     # The last option counts: the build type's come after the user's, and the tool's come last.
-    names = ("CMAKE_CXX_FLAGS", f"CMAKE_CXX_FLAGS_{tree.build_type.upper()}", "TRITONSMITH_DEBUG_INFO")
-    options = [word for name in names for word in cache.get(name).split() if _LEVEL.fullmatch(word)]
-    kind = _KINDS.get(options[-1] if options else "", "full")
-    if kind == "lines" and cache.get("TRITONSMITH_DEBUG_INFO_WHOLE"):
+    own = cache.get(f"CMAKE_CXX_FLAGS_{tree.build_type.upper()}")
+    words = f"{cache.get('CMAKE_CXX_FLAGS')} {own} {cache.get('TRITONSMITH_OPTIONS_rest')}"
+    options = [word for word in re.split(r"[\s;]+", words) if _LEVEL.fullmatch(word)]
+    kind = _KINDS.get(options[-1], "full") if options else "none" if own else "full"
+    if kind == "lines" and cache.get("TRITONSMITH_TARGETS_whole"):
         return "mlir"
     return "split" if kind == "full" and _on(values.get("LLVM_USE_SPLIT_DWARF", "")) else kind
 

@@ -442,7 +442,7 @@ def _identity(have: StoreManifest, needs: LlvmNeeds) -> Iterator[str]:
 
 
 def _parts(have: StoreManifest, needs: LlvmNeeds) -> Iterator[str]:
-    table = configs.load("debug-info")
+    table = configs.load("llvm-options")["debug-info"]
     rank = table["rank"]
     if needs.build_type in table["types"] and rank.get(have.debug_info, 0) < rank[needs.debug_info]:
         yield f"its debug information is {have.debug_info!r}; required: {needs.debug_info!r}"

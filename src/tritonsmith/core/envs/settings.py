@@ -87,11 +87,11 @@ class LlvmSettings:
         targets: LLVM code generators; `Native` is the host's.
         scope: what to build: what this Triton links and tests with, what its Python module links, or all.
         ninja_targets: what to build of LLVM instead of a scope.
-        debug_info: `mlir` for split DWARF of MLIR and line tables of LLVM; split DWARF, full DWARF or line
-            tables of all; or none.
+        debug_info: `mlir` for all of MLIR and the lines of LLVM; all in .dwo files (`split`), all in the
+            objects (`full`), lines only, or none.
         debug_libraries: single libraries that are recompiled at `-O0 -g` (`debug-library`).
         precompiled_headers: inject a precompiled header of LLVM's common includes; `auto` if it saves time.
-        optimized_tablegen: build the table generator optimised, separately from the rest.
+        optimized_tablegen: optimise the table generators of a Debug build, and leave out their assertions.
         thin_archives: archives that reference their objects instead of containing them.
         shared: one shared object per library (`BUILD_SHARED_LIBS`): links faster, not for wheels.
         store: folder of LLVM builds that several environments or users share; empty for the workspace's.

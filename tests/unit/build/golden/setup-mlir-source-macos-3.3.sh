@@ -18,15 +18,6 @@ rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-a6637
 # configure LLVM
 # always:
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/a66376b0dc3b-RelWithDebInfo-asserts-1b229f45'
-mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/a66376b0dc3b-RelWithDebInfo-asserts-1b229f45'
-cat > '/Users/dev/Library/Application Support/tritonsmith/llvm/a66376b0dc3b-RelWithDebInfo-asserts-1b229f45/tritonsmith-native.cmake' <<'EOF'
-set(CMAKE_C_COMPILER [[/opt/homebrew/opt/llvm/bin/clang]] CACHE STRING "" FORCE)
-set(CMAKE_CXX_COMPILER [[/opt/homebrew/opt/llvm/bin/clang++]] CACHE STRING "" FORCE)
-set(CMAKE_C_COMPILER_LAUNCHER [[/opt/homebrew/bin/ccache]] CACHE STRING "" FORCE)
-set(CMAKE_CXX_COMPILER_LAUNCHER [[/opt/homebrew/bin/ccache]] CACHE STRING "" FORCE)
-set(CMAKE_C_FLAGS_RELEASE [[-O1 -DNDEBUG]] CACHE STRING "" FORCE)
-set(CMAKE_CXX_FLAGS_RELEASE [[-O1 -DNDEBUG]] CACHE STRING "" FORCE)
-EOF
 # skipped if /Users/dev/Library/Application Support/tritonsmith/llvm/a66376b0dc3b-RelWithDebInfo-asserts-1b229f45/.tritonsmith-configured is up to date:
 rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/llvm/a66376b0dc3b-RelWithDebInfo-asserts-1b229f45/CMakeCache.txt' '/Users/dev/Library/Application Support/tritonsmith/llvm/a66376b0dc3b-RelWithDebInfo-asserts-1b229f45/CMakeFiles/3.31.10'
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/a66376b0dc3b-RelWithDebInfo-asserts-1b229f45'
@@ -43,7 +34,7 @@ set(CMAKE_CXX_COMPILER_LAUNCHER [[/opt/homebrew/bin/ccache]] CACHE STRING "" FOR
 set(LLVM_ENABLE_PROJECTS [[mlir]] CACHE STRING "" FORCE)
 set(LLVM_TARGETS_TO_BUILD [[Native;NVPTX;AMDGPU]] CACHE STRING "" FORCE)
 set(LLVM_ENABLE_ASSERTIONS [[ON]] CACHE STRING "" FORCE)
-set(LLVM_OPTIMIZED_TABLEGEN [[ON]] CACHE STRING "" FORCE)
+set(LLVM_OPTIMIZED_TABLEGEN [[OFF]] CACHE STRING "" FORCE)
 set(LLVM_PARALLEL_COMPILE_JOBS [[10]] CACHE STRING "" FORCE)
 set(LLVM_PARALLEL_LINK_JOBS [[10]] CACHE STRING "" FORCE)
 set(LLVM_USE_SPLIT_DWARF [[OFF]] CACHE STRING "" FORCE)
@@ -57,11 +48,11 @@ set(LLVM_ENABLE_TERMINFO [[OFF]] CACHE STRING "" FORCE)
 set(LLVM_ENABLE_ZSTD [[OFF]] CACHE STRING "" FORCE)
 set(MLIR_ENABLE_BINDINGS_PYTHON [[OFF]] CACHE STRING "" FORCE)
 set(BUILD_SHARED_LIBS [[OFF]] CACHE STRING "" FORCE)
-set(CMAKE_PROJECT_INCLUDE [[/Users/dev/tritonsmith/src/tritonsmith/build/llvm/debug_info.cmake]] CACHE STRING "" FORCE)
-set(TRITONSMITH_DEBUG_INFO [[-g1]] CACHE STRING "" FORCE)
-set(TRITONSMITH_DEBUG_INFO_WHOLE [[MLIR.*;mlir.*;LLVM(Support|Core|TargetParser)]] CACHE STRING "" FORCE)
-set(CROSS_TOOLCHAIN_FLAGS_NATIVE [[-C;/Users/dev/Library/Application Support/tritonsmith/llvm/a66376b0dc3b-RelWithDebInfo-asserts-1b229f45/tritonsmith-native.cmake]] CACHE STRING "" FORCE)
-set(MLIR_LINALG_ODS_YAML_GEN [[/Users/dev/Library/Application Support/tritonsmith/llvm/a66376b0dc3b-RelWithDebInfo-asserts-1b229f45/bin/mlir-linalg-ods-yaml-gen]] CACHE STRING "" FORCE)
+set(CMAKE_PROJECT_INCLUDE [[/Users/dev/tritonsmith/src/tritonsmith/build/llvm/target_options.cmake]] CACHE STRING "" FORCE)
+set(TRITONSMITH_OPTIONS [[whole;rest]] CACHE STRING "" FORCE)
+set(TRITONSMITH_TARGETS_whole [[MLIR.*;mlir.*;LLVM(Support|Core|TargetParser)]] CACHE STRING "" FORCE)
+set(TRITONSMITH_TARGETS_rest [[.*]] CACHE STRING "" FORCE)
+set(TRITONSMITH_OPTIONS_rest [[-g1;-gno-split-dwarf]] CACHE STRING "" FORCE)
 EOF
 (cd '/Users/dev/Library/Application Support/tritonsmith/llvm/a66376b0dc3b-RelWithDebInfo-asserts-1b229f45' && /Users/dev/tritonsmith/.venv/bin/cmake -C '/Users/dev/Library/Application Support/tritonsmith/llvm/a66376b0dc3b-RelWithDebInfo-asserts-1b229f45/tritonsmith-cache.cmake' -G Ninja -S '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-a66376b0dc3b/llvm' -B '/Users/dev/Library/Application Support/tritonsmith/llvm/a66376b0dc3b-RelWithDebInfo-asserts-1b229f45')
 

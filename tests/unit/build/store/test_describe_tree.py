@@ -33,7 +33,7 @@ BUILD_SHARED_LIBS:BOOL={shared}
 {cached}
 """
 BUILD_TYPE = "CMAKE_CXX_FLAGS_DEBUG:STRING=-g\n"
-LESS = "TRITONSMITH_DEBUG_INFO:STRING="
+LESS = "TRITONSMITH_OPTIONS_rest:STRING="
 SPLIT = "set(LLVM_USE_SPLIT_DWARF ON)"
 
 
@@ -72,8 +72,9 @@ def test_a_build_tree_tells_most(tmp_path: Path) -> None:
         (BUILD_TYPE, SPLIT, "split"),
         (f"{BUILD_TYPE}CMAKE_CXX_FLAGS:STRING=-g0", "", "full"),  # the build type's -g comes after it
         ("CMAKE_CXX_FLAGS_DEBUG:STRING=-O0 -gline-tables-only", SPLIT, "lines"),
+        ("CMAKE_CXX_FLAGS_DEBUG:STRING=-O0", SPLIT, "none"),
         (f"{BUILD_TYPE}{LESS}-g1", "", "lines"),
-        (f"{BUILD_TYPE}{LESS}-g1\nTRITONSMITH_DEBUG_INFO_WHOLE:STRING=MLIR.*", SPLIT, "mlir"),
+        (f"{BUILD_TYPE}{LESS}-g1;-gno-split-dwarf\nTRITONSMITH_TARGETS_whole:STRING=MLIR.*", SPLIT, "mlir"),
         (f"{BUILD_TYPE}{LESS}-g0", "", "none"),
     ],
 )

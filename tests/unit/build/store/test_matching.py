@@ -39,6 +39,7 @@ def entry(name: str = "one", **changes: Any) -> StoreEntry:
         ({}, {"assertions": None}),
         ({}, {"debug_info": "split"}),  # a Release has none, whatever is asked for
         ({"build_type": "Debug", "debug_info": "full"}, {"build_type": "Debug", "debug_info": "split"}),
+        ({"build_type": "Debug", "debug_info": "split"}, {"build_type": "Debug", "debug_info": "mlir"}),
         ({"scope": "closure", "closures": CLOSURE}, {}),
         ({"scope": "closure", "closures": CLOSURE}, {"scope": "python-module"}),
         ({}, {"scope": "all"}),
@@ -82,6 +83,16 @@ def test_it_serves(have: dict[str, Any], want: dict[str, Any]) -> None:
             {"build_type": "Debug", "debug_info": "lines"},
             {"build_type": "Debug", "debug_info": "split"},
             "its debug information is 'lines'; required: 'split'",
+        ),
+        (
+            {"build_type": "Debug", "debug_info": "mlir"},
+            {"build_type": "Debug", "debug_info": "split"},
+            "its debug information is 'mlir'; required: 'split'",
+        ),
+        (
+            {"build_type": "Debug", "debug_info": "lines"},
+            {"build_type": "Debug", "debug_info": "mlir"},
+            "its debug information is 'lines'; required: 'mlir'",
         ),
         ({"abi": Abi("Linux", "aarch64")}, {}, "it is for Linux on aarch64"),
         (
