@@ -227,13 +227,17 @@ class BuildTools:
 def key(tree: SourceTree, request: LlvmRequest, means: BuildTools) -> Key:
     """Return the key of this build in the store. The scope is not part of it: a build grows in place."""
     settings, compilers = request.settings, means.compilers
-    symbols = settings.build_type in configs.load("llvm-options")["debug-info"]["types"]
+    debug = configs.load("llvm-options")["debug-info"]
+    kind = settings.debug_info if settings.build_type in debug["types"] else "none"
     options = {
-        "debug-info": settings.debug_info if symbols else "none",
+        # With the compiler's options: before there were any, `lines` and `none` had all debug information.
+        "debug-info": " ".join((kind, *debug["less"].get(kind, ()))),
         "projects": ";".join(request.projects),
         "shared": _on(settings.shared),
         "targets": ";".join(settings.targets),
     }
+    if settings.build_type == "Debug" and not settings.optimized_tablegen:
+        options["table-generators"] = "as the rest"
     # Modified sources, and those without a commit, have one build whatever their changes are: it is rebuilt
     # in place, as expected of sources under development. A tarball is identified by its content.
     if tree.dirty or not tree.commit:

@@ -3,7 +3,7 @@
 # CMAKE_CXX_FLAGS would not do for -O and -g: the build type's come after it, and of several the last one counts.
 #
 # TRITONSMITH_OPTIONS            names of rules; the first one of whole targets that fits decides
-# TRITONSMITH_OPTIONS_<name>     options for C and C++; may be empty
+# TRITONSMITH_OPTIONS_<name>     options for C, C++ and assembly; may be empty
 # TRITONSMITH_TARGETS_<name>     regular expressions of targets
 # TRITONSMITH_SOURCES_<name>     names of files, for a rule of these alone
 #
@@ -48,7 +48,7 @@ function(tritonsmith_add_options folder)
         set_target_properties(${target} PROPERTIES DISABLE_PRECOMPILE_HEADERS ON)
       endif()
       foreach(option IN LISTS TRITONSMITH_OPTIONS_${name})
-        target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:C,CXX>:${option}>")
+        target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:C,CXX,ASM>:${option}>")
       endforeach()
       break()
     endforeach()

@@ -32,7 +32,9 @@ _TELLING = (
     *(f"lib/lib{name}.{ending}" for name in ("LLVMSupport", "MLIRIR") for ending in ("a", "so", "dylib")),
     "bin/mlir-tblgen",
 )
-_LEVEL = re.compile(r"-g(|[0-3]|line-tables-only|mlt)")
+_LEVEL = re.compile(
+    r"-g(|[0-3]|line-tables-only|mlt)"
+)  # -ggdb, -gdwarf-4 and others alone are full
 _KINDS = {"-g0": "none", "-g1": "lines", "-gline-tables-only": "lines", "-gmlt": "lines"}
 _OLD_STRING, _NEW_STRING, _LIBCXX = b"Ss", b"__cxx11", b"NSt3__1"  # in mangled names
 
@@ -188,10 +190,15 @@ def _debug_info(tree: LlvmTree, values: dict[str, str], cache: CmakeCache | None
         return "none"
     # The last option counts: the build type's come after the user's, and the tool's come last.
     own = cache.get(f"CMAKE_CXX_FLAGS_{tree.build_type.upper()}")
-    words = f"{cache.get('CMAKE_CXX_FLAGS')} {own} {cache.get('TRITONSMITH_OPTIONS_rest')}"
-    options = [word for word in re.split(r"[\s;]+", words) if _LEVEL.fullmatch(word)]
-    kind = _KINDS.get(options[-1], "full") if options else "none" if own else "full"
-    if kind == "lines" and cache.get("TRITONSMITH_TARGETS_whole"):
+    rules = cache.get("TRITONSMITH_OPTIONS").split(";")  # others in the cache are of an earlier configure
+    rest = cache.get("TRITONSMITH_OPTIONS_rest") if "rest" in rules else ""
+    words = [word for word in re.split(r"[\s;]+", f"{cache.get('CMAKE_CXX_FLAGS')} {own} {rest}") if word]
+    levels = [word for word in words if _LEVEL.fullmatch(word)]
+    if not levels:
+        kind = "full" if not own or any(word.startswith("-g") for word in words) else "none"
+    else:
+        kind = _KINDS.get(levels[-1], "full")
+    if kind == "lines" and "whole" in rules:
         return "mlir"
     return "split" if kind == "full" and _on(values.get("LLVM_USE_SPLIT_DWARF", "")) else kind
 

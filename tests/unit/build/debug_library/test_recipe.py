@@ -97,6 +97,18 @@ def test_flags_follow_the_llvm(
     assert lacks not in text
 
 
+@pytest.mark.parametrize(
+    ("name", "traced", "without"),
+    [("LLVMTableGen", False, True), ("LLVMTableGen", True, False), ("MLIRMini", False, False)],
+)
+def test_a_table_generator_has_assertions_where_its_archive_has_them(
+    tree: LlvmTree, project: Path, name: str, traced: bool, without: bool
+) -> None:
+    whole = compilation(replace(tree, assertions=True), project, old=replace(TRAITS, assertions=traced))
+    given = recipe.flags(replace(whole, library=replace(whole.library, name=name)))
+    assert ("-DNDEBUG" in given) is without
+
+
 def test_gcc_knows_no_standalone_debug(tree: LlvmTree, project: Path) -> None:
     assert "-fstandalone-debug" in recipe.flags(compilation(tree, project))
     gcc = made.compilers(cxx=Tool("g++", Path("/usr/bin/g++"), "14.2.0"))

@@ -1,9 +1,9 @@
 #!/bin/sh
-# LLVM/MLIR from source in /home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-215841a8
+# LLVM/MLIR from source in /home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-c6285567
 set -eu
 
 # store
-rm -rf -- /home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-215841a8.json
+rm -rf -- /home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-c6285567.json
 
 # LLVM sources
 # skipped if /home/dev/.local/share/tritonsmith/sources/.llvm-c5dede880d17.done is up to date:
@@ -17,13 +17,13 @@ rm -rf -- /home/dev/.local/share/tritonsmith/sources/llvm-c5dede880d17
 
 # configure LLVM
 # always:
-mkdir -p /home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-215841a8
-# skipped if /home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-215841a8/.tritonsmith-configured is up to date:
-rm -rf -- /home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-215841a8/CMakeCache.txt /home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-215841a8/CMakeFiles/3.31.10
-mkdir -p /home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-215841a8
-cat > /home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-215841a8/tritonsmith-cache.cmake <<'EOF'
+mkdir -p /home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-c6285567
+# skipped if /home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-c6285567/.tritonsmith-configured is up to date:
+rm -rf -- /home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-c6285567/CMakeCache.txt /home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-c6285567/CMakeFiles/3.31.10
+mkdir -p /home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-c6285567
+cat > /home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-c6285567/tritonsmith-cache.cmake <<'EOF'
 # Written by tritonsmith. To configure by hand, in this folder:
-#   /home/dev/tritonsmith/.venv/bin/cmake -C tritonsmith-cache.cmake -G Ninja -S /home/dev/.local/share/tritonsmith/sources/llvm-c5dede880d17/llvm -B /home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-215841a8
+#   /home/dev/tritonsmith/.venv/bin/cmake -C tritonsmith-cache.cmake -G Ninja -S /home/dev/.local/share/tritonsmith/sources/llvm-c5dede880d17/llvm -B /home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-c6285567
 set(CMAKE_MAKE_PROGRAM [[/home/dev/tritonsmith/.venv/bin/ninja]] CACHE STRING "" FORCE)
 set(CMAKE_BUILD_TYPE [[RelWithDebInfo]] CACHE STRING "" FORCE)
 set(CMAKE_EXPORT_COMPILE_COMMANDS [[ON]] CACHE STRING "" FORCE)
@@ -99,12 +99,12 @@ set(TRITONSMITH_PCH_dialects_HEADERS [["mlir/Conversion/LLVMCommon/TypeConverter
 set(TRITONSMITH_PCH_dialects_FOLDERS [[../mlir/lib/Conversion;../mlir/lib/Dialect;../mlir/lib/ExecutionEngine;../mlir/lib/Target]] CACHE STRING "" FORCE)
 set(CMAKE_PROJECT_INCLUDE [[/home/dev/tritonsmith/src/tritonsmith/build/llvm/target_options.cmake]] CACHE STRING "" FORCE)
 set(TRITONSMITH_OPTIONS [[whole;rest]] CACHE STRING "" FORCE)
-set(TRITONSMITH_TARGETS_whole [[MLIR.*;mlir.*;LLVM(Support|Core|TargetParser)]] CACHE STRING "" FORCE)
+set(TRITONSMITH_TARGETS_whole [[MLIR.*;mlir.*;TableGenLsp.*;tblgen-.*;LLVM(Support|SupportBlake3|Core|TargetParser)]] CACHE STRING "" FORCE)
 set(TRITONSMITH_TARGETS_rest [[.*]] CACHE STRING "" FORCE)
 set(TRITONSMITH_OPTIONS_rest [[-g1;-gno-split-dwarf]] CACHE STRING "" FORCE)
 set(LLVM_USE_LINKER [[lld]] CACHE STRING "" FORCE)
 EOF
-(cd /home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-215841a8 && /home/dev/tritonsmith/.venv/bin/cmake -C /home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-215841a8/tritonsmith-cache.cmake -G Ninja -S /home/dev/.local/share/tritonsmith/sources/llvm-c5dede880d17/llvm -B /home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-215841a8)
+(cd /home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-c6285567 && /home/dev/tritonsmith/.venv/bin/cmake -C /home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-c6285567/tritonsmith-cache.cmake -G Ninja -S /home/dev/.local/share/tritonsmith/sources/llvm-c5dede880d17/llvm -B /home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-c6285567)
 
 # Python environment: as in install-triton-linux-2.1.sh
 
@@ -137,11 +137,11 @@ set(CMAKE_EXE_LINKER_FLAGS [[-fuse-ld=lld -Wl,--gdb-index]] CACHE STRING "" FORC
 set(CMAKE_MODULE_LINKER_FLAGS [[-fuse-ld=lld -Wl,--gdb-index]] CACHE STRING "" FORCE)
 set(CMAKE_SHARED_LINKER_FLAGS [[-fuse-ld=lld -Wl,--gdb-index]] CACHE STRING "" FORCE)
 set(LLVM_ENABLE_WERROR [[ON]] CACHE STRING "" FORCE)
-set(LLVM_SYSPATH [[/home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-215841a8]] CACHE STRING "" FORCE)
-set(LLVM_INCLUDE_DIRS [[/home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-215841a8/include]] CACHE STRING "" FORCE)
-set(LLVM_LIBRARY_DIR [[/home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-215841a8/lib]] CACHE STRING "" FORCE)
-set(LLVM_DIR [[/home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-215841a8/lib/cmake/llvm]] CACHE STRING "" FORCE)
-set(MLIR_DIR [[/home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-215841a8/lib/cmake/mlir]] CACHE STRING "" FORCE)
+set(LLVM_SYSPATH [[/home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-c6285567]] CACHE STRING "" FORCE)
+set(LLVM_INCLUDE_DIRS [[/home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-c6285567/include]] CACHE STRING "" FORCE)
+set(LLVM_LIBRARY_DIR [[/home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-c6285567/lib]] CACHE STRING "" FORCE)
+set(LLVM_DIR [[/home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-c6285567/lib/cmake/llvm]] CACHE STRING "" FORCE)
+set(MLIR_DIR [[/home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-c6285567/lib/cmake/mlir]] CACHE STRING "" FORCE)
 set(Python3_EXECUTABLE [[/home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python]] CACHE STRING "" FORCE)
 set(Python3_INCLUDE_DIR [[/usr/include/python3.11]] CACHE STRING "" FORCE)
 set(LLVM_EXTERNAL_LIT [[/home/dev/.local/share/tritonsmith/envs/dev/venv/bin/lit]] CACHE STRING "" FORCE)
@@ -159,12 +159,12 @@ EOF
 # build LLVM
 # always:
 /home/dev/tritonsmith/.venv/bin/ninja -C /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure build.ninja
-set -- $(/home/dev/tritonsmith/.venv/bin/ninja -C /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure -t inputs -E all | sed -n 's|^/home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-215841a8/||p')
+set -- $(/home/dev/tritonsmith/.venv/bin/ninja -C /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure -t inputs -E all | sed -n 's|^/home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-c6285567/||p')
 for name in FileCheck opt; do
-  ! /home/dev/tritonsmith/.venv/bin/ninja -C /home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-215841a8 -t query "bin/$name" > /dev/null 2>&1 || set -- "$@" "bin/$name"
+  ! /home/dev/tritonsmith/.venv/bin/ninja -C /home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-c6285567 -t query "bin/$name" > /dev/null 2>&1 || set -- "$@" "bin/$name"
 done
-/home/dev/tritonsmith/.venv/bin/ninja -C /home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-215841a8 -j16 "$@"
-mkdir -p /home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-215841a8/tritonsmith-built
-cp /home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-215841a8/build.ninja /home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-215841a8/tritonsmith-built/build.ninja
-mkdir -p /home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-215841a8/tritonsmith-built/CMakeFiles
-cp /home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-215841a8/CMakeFiles/rules.ninja /home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-215841a8/tritonsmith-built/CMakeFiles/rules.ninja
+/home/dev/tritonsmith/.venv/bin/ninja -C /home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-c6285567 -j16 "$@"
+mkdir -p /home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-c6285567/tritonsmith-built
+cp /home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-c6285567/build.ninja /home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-c6285567/tritonsmith-built/build.ninja
+mkdir -p /home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-c6285567/tritonsmith-built/CMakeFiles
+cp /home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-c6285567/CMakeFiles/rules.ninja /home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-c6285567/tritonsmith-built/CMakeFiles/rules.ninja

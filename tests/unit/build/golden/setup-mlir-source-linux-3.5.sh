@@ -1,9 +1,9 @@
 #!/bin/sh
-# LLVM/MLIR from source in /home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-ab68823f
+# LLVM/MLIR from source in /home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-865b5e64
 set -eu
 
 # store
-rm -rf -- /home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-ab68823f.json
+rm -rf -- /home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-865b5e64.json
 
 # LLVM sources
 # skipped if /home/dev/.local/share/tritonsmith/sources/.llvm-064f02dac0c8.done is up to date:
@@ -17,13 +17,13 @@ rm -rf -- /home/dev/.local/share/tritonsmith/sources/llvm-064f02dac0c8
 
 # configure LLVM
 # always:
-mkdir -p /home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-ab68823f
-# skipped if /home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-ab68823f/.tritonsmith-configured is up to date:
-rm -rf -- /home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-ab68823f/CMakeCache.txt /home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-ab68823f/CMakeFiles/3.31.10
-mkdir -p /home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-ab68823f
-cat > /home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-ab68823f/tritonsmith-cache.cmake <<'EOF'
+mkdir -p /home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-865b5e64
+# skipped if /home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-865b5e64/.tritonsmith-configured is up to date:
+rm -rf -- /home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-865b5e64/CMakeCache.txt /home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-865b5e64/CMakeFiles/3.31.10
+mkdir -p /home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-865b5e64
+cat > /home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-865b5e64/tritonsmith-cache.cmake <<'EOF'
 # Written by tritonsmith. To configure by hand, in this folder:
-#   /home/dev/tritonsmith/.venv/bin/cmake -C tritonsmith-cache.cmake -G Ninja -S /home/dev/.local/share/tritonsmith/sources/llvm-064f02dac0c8/llvm -B /home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-ab68823f
+#   /home/dev/tritonsmith/.venv/bin/cmake -C tritonsmith-cache.cmake -G Ninja -S /home/dev/.local/share/tritonsmith/sources/llvm-064f02dac0c8/llvm -B /home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-865b5e64
 set(CMAKE_MAKE_PROGRAM [[/home/dev/tritonsmith/.venv/bin/ninja]] CACHE STRING "" FORCE)
 set(CMAKE_BUILD_TYPE [[RelWithDebInfo]] CACHE STRING "" FORCE)
 set(CMAKE_EXPORT_COMPILE_COMMANDS [[ON]] CACHE STRING "" FORCE)
@@ -99,16 +99,16 @@ set(TRITONSMITH_PCH_dialects_HEADERS [["mlir/Conversion/LLVMCommon/TypeConverter
 set(TRITONSMITH_PCH_dialects_FOLDERS [[../mlir/lib/Conversion;../mlir/lib/Dialect;../mlir/lib/ExecutionEngine;../mlir/lib/Target]] CACHE STRING "" FORCE)
 set(CMAKE_PROJECT_INCLUDE [[/home/dev/tritonsmith/src/tritonsmith/build/llvm/target_options.cmake]] CACHE STRING "" FORCE)
 set(TRITONSMITH_OPTIONS [[whole;rest]] CACHE STRING "" FORCE)
-set(TRITONSMITH_TARGETS_whole [[MLIR.*;mlir.*;LLVM(Support|Core|TargetParser)]] CACHE STRING "" FORCE)
+set(TRITONSMITH_TARGETS_whole [[MLIR.*;mlir.*;TableGenLsp.*;tblgen-.*;LLVM(Support|SupportBlake3|Core|TargetParser)]] CACHE STRING "" FORCE)
 set(TRITONSMITH_TARGETS_rest [[.*]] CACHE STRING "" FORCE)
 set(TRITONSMITH_OPTIONS_rest [[-g1;-gno-split-dwarf]] CACHE STRING "" FORCE)
 set(LLVM_USE_LINKER [[lld]] CACHE STRING "" FORCE)
 EOF
-(cd /home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-ab68823f && /home/dev/tritonsmith/.venv/bin/cmake -C /home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-ab68823f/tritonsmith-cache.cmake -G Ninja -S /home/dev/.local/share/tritonsmith/sources/llvm-064f02dac0c8/llvm -B /home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-ab68823f)
+(cd /home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-865b5e64 && /home/dev/tritonsmith/.venv/bin/cmake -C /home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-865b5e64/tritonsmith-cache.cmake -G Ninja -S /home/dev/.local/share/tritonsmith/sources/llvm-064f02dac0c8/llvm -B /home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-865b5e64)
 
 # build LLVM
 # always:
-(cd /home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-ab68823f && env NINJA_STATUS='[%f/%t] ' /home/dev/tritonsmith/.venv/bin/ninja -C /home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-ab68823f -j16 FileCheck)
+(cd /home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-865b5e64 && env NINJA_STATUS='[%f/%t] ' /home/dev/tritonsmith/.venv/bin/ninja -C /home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-865b5e64 -j16 FileCheck)
 
 # Python environment: as in install-triton-linux-3.5.sh
 
@@ -141,12 +141,12 @@ set(CMAKE_EXE_LINKER_FLAGS [[-fuse-ld=lld -Wl,--gdb-index]] CACHE STRING "" FORC
 set(CMAKE_MODULE_LINKER_FLAGS [[-fuse-ld=lld -Wl,--gdb-index]] CACHE STRING "" FORCE)
 set(CMAKE_SHARED_LINKER_FLAGS [[-fuse-ld=lld -Wl,--gdb-index]] CACHE STRING "" FORCE)
 set(LLVM_ENABLE_WERROR [[ON]] CACHE STRING "" FORCE)
-set(LLVM_SYSPATH [[/home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-ab68823f]] CACHE STRING "" FORCE)
-set(LLVM_INCLUDE_DIRS [[/home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-ab68823f/include]] CACHE STRING "" FORCE)
-set(LLVM_LIBRARY_DIR [[/home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-ab68823f/lib]] CACHE STRING "" FORCE)
-set(LLVM_DIR [[/home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-ab68823f/lib/cmake/llvm]] CACHE STRING "" FORCE)
-set(MLIR_DIR [[/home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-ab68823f/lib/cmake/mlir]] CACHE STRING "" FORCE)
-set(LLD_DIR [[/home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-ab68823f/lib/cmake/lld]] CACHE STRING "" FORCE)
+set(LLVM_SYSPATH [[/home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-865b5e64]] CACHE STRING "" FORCE)
+set(LLVM_INCLUDE_DIRS [[/home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-865b5e64/include]] CACHE STRING "" FORCE)
+set(LLVM_LIBRARY_DIR [[/home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-865b5e64/lib]] CACHE STRING "" FORCE)
+set(LLVM_DIR [[/home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-865b5e64/lib/cmake/llvm]] CACHE STRING "" FORCE)
+set(MLIR_DIR [[/home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-865b5e64/lib/cmake/mlir]] CACHE STRING "" FORCE)
+set(LLD_DIR [[/home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-865b5e64/lib/cmake/lld]] CACHE STRING "" FORCE)
 set(Python3_EXECUTABLE [[/home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python]] CACHE STRING "" FORCE)
 set(Python3_INCLUDE_DIR [[/usr/include/python3.11]] CACHE STRING "" FORCE)
 set(LLVM_EXTERNAL_LIT [[/home/dev/.local/share/tritonsmith/envs/dev/venv/bin/lit]] CACHE STRING "" FORCE)
@@ -164,12 +164,12 @@ EOF
 # build LLVM
 # always:
 /home/dev/tritonsmith/.venv/bin/ninja -C /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure build.ninja
-set -- $(/home/dev/tritonsmith/.venv/bin/ninja -C /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure -t inputs -E all | sed -n 's|^/home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-ab68823f/||p')
+set -- $(/home/dev/tritonsmith/.venv/bin/ninja -C /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure -t inputs -E all | sed -n 's|^/home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-865b5e64/||p')
 for name in FileCheck opt; do
-  ! /home/dev/tritonsmith/.venv/bin/ninja -C /home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-ab68823f -t query "bin/$name" > /dev/null 2>&1 || set -- "$@" "bin/$name"
+  ! /home/dev/tritonsmith/.venv/bin/ninja -C /home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-865b5e64 -t query "bin/$name" > /dev/null 2>&1 || set -- "$@" "bin/$name"
 done
-/home/dev/tritonsmith/.venv/bin/ninja -C /home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-ab68823f -j16 "$@"
-mkdir -p /home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-ab68823f/tritonsmith-built
-cp /home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-ab68823f/build.ninja /home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-ab68823f/tritonsmith-built/build.ninja
-mkdir -p /home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-ab68823f/tritonsmith-built/CMakeFiles
-cp /home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-ab68823f/CMakeFiles/rules.ninja /home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-ab68823f/tritonsmith-built/CMakeFiles/rules.ninja
+/home/dev/tritonsmith/.venv/bin/ninja -C /home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-865b5e64 -j16 "$@"
+mkdir -p /home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-865b5e64/tritonsmith-built
+cp /home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-865b5e64/build.ninja /home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-865b5e64/tritonsmith-built/build.ninja
+mkdir -p /home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-865b5e64/tritonsmith-built/CMakeFiles
+cp /home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-865b5e64/CMakeFiles/rules.ninja /home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-865b5e64/tritonsmith-built/CMakeFiles/rules.ninja

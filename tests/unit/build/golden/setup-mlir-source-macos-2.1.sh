@@ -1,9 +1,9 @@
 #!/bin/sh
-# LLVM/MLIR from source in /Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-fc68fbed
+# LLVM/MLIR from source in /Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-415010b4
 set -eu
 
 # store
-rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-fc68fbed.json'
+rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-415010b4.json'
 
 # LLVM sources
 # skipped if /Users/dev/Library/Application Support/tritonsmith/sources/.llvm-c5dede880d17.done is up to date:
@@ -17,13 +17,13 @@ rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-c5ded
 
 # configure LLVM
 # always:
-mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-fc68fbed'
-# skipped if /Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-fc68fbed/.tritonsmith-configured is up to date:
-rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-fc68fbed/CMakeCache.txt' '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-fc68fbed/CMakeFiles/3.31.10'
-mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-fc68fbed'
-cat > '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-fc68fbed/tritonsmith-cache.cmake' <<'EOF'
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-415010b4'
+# skipped if /Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-415010b4/.tritonsmith-configured is up to date:
+rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-415010b4/CMakeCache.txt' '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-415010b4/CMakeFiles/3.31.10'
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-415010b4'
+cat > '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-415010b4/tritonsmith-cache.cmake' <<'EOF'
 # Written by tritonsmith. To configure by hand, in this folder:
-#   /Users/dev/tritonsmith/.venv/bin/cmake -C tritonsmith-cache.cmake -G Ninja -S '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-c5dede880d17/llvm' -B '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-fc68fbed'
+#   /Users/dev/tritonsmith/.venv/bin/cmake -C tritonsmith-cache.cmake -G Ninja -S '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-c5dede880d17/llvm' -B '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-415010b4'
 set(CMAKE_MAKE_PROGRAM [[/Users/dev/tritonsmith/.venv/bin/ninja]] CACHE STRING "" FORCE)
 set(CMAKE_BUILD_TYPE [[RelWithDebInfo]] CACHE STRING "" FORCE)
 set(CMAKE_EXPORT_COMPILE_COMMANDS [[ON]] CACHE STRING "" FORCE)
@@ -50,11 +50,11 @@ set(MLIR_ENABLE_BINDINGS_PYTHON [[OFF]] CACHE STRING "" FORCE)
 set(BUILD_SHARED_LIBS [[OFF]] CACHE STRING "" FORCE)
 set(CMAKE_PROJECT_INCLUDE [[/Users/dev/tritonsmith/src/tritonsmith/build/llvm/target_options.cmake]] CACHE STRING "" FORCE)
 set(TRITONSMITH_OPTIONS [[whole;rest]] CACHE STRING "" FORCE)
-set(TRITONSMITH_TARGETS_whole [[MLIR.*;mlir.*;LLVM(Support|Core|TargetParser)]] CACHE STRING "" FORCE)
+set(TRITONSMITH_TARGETS_whole [[MLIR.*;mlir.*;TableGenLsp.*;tblgen-.*;LLVM(Support|SupportBlake3|Core|TargetParser)]] CACHE STRING "" FORCE)
 set(TRITONSMITH_TARGETS_rest [[.*]] CACHE STRING "" FORCE)
 set(TRITONSMITH_OPTIONS_rest [[-g1;-gno-split-dwarf]] CACHE STRING "" FORCE)
 EOF
-(cd '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-fc68fbed' && /Users/dev/tritonsmith/.venv/bin/cmake -C '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-fc68fbed/tritonsmith-cache.cmake' -G Ninja -S '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-c5dede880d17/llvm' -B '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-fc68fbed')
+(cd '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-415010b4' && /Users/dev/tritonsmith/.venv/bin/cmake -C '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-415010b4/tritonsmith-cache.cmake' -G Ninja -S '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-c5dede880d17/llvm' -B '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-415010b4')
 
 # Python environment: as in install-triton-macos-2.1.sh
 
@@ -84,11 +84,11 @@ set(CMAKE_CXX_COMPILER_LAUNCHER [[/opt/homebrew/bin/ccache]] CACHE STRING "" FOR
 set(CMAKE_C_FLAGS [[-Wno-error=deprecated-declarations]] CACHE STRING "" FORCE)
 set(CMAKE_CXX_FLAGS [[-Wno-error=deprecated-declarations]] CACHE STRING "" FORCE)
 set(LLVM_ENABLE_WERROR [[ON]] CACHE STRING "" FORCE)
-set(LLVM_SYSPATH [[/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-fc68fbed]] CACHE STRING "" FORCE)
-set(LLVM_INCLUDE_DIRS [[/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-fc68fbed/include]] CACHE STRING "" FORCE)
-set(LLVM_LIBRARY_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-fc68fbed/lib]] CACHE STRING "" FORCE)
-set(LLVM_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-fc68fbed/lib/cmake/llvm]] CACHE STRING "" FORCE)
-set(MLIR_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-fc68fbed/lib/cmake/mlir]] CACHE STRING "" FORCE)
+set(LLVM_SYSPATH [[/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-415010b4]] CACHE STRING "" FORCE)
+set(LLVM_INCLUDE_DIRS [[/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-415010b4/include]] CACHE STRING "" FORCE)
+set(LLVM_LIBRARY_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-415010b4/lib]] CACHE STRING "" FORCE)
+set(LLVM_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-415010b4/lib/cmake/llvm]] CACHE STRING "" FORCE)
+set(MLIR_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-415010b4/lib/cmake/mlir]] CACHE STRING "" FORCE)
 set(Python3_EXECUTABLE [[/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python]] CACHE STRING "" FORCE)
 set(Python3_INCLUDE_DIR [[/opt/homebrew/Frameworks/Python.framework/Versions/3.11/include/python3.11]] CACHE STRING "" FORCE)
 set(LLVM_EXTERNAL_LIT [[/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/lit]] CACHE STRING "" FORCE)
@@ -106,12 +106,12 @@ EOF
 # build LLVM
 # always:
 /Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure' build.ninja
-set -- $(/Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure' -t inputs -E all | sed -n 's|^/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-fc68fbed/||p')
+set -- $(/Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure' -t inputs -E all | sed -n 's|^/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-415010b4/||p')
 for name in FileCheck opt; do
-  ! /Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-fc68fbed' -t query "bin/$name" > /dev/null 2>&1 || set -- "$@" "bin/$name"
+  ! /Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-415010b4' -t query "bin/$name" > /dev/null 2>&1 || set -- "$@" "bin/$name"
 done
-/Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-fc68fbed' -j10 "$@"
-mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-fc68fbed/tritonsmith-built'
-cp '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-fc68fbed/build.ninja' '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-fc68fbed/tritonsmith-built/build.ninja'
-mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-fc68fbed/tritonsmith-built/CMakeFiles'
-cp '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-fc68fbed/CMakeFiles/rules.ninja' '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-fc68fbed/tritonsmith-built/CMakeFiles/rules.ninja'
+/Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-415010b4' -j10 "$@"
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-415010b4/tritonsmith-built'
+cp '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-415010b4/build.ninja' '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-415010b4/tritonsmith-built/build.ninja'
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-415010b4/tritonsmith-built/CMakeFiles'
+cp '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-415010b4/CMakeFiles/rules.ninja' '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-415010b4/tritonsmith-built/CMakeFiles/rules.ninja'

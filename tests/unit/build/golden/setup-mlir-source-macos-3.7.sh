@@ -1,9 +1,9 @@
 #!/bin/sh
-# LLVM/MLIR from source in /Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff
+# LLVM/MLIR from source in /Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-67a567fe
 set -eu
 
 # store
-rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff.json'
+rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-67a567fe.json'
 
 # LLVM sources
 # skipped if /Users/dev/Library/Application Support/tritonsmith/sources/.llvm-7f77ca0dbda4.done is up to date:
@@ -17,13 +17,13 @@ rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-7f77c
 
 # configure LLVM
 # always:
-mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff'
-# skipped if /Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff/.tritonsmith-configured is up to date:
-rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff/CMakeCache.txt' '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff/CMakeFiles/3.31.10'
-mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff'
-cat > '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff/tritonsmith-cache.cmake' <<'EOF'
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-67a567fe'
+# skipped if /Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-67a567fe/.tritonsmith-configured is up to date:
+rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-67a567fe/CMakeCache.txt' '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-67a567fe/CMakeFiles/3.31.10'
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-67a567fe'
+cat > '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-67a567fe/tritonsmith-cache.cmake' <<'EOF'
 # Written by tritonsmith. To configure by hand, in this folder:
-#   /Users/dev/tritonsmith/.venv/bin/cmake -C tritonsmith-cache.cmake -G Ninja -S '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-7f77ca0dbda4/llvm' -B '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff'
+#   /Users/dev/tritonsmith/.venv/bin/cmake -C tritonsmith-cache.cmake -G Ninja -S '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-7f77ca0dbda4/llvm' -B '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-67a567fe'
 set(CMAKE_MAKE_PROGRAM [[/Users/dev/tritonsmith/.venv/bin/ninja]] CACHE STRING "" FORCE)
 set(CMAKE_BUILD_TYPE [[RelWithDebInfo]] CACHE STRING "" FORCE)
 set(CMAKE_EXPORT_COMPILE_COMMANDS [[ON]] CACHE STRING "" FORCE)
@@ -50,15 +50,15 @@ set(MLIR_ENABLE_BINDINGS_PYTHON [[OFF]] CACHE STRING "" FORCE)
 set(BUILD_SHARED_LIBS [[OFF]] CACHE STRING "" FORCE)
 set(CMAKE_PROJECT_INCLUDE [[/Users/dev/tritonsmith/src/tritonsmith/build/llvm/target_options.cmake]] CACHE STRING "" FORCE)
 set(TRITONSMITH_OPTIONS [[whole;rest]] CACHE STRING "" FORCE)
-set(TRITONSMITH_TARGETS_whole [[MLIR.*;mlir.*;LLVM(Support|Core|TargetParser)]] CACHE STRING "" FORCE)
+set(TRITONSMITH_TARGETS_whole [[MLIR.*;mlir.*;TableGenLsp.*;tblgen-.*;LLVM(Support|SupportBlake3|Core|TargetParser)]] CACHE STRING "" FORCE)
 set(TRITONSMITH_TARGETS_rest [[.*]] CACHE STRING "" FORCE)
 set(TRITONSMITH_OPTIONS_rest [[-g1;-gno-split-dwarf]] CACHE STRING "" FORCE)
 EOF
-(cd '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff' && /Users/dev/tritonsmith/.venv/bin/cmake -C '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff/tritonsmith-cache.cmake' -G Ninja -S '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-7f77ca0dbda4/llvm' -B '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff')
+(cd '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-67a567fe' && /Users/dev/tritonsmith/.venv/bin/cmake -C '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-67a567fe/tritonsmith-cache.cmake' -G Ninja -S '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-7f77ca0dbda4/llvm' -B '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-67a567fe')
 
 # build LLVM
 # always:
-(cd '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff' && env NINJA_STATUS='[%f/%t] ' /Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff' -j10 FileCheck clang)
+(cd '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-67a567fe' && env NINJA_STATUS='[%f/%t] ' /Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-67a567fe' -j10 FileCheck clang)
 
 # Python environment: as in install-triton-macos-3.7.sh
 
@@ -88,12 +88,12 @@ set(CMAKE_CXX_COMPILER_LAUNCHER [[/opt/homebrew/bin/ccache]] CACHE STRING "" FOR
 set(CMAKE_C_FLAGS [[-Wno-error=deprecated-declarations]] CACHE STRING "" FORCE)
 set(CMAKE_CXX_FLAGS [[-Wno-error=deprecated-declarations]] CACHE STRING "" FORCE)
 set(LLVM_ENABLE_WERROR [[ON]] CACHE STRING "" FORCE)
-set(LLVM_SYSPATH [[/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff]] CACHE STRING "" FORCE)
-set(LLVM_INCLUDE_DIRS [[/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff/include]] CACHE STRING "" FORCE)
-set(LLVM_LIBRARY_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff/lib]] CACHE STRING "" FORCE)
-set(LLVM_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff/lib/cmake/llvm]] CACHE STRING "" FORCE)
-set(MLIR_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff/lib/cmake/mlir]] CACHE STRING "" FORCE)
-set(LLD_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff/lib/cmake/lld]] CACHE STRING "" FORCE)
+set(LLVM_SYSPATH [[/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-67a567fe]] CACHE STRING "" FORCE)
+set(LLVM_INCLUDE_DIRS [[/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-67a567fe/include]] CACHE STRING "" FORCE)
+set(LLVM_LIBRARY_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-67a567fe/lib]] CACHE STRING "" FORCE)
+set(LLVM_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-67a567fe/lib/cmake/llvm]] CACHE STRING "" FORCE)
+set(MLIR_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-67a567fe/lib/cmake/mlir]] CACHE STRING "" FORCE)
+set(LLD_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-67a567fe/lib/cmake/lld]] CACHE STRING "" FORCE)
 set(Python3_EXECUTABLE [[/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python]] CACHE STRING "" FORCE)
 set(Python3_INCLUDE_DIR [[/opt/homebrew/Frameworks/Python.framework/Versions/3.11/include/python3.11]] CACHE STRING "" FORCE)
 set(LLVM_EXTERNAL_LIT [[/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/lit]] CACHE STRING "" FORCE)
@@ -120,12 +120,12 @@ EOF
 # build LLVM
 # always:
 /Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure' build.ninja
-set -- $(/Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure' -t inputs -E all | sed -n 's|^/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff/||p')
+set -- $(/Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure' -t inputs -E all | sed -n 's|^/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-67a567fe/||p')
 for name in FileCheck opt; do
-  ! /Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff' -t query "bin/$name" > /dev/null 2>&1 || set -- "$@" "bin/$name"
+  ! /Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-67a567fe' -t query "bin/$name" > /dev/null 2>&1 || set -- "$@" "bin/$name"
 done
-/Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff' -j10 "$@"
-mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff/tritonsmith-built'
-cp '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff/build.ninja' '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff/tritonsmith-built/build.ninja'
-mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff/tritonsmith-built/CMakeFiles'
-cp '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff/CMakeFiles/rules.ninja' '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-fbd203ff/tritonsmith-built/CMakeFiles/rules.ninja'
+/Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-67a567fe' -j10 "$@"
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-67a567fe/tritonsmith-built'
+cp '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-67a567fe/build.ninja' '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-67a567fe/tritonsmith-built/build.ninja'
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-67a567fe/tritonsmith-built/CMakeFiles'
+cp '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-67a567fe/CMakeFiles/rules.ninja' '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-67a567fe/tritonsmith-built/CMakeFiles/rules.ninja'

@@ -1,9 +1,9 @@
 #!/bin/sh
-# LLVM/MLIR from source in /Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0ec222a4
+# LLVM/MLIR from source in /Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0fbf8904
 set -eu
 
 # store
-rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0ec222a4.json'
+rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0fbf8904.json'
 
 # LLVM sources
 # skipped if /Users/dev/Library/Application Support/tritonsmith/sources/.llvm-941a04e69ee8.done is up to date:
@@ -17,13 +17,13 @@ rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-941a0
 
 # configure LLVM
 # always:
-mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0ec222a4'
-# skipped if /Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0ec222a4/.tritonsmith-configured is up to date:
-rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0ec222a4/CMakeCache.txt' '/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0ec222a4/CMakeFiles/3.31.10'
-mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0ec222a4'
-cat > '/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0ec222a4/tritonsmith-cache.cmake' <<'EOF'
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0fbf8904'
+# skipped if /Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0fbf8904/.tritonsmith-configured is up to date:
+rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0fbf8904/CMakeCache.txt' '/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0fbf8904/CMakeFiles/3.31.10'
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0fbf8904'
+cat > '/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0fbf8904/tritonsmith-cache.cmake' <<'EOF'
 # Written by tritonsmith. To configure by hand, in this folder:
-#   /Users/dev/tritonsmith/.venv/bin/cmake -C tritonsmith-cache.cmake -G Ninja -S '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-941a04e69ee8/llvm' -B '/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0ec222a4'
+#   /Users/dev/tritonsmith/.venv/bin/cmake -C tritonsmith-cache.cmake -G Ninja -S '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-941a04e69ee8/llvm' -B '/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0fbf8904'
 set(CMAKE_MAKE_PROGRAM [[/Users/dev/tritonsmith/.venv/bin/ninja]] CACHE STRING "" FORCE)
 set(CMAKE_BUILD_TYPE [[RelWithDebInfo]] CACHE STRING "" FORCE)
 set(CMAKE_EXPORT_COMPILE_COMMANDS [[ON]] CACHE STRING "" FORCE)
@@ -50,15 +50,15 @@ set(MLIR_ENABLE_BINDINGS_PYTHON [[OFF]] CACHE STRING "" FORCE)
 set(BUILD_SHARED_LIBS [[OFF]] CACHE STRING "" FORCE)
 set(CMAKE_PROJECT_INCLUDE [[/Users/dev/tritonsmith/src/tritonsmith/build/llvm/target_options.cmake]] CACHE STRING "" FORCE)
 set(TRITONSMITH_OPTIONS [[whole;rest]] CACHE STRING "" FORCE)
-set(TRITONSMITH_TARGETS_whole [[MLIR.*;mlir.*;LLVM(Support|Core|TargetParser)]] CACHE STRING "" FORCE)
+set(TRITONSMITH_TARGETS_whole [[MLIR.*;mlir.*;TableGenLsp.*;tblgen-.*;LLVM(Support|SupportBlake3|Core|TargetParser)]] CACHE STRING "" FORCE)
 set(TRITONSMITH_TARGETS_rest [[.*]] CACHE STRING "" FORCE)
 set(TRITONSMITH_OPTIONS_rest [[-g1;-gno-split-dwarf]] CACHE STRING "" FORCE)
 EOF
-(cd '/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0ec222a4' && /Users/dev/tritonsmith/.venv/bin/cmake -C '/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0ec222a4/tritonsmith-cache.cmake' -G Ninja -S '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-941a04e69ee8/llvm' -B '/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0ec222a4')
+(cd '/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0fbf8904' && /Users/dev/tritonsmith/.venv/bin/cmake -C '/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0fbf8904/tritonsmith-cache.cmake' -G Ninja -S '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-941a04e69ee8/llvm' -B '/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0fbf8904')
 
 # build LLVM
 # always:
-(cd '/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0ec222a4' && env NINJA_STATUS='[%f/%t] ' /Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0ec222a4' -j10 FileCheck clang)
+(cd '/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0fbf8904' && env NINJA_STATUS='[%f/%t] ' /Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0fbf8904' -j10 FileCheck clang)
 
 # Python environment: as in install-triton-macos-main.sh
 
@@ -88,12 +88,12 @@ set(CMAKE_CXX_COMPILER_LAUNCHER [[/opt/homebrew/bin/ccache]] CACHE STRING "" FOR
 set(CMAKE_C_FLAGS [[-Wno-error=deprecated-declarations]] CACHE STRING "" FORCE)
 set(CMAKE_CXX_FLAGS [[-Wno-error=deprecated-declarations]] CACHE STRING "" FORCE)
 set(LLVM_ENABLE_WERROR [[ON]] CACHE STRING "" FORCE)
-set(LLVM_SYSPATH [[/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0ec222a4]] CACHE STRING "" FORCE)
-set(LLVM_INCLUDE_DIRS [[/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0ec222a4/include]] CACHE STRING "" FORCE)
-set(LLVM_LIBRARY_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0ec222a4/lib]] CACHE STRING "" FORCE)
-set(LLVM_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0ec222a4/lib/cmake/llvm]] CACHE STRING "" FORCE)
-set(MLIR_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0ec222a4/lib/cmake/mlir]] CACHE STRING "" FORCE)
-set(LLD_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0ec222a4/lib/cmake/lld]] CACHE STRING "" FORCE)
+set(LLVM_SYSPATH [[/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0fbf8904]] CACHE STRING "" FORCE)
+set(LLVM_INCLUDE_DIRS [[/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0fbf8904/include]] CACHE STRING "" FORCE)
+set(LLVM_LIBRARY_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0fbf8904/lib]] CACHE STRING "" FORCE)
+set(LLVM_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0fbf8904/lib/cmake/llvm]] CACHE STRING "" FORCE)
+set(MLIR_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0fbf8904/lib/cmake/mlir]] CACHE STRING "" FORCE)
+set(LLD_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0fbf8904/lib/cmake/lld]] CACHE STRING "" FORCE)
 set(Python3_EXECUTABLE [[/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python]] CACHE STRING "" FORCE)
 set(Python3_INCLUDE_DIR [[/opt/homebrew/Frameworks/Python.framework/Versions/3.11/include/python3.11]] CACHE STRING "" FORCE)
 set(LLVM_EXTERNAL_LIT [[/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/lit]] CACHE STRING "" FORCE)
@@ -121,12 +121,12 @@ EOF
 # build LLVM
 # always:
 /Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure' build.ninja
-set -- $(/Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure' -t inputs -E all | sed -n 's|^/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0ec222a4/||p')
+set -- $(/Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure' -t inputs -E all | sed -n 's|^/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0fbf8904/||p')
 for name in FileCheck opt; do
-  ! /Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0ec222a4' -t query "bin/$name" > /dev/null 2>&1 || set -- "$@" "bin/$name"
+  ! /Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0fbf8904' -t query "bin/$name" > /dev/null 2>&1 || set -- "$@" "bin/$name"
 done
-/Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0ec222a4' -j10 "$@"
-mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0ec222a4/tritonsmith-built'
-cp '/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0ec222a4/build.ninja' '/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0ec222a4/tritonsmith-built/build.ninja'
-mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0ec222a4/tritonsmith-built/CMakeFiles'
-cp '/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0ec222a4/CMakeFiles/rules.ninja' '/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0ec222a4/tritonsmith-built/CMakeFiles/rules.ninja'
+/Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0fbf8904' -j10 "$@"
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0fbf8904/tritonsmith-built'
+cp '/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0fbf8904/build.ninja' '/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0fbf8904/tritonsmith-built/build.ninja'
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0fbf8904/tritonsmith-built/CMakeFiles'
+cp '/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0fbf8904/CMakeFiles/rules.ninja' '/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-0fbf8904/tritonsmith-built/CMakeFiles/rules.ninja'

@@ -164,12 +164,13 @@ def test_builds_have_folders_of_their_own_where_the_result_differs() -> None:
         name(PINNED, made.request(build_type="Debug")),
         name(PINNED, made.request(assertions=False)),
         name(PINNED, made.request(targets=("X86", "NVPTX", "AMDGPU"))),
+        name(PINNED, made.request(build_type="Debug", optimized_tablegen=False)),
         name(PINNED, made.request(debug_info="none")),
         name(PINNED, made.request(made.PIN, "needs-lld")),
         name(replace(PINNED, dirty=True)),
         name(replace(PINNED, commit=made.OTHER)),
     ]
-    assert len({default, *others}) == 12
+    assert len({default, *others}) == 13
 
 
 def test_the_same_result_has_one_folder() -> None:
@@ -183,6 +184,8 @@ def test_the_same_result_has_one_folder() -> None:
         name(PINNED, made.request(thin_archives=False, optimized_tablegen=False)),
     ]
     assert set(same) == {name(PINNED)}
+    release = [name(PINNED, made.request(build_type="Release", debug_info=kind)) for kind in ("none", "full")]
+    assert len(set(release)) == 1
 
 
 def test_changed_sources_are_built_in_a_folder_of_their_own_place() -> None:

@@ -73,9 +73,11 @@ def test_a_build_tree_tells_most(tmp_path: Path) -> None:
         (f"{BUILD_TYPE}CMAKE_CXX_FLAGS:STRING=-g0", "", "full"),  # the build type's -g comes after it
         ("CMAKE_CXX_FLAGS_DEBUG:STRING=-O0 -gline-tables-only", SPLIT, "lines"),
         ("CMAKE_CXX_FLAGS_DEBUG:STRING=-O0", SPLIT, "none"),
-        (f"{BUILD_TYPE}{LESS}-g1", "", "lines"),
-        (f"{BUILD_TYPE}{LESS}-g1;-gno-split-dwarf\nTRITONSMITH_TARGETS_whole:STRING=MLIR.*", SPLIT, "mlir"),
-        (f"{BUILD_TYPE}{LESS}-g0", "", "none"),
+        ("CMAKE_CXX_FLAGS_DEBUG:STRING=-ggdb3 -O0", "", "full"),
+        (f"{BUILD_TYPE}TRITONSMITH_OPTIONS:STRING=tables;rest\n{LESS}-g1", "", "lines"),
+        (f"{BUILD_TYPE}TRITONSMITH_OPTIONS:STRING=rest\n{LESS}-g0", "", "none"),
+        (f"{BUILD_TYPE}TRITONSMITH_OPTIONS:STRING=whole;rest\n{LESS}-g1;-gno-split-dwarf", SPLIT, "mlir"),
+        (f"{BUILD_TYPE}{LESS}-g1", SPLIT, "split"),  # of an earlier configure
     ],
 )
 def test_debug_information(tmp_path: Path, cached: str, more: str, info: str) -> None:
