@@ -32,9 +32,7 @@ _TELLING = (
     *(f"lib/lib{name}.{ending}" for name in ("LLVMSupport", "MLIRIR") for ending in ("a", "so", "dylib")),
     "bin/mlir-tblgen",
 )
-_LEVEL = re.compile(
-    r"-g(|[0-3]|line-tables-only|mlt)"
-)  # -ggdb, -gdwarf-4 and others alone are full
+_LEVEL = re.compile(r"-g(|[0-3]|line-tables-only|mlt)")  # -ggdb, -gdwarf-4 and others alone are full
 _KINDS = {"-g0": "none", "-g1": "lines", "-gline-tables-only": "lines", "-gmlt": "lines"}
 _OLD_STRING, _NEW_STRING, _LIBCXX = b"Ss", b"__cxx11", b"NSt3__1"  # in mangled names
 
